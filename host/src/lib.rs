@@ -16,7 +16,7 @@
 //! | [`model`], [`tool`] | the two traits on which an agent is built |
 //! | [`kv`] | key-value stores for plugins, in memory or in a file |
 //! | [`process`] | programs that the host runs outside any sandbox |
-//! | [`builtin`] | tools that a sandboxed plugin cannot implement |
+//! | [`builtin`] | tools that a sandboxed plugin cannot implement, and wrappers around tools that ask a person |
 //! | [`net`], [`provider`] | network access, and the model providers that use it |
 //! | [`mcp`] | the client for tools of MCP servers, and the host's own MCP server |
 //! | [`state`] | state that agents share: blackboards, tasks, notes, and the tools for them |
@@ -26,7 +26,8 @@
 //! | [`plugin`] | the sandbox: components as tools, effects, middleware, models and coordinators |
 //! | [`conformance`] | plugins that attack the host, and the result that each must have |
 //! | [`skill`], [`project`] | procedures in folders; a project's `.shelly` folder, and its context in the system prompt |
-//! | [`config`], [`app`] | from a config file to a runnable agent |
+//! | [`config`], [`app`] | from a config file to a runnable agent, and what else can be done with it |
+//! | [`serve`] | agents served to MCP clients |
 //! | [`cli`] | the command line |
 //!
 //! # An agent without a config
@@ -91,7 +92,9 @@ pub mod conformance;
 pub mod project;
 
 pub mod app;
+mod assemble;
 pub mod config;
+pub mod serve;
 
 #[doc(hidden)]
 pub mod fuzz;

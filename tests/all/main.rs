@@ -27,6 +27,7 @@ mod functions;
 mod gate;
 mod guests;
 mod hostile;
+mod imports;
 mod index;
 mod init;
 #[cfg(unix)]

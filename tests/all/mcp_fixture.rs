@@ -1,18 +1,25 @@
-//! The hidden client that the scripts in `tests/mcp` drive, here against our own server with the guest that the scripts
+//! The client that the scripts in `tests/mcp` drive, here against our own server with the guest that the scripts
 //! serve.
 
 use std::{
     io::Write,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use serde_json::{Value, json};
 
 use crate::support::{Place, Ran};
 
-/// The program as a client, given these lines.
+/// The client in this folder, without the keys and the home folder of the developer.
+fn fixture(place: &Place, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shelly-mcp-fixture"));
+    command.args(arguments).current_dir(place.path()).env_clear().stdin(Stdio::null());
+    command
+}
+
+/// The client, given these lines.
 fn drive(place: &Place, steps: &[Value]) -> Ran {
-    let mut command = place.command(&["mcp-fixture", "drive"]);
+    let mut command = fixture(place, &["drive"]);
     let mut child: Child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let lines: String = steps.iter().map(|step| format!("{step}\n")).collect();
     child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
@@ -86,6 +93,6 @@ fn mcp_fixture_reports_an_invalid_script() {
         let is_so = ran.code == code && ran.stdout.contains(stdout) && ran.stderr.contains(stderr);
         assert!(is_so, "{steps:?}: {}", ran.shown());
     }
-    let ran = place.run(&["mcp-fixture", "play", "http://127.0.0.1:9"]);
+    let ran = place.ran(fixture(&place, &["play", "http://127.0.0.1:9"]).output().unwrap());
     assert!(ran.code == 2 && ran.stderr.contains("MCP_CONFORMANCE_SCENARIO is not set"), "{}", ran.shown());
 }

@@ -45,7 +45,7 @@ const CRATES: [(&str, &str); 5] = [
 ];
 
 /// The module of a source file: `agent` for `host/core/src/agent/agent_loop.rs`, `net` for `host/net/src/client.rs`.
-fn module(path: &str) -> &str {
+pub fn module(path: &str) -> &str {
     let (krate, below) = path.strip_prefix("host/").unwrap().split_once("src/").unwrap();
     let krate = krate.trim_end_matches('/');
     if CRATES.iter().any(|(_, module)| *module == krate) {
@@ -62,7 +62,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these four.
 const EVERYONE: [&str; 4] = ["chat", "event", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 32] = [
+const MAY_NAME: [(&str, &[&str]); 34] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -84,7 +84,7 @@ const MAY_NAME: [(&str, &[&str]); 32] = [
     ("project", &["files", "trust"]),
     ("skill", &["files", "tool"]),
     ("state", &["files", "tool"]),
-    ("builtin", &["tool", "approval", "change", "process", "trust"]),
+    ("builtin", &["tool", "approval", "capability", "change", "files", "plugin", "process", "trust"]),
     ("agent", &["model", "tool", "skill", "state", "capability"]),
     ("team", &["agent", "model", "tool", "capability"]),
     ("plugin", &["agent", "team", "change", "files", "tool", "model", "capability", "kv", "net", "process"]),
@@ -92,7 +92,7 @@ const MAY_NAME: [(&str, &[&str]); 32] = [
     ("session", &["agent", "encodings", "files", "model", "trust"]),
     ("config", &["agent", "capability", "files", "mcp", "model", "net", "process", "provider", "team", "trust"]),
     (
-        "app",
+        "assemble",
         &[
             "agent",
             "approval",
@@ -118,6 +118,29 @@ const MAY_NAME: [(&str, &[&str]); 32] = [
         ],
     ),
     (
+        "app",
+        &[
+            "approval",
+            "assemble",
+            "capability",
+            "change",
+            "config",
+            "kv",
+            "mcp",
+            "model",
+            "net",
+            "plugin",
+            "project",
+            "provider",
+            "tool",
+            "trust",
+        ],
+    ),
+    (
+        "serve",
+        &["agent", "app", "approval", "assemble", "config", "mcp", "model", "project", "session", "skill", "tool"],
+    ),
+    (
         "cli",
         &[
             "agent",
@@ -133,6 +156,7 @@ const MAY_NAME: [(&str, &[&str]); 32] = [
             "net",
             "plugin",
             "project",
+            "serve",
             "session",
             "tool",
             "trust",
@@ -292,8 +316,8 @@ fn each_library_is_used_in_one_module() {
         ("anstream", &["host/src/cli/"]),
         ("serde_saphyr", &["host/src/config/", "host/core/src/model/pricing.rs", "host/core/src/skill.rs"]),
         ("ignore", &["host/src/project/"]),
-        ("toml", &["host/plugin/src/manifest.rs", "host/src/conformance/attack.rs"]),
-        ("wat", &["host/src/conformance/", "host/plugin/src/complexity/tests.rs"]),
+        ("toml", &["host/plugin/src/package/manifest.rs", "host/src/conformance/attack.rs"]),
+        ("wat", &["host/src/conformance/", "host/plugin/src/component/complexity/tests.rs"]),
         ("wit_component", &["host/src/conformance/"]),
         ("wit_parser", &["host/src/conformance/", "host/plugin/src/functions/docs.rs"]),
         ("quick_xml", &["host/src/cli/"]),
@@ -390,7 +414,7 @@ fn limits_are_defined_in_one_module() {
     for (path, text) in host() {
         let code = code(&text);
         let is_test = path.ends_with("tests.rs") || path.contains("/tests/");
-        if path == "host/core/src/limits.rs" || is_test {
+        if path.starts_with("host/core/src/limits/") || is_test {
             continue;
         }
         for time in ["Duration::from_secs(", "Duration::from_millis("] {

@@ -82,7 +82,7 @@ fn all_keys() -> BTreeSet<String> {
 
 /// Events that the runs of the table do not bring about, and what does.
 const EVENTS: [(&str, &str, &str); 7] = [
-    ("Missed", "../../host/core/src/event.rs", "slow_observer_gets_a_missed_count"),
+    ("Missed", "../../host/core/src/event/sink.rs", "slow_observer_gets_a_missed_count"),
     ("Warning", "bad_input.rs", "default_agent_leaves_out_unusable_plugins_with_a_warning"),
     ("ToolProgress", "hostile/call.rs", "guest_progress_flood_is_thinned_and_keeps_the_last_report"),
     ("PluginWaits", "hostile/memory.rs", "call_waits_for_memory_until_another_one_ends"),
@@ -214,7 +214,8 @@ async fn every_config_key_and_event_has_an_effect() {
     }
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/core/src/event.rs")).unwrap();
+    let source =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/core/src/event/event.rs")).unwrap();
     let cases = source.split("pub enum Event {").nth(1).unwrap().split("\n}\n").next().unwrap();
     let cases = cases
         .lines()
@@ -222,7 +223,9 @@ async fn every_config_key_and_event_has_an_effect() {
         .filter(|name| name.starts_with(char::is_uppercase) && name.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     let cases: Vec<_> = cases.collect();
     assert!(cases.len() > 20, "{cases:?}");
-    let render = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/src/cli/render.rs")).unwrap();
+    let render =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/src/cli/render/progress_display.rs"))
+            .unwrap();
     for case in cases {
         assert!(render.contains(&format!("Event::{case} ")), "nobody decided how `{case}` is shown");
         let snake: String = case

@@ -13,6 +13,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 KEPT = ROOT / "target" / "mcp"
 PROGRAM = ROOT / "target" / "debug" / "shelly-host-under-test"
+# Our client by itself.
+FIXTURE = ROOT / "target" / "debug" / "shelly-mcp-fixture"
 # The plugins that are shipped, which the program's build makes.
 SHIPPED = ROOT / "target" / "plugins"
 # The guest whose tools ask a person first.
@@ -51,8 +53,8 @@ def install(npm, *packages):
 
 
 def build():
-    """The program, and the guests that are served."""
-    subprocess.run(["cargo", "build", "-p", "shelly-tests", "--bin", PROGRAM.name], cwd=ROOT, check=True)
+    """The program, our client, and the guests that are served."""
+    subprocess.run(["cargo", "build", "-p", "shelly-tests", "--bin", PROGRAM.name, "--bin", FIXTURE.name], cwd=ROOT, check=True)
 
 
 def plugins():

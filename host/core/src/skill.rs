@@ -157,11 +157,11 @@ impl Skill {
             Component::Normal(name) => Some(name.to_string_lossy()),
             _ => None,
         });
-        let place = match names.collect::<Vec<_>>().join("/") {
+        let folder = match names.collect::<Vec<_>>().join("/") {
             root if root.is_empty() => ".".to_owned(),
-            place => place,
+            folder => folder,
         };
-        format!("{}\n\n---\nFiles that this skill names are in `{place}`, below the project's root.", self.content)
+        format!("{}\n\n---\nFiles that this skill names are in `{folder}`, below the project's root.", self.content)
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    McpClientFeatures, McpError, McpToolListing, McpToolOffer, Pins, ServerConfig, connection::McpConnection,
+    McpClientFeatures, McpError, McpToolListing, Pins, ServerConfig, connection::McpConnection,
     connection_monitor::DisconnectReason, filtered_transport::ConnectionTraffic, listing::list,
     request_broker::ServerRequestBroker,
 };
@@ -59,7 +59,7 @@ pub(super) struct McpClientInner {
     pub config: ServerConfig,
     pub broker: Arc<ServerRequestBroker>,
     pub listing: watch::Sender<Arc<McpToolListing>>,
-    pub places: Semaphore,
+    pub permits: Semaphore,
     state: watch::Sender<McpConnectionState>,
     /// Notified when a call needs a server that reconnection was given up for.
     wanted: Notify,
@@ -100,7 +100,7 @@ impl McpClient {
             config,
             broker,
             listing: watch::Sender::new(Arc::new(listing)),
-            places: Semaphore::new(limits::MCP_CALLS),
+            permits: Semaphore::new(limits::MCP_CALLS),
             state: watch::Sender::new(McpConnectionState::Down),
             wanted: Notify::new(),
             closing: CancellationToken::new(),
@@ -124,11 +124,6 @@ impl McpClient {
     /// Returns a receiver that sees each change of the server's tools.
     pub fn changes(&self) -> watch::Receiver<Arc<McpToolListing>> {
         self.shared.listing.subscribe()
-    }
-
-    /// Returns the tools that `pins` approves as they are now, and those that are blocked until they are approved.
-    pub fn offer(self: &Arc<Self>, pins: &Pins) -> McpToolOffer {
-        McpToolOffer::of(self, pins)
     }
 
     /// Closes the connection. The server may finish its work for some seconds.
@@ -303,10 +298,10 @@ fn offer_anew(shared: &McpClientInner, listing: McpToolListing) {
 async fn tell_cancelled(peer: &Peer<RoleClient>, mut cancelled: mpsc::Receiver<RequestId>) {
     while let Some(id) = cancelled.recv().await {
         let params = CancelledNotificationParam::new(Some(id), Some("nobody waits for it any more".into()));
-        let told =
+        let sending =
             peer.send_notification(ClientNotification::CancelledNotification(CancelledNotification::new(params)));
         // If it cannot be sent, the connection is about to be given up.
-        let _ = timeout(limits::MCP_WRITE_TIME, told).await;
+        let _ = timeout(limits::MCP_WRITE_TIME, sending).await;
     }
 }
 

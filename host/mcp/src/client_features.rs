@@ -1,31 +1,24 @@
 //! Features that a client offers to a server: sampling, elicitation, roots.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
-use super::filtered_transport::McpCallProgress;
 use shelly_core::{
     chat::{Message, StopReason},
     error::Fault,
     event::RunCx,
-    limits,
 };
 
 /// The features that a server may use; none by default. A server may sample and elicit only during a call, at most
 /// [`limits::MCP_ASKS_PER_CALL`] times in one call and [`limits::MCP_ASKS_PER_MINUTE`] times in a minute. It may ask for
 /// roots at any time.
+///
+/// [`limits::MCP_ASKS_PER_CALL`]: shelly_core::limits::MCP_ASKS_PER_CALL
+/// [`limits::MCP_ASKS_PER_MINUTE`]: shelly_core::limits::MCP_ASKS_PER_MINUTE
 #[derive(Clone, Default)]
 pub struct McpClientFeatures {
     /// Answers sampling requests with a model.
@@ -33,6 +26,8 @@ pub struct McpClientFeatures {
     /// Answers elicitation requests with a person.
     pub elicitor: Option<Arc<dyn Elicitor>>,
     /// The roots, at most the first [`limits::MCP_ROOTS`]. The server is notified when they change.
+    ///
+    /// [`limits::MCP_ROOTS`]: shelly_core::limits::MCP_ROOTS
     pub roots: Option<watch::Receiver<Arc<[McpRoot]>>>,
 }
 
@@ -66,6 +61,8 @@ pub trait Sampler: Send + Sync {
 }
 
 /// A server's request for a model's reply. At most [`limits::MCP_ASK_BYTES`].
+///
+/// [`limits::MCP_ASK_BYTES`]: shelly_core::limits::MCP_ASK_BYTES
 #[derive(Debug, Clone, PartialEq)]
 pub struct SamplingRequest {
     /// The system prompt.
@@ -109,6 +106,8 @@ pub trait Elicitor: Send + Sync {
 }
 
 /// A form that a server wants filled in. At most [`limits::MCP_ASK_BYTES`].
+///
+/// [`limits::MCP_ASK_BYTES`]: shelly_core::limits::MCP_ASK_BYTES
 #[derive(Debug, Clone)]
 pub struct ElicitationRequest {
     /// The server's message to the person.
@@ -149,33 +148,6 @@ pub struct McpRoot {
     pub uri: String,
     /// A display name.
     pub name: Option<String>,
-}
-
-/// A call in progress, as the connection and the request broker know it.
-#[derive(Debug)]
-pub(super) struct McpCallCx {
-    pub run: RunCx,
-    pub call: String,
-    pub progress: watch::Sender<Option<McpCallProgress>>,
-    /// Cancelled when the call has ended or was dropped.
-    pub over: CancellationToken,
-    asks: AtomicU32,
-}
-
-impl McpCallCx {
-    pub fn new(run: RunCx, call: String) -> Arc<Self> {
-        let (progress, over, asks) = (watch::Sender::new(None), CancellationToken::new(), AtomicU32::new(0));
-        Arc::new(Self { run, call, progress, over, asks })
-    }
-
-    pub fn is_of_run_of(&self, other: &Self) -> bool {
-        self.run.run == other.run.run && self.run.agent == other.run.agent
-    }
-
-    /// Counts one more request of the server; returns `true` if the call may still make it.
-    pub fn may_ask(&self) -> bool {
-        self.asks.fetch_add(1, Ordering::Relaxed) < limits::MCP_ASKS_PER_CALL
-    }
 }
 
 #[cfg(test)]

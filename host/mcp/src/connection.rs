@@ -14,12 +14,12 @@ use tokio::{sync::watch, time::timeout};
 use super::{
     McpError, McpRoot, McpTarget, ProtocolRevisions, ServerConfig,
     connection_monitor::DisconnectReason,
+    error_text::shown,
     filtered_transport::{ConnectionTraffic, FilteredTransport},
     http,
     line_transport::LineTransport,
     request_broker::{McpClientHandler, ServerRequestBroker},
     server_process::ServerProcess,
-    shown,
 };
 use shelly_core::limits;
 

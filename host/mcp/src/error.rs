@@ -13,13 +13,13 @@ pub enum McpError {
     #[error("the MCP server `{server}` cannot be started: `{program}`: {why}")]
     Start { server: Arc<str>, program: String, why: String },
     /// The connection or the handshake failed.
-    #[error("the MCP server `{server}` cannot be reached: {why}{}", told(.stderr))]
+    #[error("the MCP server `{server}` cannot be reached: {why}{}", stderr_suffix(.stderr))]
     Connect { server: Arc<str>, why: String, stderr: Vec<String> },
     /// The server rejects the credential, or the lack of one.
     #[error("the MCP server `{server}` wants a credential, or another one: {why}")]
     Denied { server: Arc<str>, why: String },
     /// Its tools cannot be listed.
-    #[error("the tools of the MCP server `{server}` cannot be listed: {why}{}", told(.stderr))]
+    #[error("the tools of the MCP server `{server}` cannot be listed: {why}{}", stderr_suffix(.stderr))]
     List { server: Arc<str>, why: String, stderr: Vec<String> },
 }
 
@@ -49,6 +49,6 @@ impl McpError {
     }
 }
 
-fn told(stderr: &[String]) -> String {
+fn stderr_suffix(stderr: &[String]) -> String {
     if stderr.is_empty() { String::new() } else { format!("; it said: {}", stderr.join(" / ")) }
 }

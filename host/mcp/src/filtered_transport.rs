@@ -19,7 +19,7 @@ use rmcp::{
 use tokio::sync::Notify;
 
 use super::{
-    client_features::McpCallCx,
+    call_context::{McpCallCx, McpCallExtension, McpCallProgress},
     connection_monitor::{ConnectionMonitor, DisconnectReason},
 };
 use shelly_core::{error::cut, limits};
@@ -50,18 +50,6 @@ struct PendingMcpRequest {
     call: Option<Arc<McpCallCx>>,
     mark: Option<i64>,
 }
-
-/// The progress of a call, as its server reports it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct McpCallProgress {
-    pub done: f64,
-    pub total: Option<f64>,
-    pub message: Option<String>,
-}
-
-/// A request extension: the call for which the request is made.
-#[derive(Debug, Clone)]
-pub(super) struct McpCallExtension(pub Arc<McpCallCx>);
 
 impl ConnectionTraffic {
     pub fn new(server: Arc<str>) -> Arc<Self> {
@@ -187,8 +175,8 @@ impl ConnectionTraffic {
 
     fn log(&self, entry: &LoggingMessageNotificationParam) {
         if tracing::enabled!(tracing::Level::DEBUG) {
-            let said = cut(&entry.data.to_string(), limits::LOG_ENTRY_BYTES / 4);
-            tracing::debug!(server = %self.server, "{}", said.escape_debug());
+            let text = cut(&entry.data.to_string(), limits::LOG_ENTRY_BYTES / 4);
+            tracing::debug!(server = %self.server, "{}", text.escape_debug());
         }
     }
 }

@@ -28,9 +28,9 @@ use url::Url;
 use super::{
     McpHttpTarget,
     depth::is_deeper,
-    line_transport::{has_too_many_values, read_deep_message, read_message, too_many_values},
+    error_text::shown,
+    message_reading::{has_too_many_values, read_deep_message, read_message, too_many_values},
     oauth::{OAuthAttempts, OAuthChallenge, OAuthError, TokenManager},
-    shown,
 };
 use shelly_core::{error::Fault, limits};
 use shelly_net::{AuthHeader, ByteStream, HttpRequest, HttpResponse, Retries, Secret, sse::SseEventStream};
@@ -53,8 +53,8 @@ pub(super) fn transport(name: &Arc<str>, http: &McpHttpTarget) -> StreamableHttp
     let mut config = StreamableHttpClientTransportConfig::with_uri(http.url.as_str())
         .max_concurrent_requests(limits::MCP_HTTP_REQUESTS);
     config.retry_config = Arc::new(retries);
-    let keeper = http.oauth.as_ref().map(|oauth| Arc::new(TokenManager::new(name, http, oauth)));
-    StreamableHttpClientTransport::with_client(McpHttpClient { http: Arc::new(http.clone()), keeper }, config)
+    let manager = http.oauth.as_ref().map(|oauth| Arc::new(TokenManager::new(name, http, oauth)));
+    StreamableHttpClientTransport::with_client(McpHttpClient { http: Arc::new(http.clone()), manager }, config)
 }
 
 /// Sends a `ping` without a credential. Returns the challenge of an answer with status 401, which may be empty; `None` if
@@ -80,7 +80,7 @@ pub(super) async fn challenge_of(http: &McpHttpTarget) -> Result<Option<String>,
 pub(super) struct McpHttpClient {
     http: Arc<McpHttpTarget>,
     /// The token manager of the OAuth login, if there is one.
-    keeper: Option<Arc<TokenManager>>,
+    manager: Option<Arc<TokenManager>>,
 }
 
 impl McpHttpClient {
@@ -106,7 +106,7 @@ impl McpHttpClient {
             ..HttpRequest::new(self.http.url.clone())
         };
         let json = message.map(serde_json::to_vec).transpose()?;
-        let Some(keeper) = &self.keeper else {
+        let Some(manager) = &self.manager else {
             let answer = self.http.client.exchange(method, &request, json).await.map_err(HttpError::Client)?;
             return match (answer.status(), challenge(&answer)) {
                 (StatusCode::UNAUTHORIZED, challenge) => Err(wanted(denied(&challenge.unwrap_or_default()))),
@@ -116,7 +116,7 @@ impl McpHttpClient {
                 _ => Ok(answer),
             };
         };
-        let (mut token, mut tried) = (keeper.token().await.map_err(refused)?, OAuthAttempts::default());
+        let (mut token, mut tried) = (manager.token().await.map_err(refused)?, OAuthAttempts::default());
         loop {
             request.auth = token.clone().map(AuthHeader::bearer);
             let (client, json) = (&self.http.client, json.clone());
@@ -128,7 +128,7 @@ impl McpHttpClient {
                 _ => return Ok(answer),
             };
             // Not a retry: the server has refused the request and done nothing.
-            token = Some(keeper.another(how, &challenge, token.as_ref(), &mut tried).await.map_err(refused)?);
+            token = Some(manager.another(how, &challenge, token.as_ref(), &mut tried).await.map_err(refused)?);
         }
     }
 }
@@ -260,8 +260,8 @@ fn header(headers: &HeaderMap, name: &str) -> Option<String> {
 /// Returns the `WWW-Authenticate` headers, joined into one line.
 fn challenge(answer: &HttpResponse) -> Option<String> {
     let all = answer.headers().get_all(::http::header::WWW_AUTHENTICATE).iter();
-    let said = all.filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(", ");
-    (!said.is_empty() && said.len() <= limits::OAUTH_CHALLENGE_BYTES).then_some(said)
+    let challenges = all.filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(", ");
+    (!challenges.is_empty() && challenges.len() <= limits::OAUTH_CHALLENGE_BYTES).then_some(challenges)
 }
 
 fn unexpected(why: &str) -> HttpError {
@@ -291,8 +291,8 @@ async fn refusal(
 ) -> Result<StreamableHttpPostResponse, HttpError> {
     let (status, session) = (answer.status(), header(answer.headers(), HEADER_SESSION_ID));
     let after = header(answer.headers(), ::http::header::RETRY_AFTER.as_str());
-    let said = answer.beginning(limits::ERROR_BODY_BYTES).await;
-    let error = match read_message(&said) {
+    let body = answer.beginning(limits::ERROR_BODY_BYTES).await;
+    let error = match read_message(&body) {
         Ok(ServerJsonRpcMessage::Error(error)) => Some(error),
         _ => None,
     };
@@ -313,7 +313,7 @@ async fn refusal(
         (None, _) if status.is_redirection() => Err(unexpected(&format!(
             "it answered {status}: where it leads to is not followed, name that address instead"
         ))),
-        (None, _) => Err(unexpected(&format!("it answered {status}: {}", shown(&String::from_utf8_lossy(&said))))),
+        (None, _) => Err(unexpected(&format!("it answered {status}: {}", shown(&String::from_utf8_lossy(&body))))),
     }
 }
 

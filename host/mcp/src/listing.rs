@@ -9,7 +9,7 @@ use rmcp::{
 };
 use serde_json::Value;
 
-use super::{names::tool_name, pins};
+use super::{error_text::shown, names::tool_name, tool_digest::tool_digest};
 use shelly_core::{
     chat::{ToolHints, ToolSpec},
     error::{acts_on_terminal, cut},
@@ -33,7 +33,7 @@ pub struct ServerTool {
     pub name: String,
     /// The tool's description for a model.
     pub spec: Arc<ToolSpec>,
-    /// The digest of the tool's whole description: see [`super::Pins`].
+    /// The digest of the tool's whole description: see [`Pins`](super::Pins).
     pub digest: String,
     /// `true` if the server declares it destructive.
     pub is_destructive: bool,
@@ -92,7 +92,7 @@ impl McpToolListing {
         if let Some(there) = like.or_else(|| self.tools.iter().find(|there| there.spec.name == spec.name)) {
             return Err(format!("its name looks like that of `{}`", there.name));
         }
-        let (name, digest, is_destructive) = (tool.name.to_string(), pins::digest(tool), is_destructive(tool));
+        let (name, digest, is_destructive) = (tool.name.to_string(), tool_digest(tool), is_destructive(tool));
         Ok(ServerTool { name, spec: Arc::new(spec), digest, is_destructive })
     }
 
@@ -110,12 +110,12 @@ impl McpToolListing {
 
 /// Returns the hints of a tool. A missing annotation gets the protocol's default, which is the most cautious value.
 fn hints(tool: &Tool) -> ToolHints {
-    let said = tool.annotations.clone().unwrap_or_default();
+    let annotations = tool.annotations.clone().unwrap_or_default();
     ToolHints {
-        read_only: said.read_only_hint == Some(true),
-        non_destructive: said.destructive_hint == Some(false),
-        idempotent: said.idempotent_hint == Some(true),
-        closed_world: said.open_world_hint == Some(false),
+        read_only: annotations.read_only_hint == Some(true),
+        non_destructive: annotations.destructive_hint == Some(false),
+        idempotent: annotations.idempotent_hint == Some(true),
+        closed_world: annotations.open_world_hint == Some(false),
     }
 }
 
@@ -123,8 +123,8 @@ fn hints(tool: &Tool) -> ToolHints {
 /// protocol a tool without hints may be destructive too, but most servers set none, and a person who is asked about every
 /// tool no longer reads the questions.
 fn is_destructive(tool: &Tool) -> bool {
-    let said = tool.annotations.clone().unwrap_or_default();
-    said.destructive_hint == Some(true) && said.read_only_hint != Some(true)
+    let annotations = tool.annotations.clone().unwrap_or_default();
+    annotations.destructive_hint == Some(true) && annotations.read_only_hint != Some(true)
 }
 
 /// Lists all pages of a server's tools.
@@ -181,8 +181,8 @@ async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<McpTool
         // A tool that cannot be parsed does not make the others unusable.
         Ok(ServerResult::CustomResult(other)) => read_page(other.0).ok_or_else(|| "its list is none".into()),
         Ok(_) => Err("its answer is no list of tools".into()),
-        Err(ServiceError::McpError(error)) => Err(super::shown(&error.message)),
-        Err(error) => Err(super::shown(&error.to_string())),
+        Err(ServiceError::McpError(error)) => Err(shown(&error.message)),
+        Err(error) => Err(shown(&error.to_string())),
     }
 }
 
@@ -192,7 +192,7 @@ fn read_page(mut page: Value) -> Option<McpToolPage> {
     let read = |tool: Value| {
         let name = cut(tool.get("name").and_then(|name| name.as_str()).unwrap_or_default(), limits::NAME_SHOWN_CHARS);
         serde_json::from_value(tool)
-            .map_err(|error| RefusedTool { name, why: super::shown(&format!("it cannot be read: {error}")) })
+            .map_err(|error| RefusedTool { name, why: shown(&format!("it cannot be read: {error}")) })
     };
     Some((tools.into_iter().map(read).collect(), next))
 }

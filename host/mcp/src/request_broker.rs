@@ -22,9 +22,9 @@ use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 
 use super::{
+    call_context::McpCallCx,
     client_features::{
-        ElicitationRequest, ElicitationResult, McpCallCx, McpClientFeatures, SamplingRequest, SamplingResult,
-        ServerRequestOrigin,
+        ElicitationRequest, ElicitationResult, McpClientFeatures, SamplingRequest, SamplingResult, ServerRequestOrigin,
     },
     filtered_transport::ConnectionTraffic,
 };
@@ -129,8 +129,8 @@ impl ServerRequestBroker {
     fn roots(&self) -> Result<ListRootsResult, ErrorData> {
         let roots = self.asking.roots.as_ref().ok_or_else(|| not_granted("be told of folders"))?.borrow();
         let root = |root: &super::McpRoot| {
-            let told = rmcp::model::Root::new(&root.uri);
-            root.name.iter().fold(told, |told, name| told.with_name(name))
+            let wire_root = rmcp::model::Root::new(&root.uri);
+            root.name.iter().fold(wire_root, |wire_root, name| wire_root.with_name(name))
         };
         Ok(ListRootsResult::new(roots.iter().take(limits::MCP_ROOTS).map(root).collect()))
     }

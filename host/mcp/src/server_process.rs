@@ -55,8 +55,8 @@ impl ServerProcess {
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
         };
-        let (said, says) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
-        let (told, hears) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
+        let (from_server, says) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
+        let (to_server, hears) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
         carry_out(stdout, says);
         carry_in(hears, stdin);
         // `PATH` and `HOME` are no secrets, and appear in most error messages.
@@ -64,7 +64,7 @@ impl ServerProcess {
         let secrets = program.environment.iter().filter(|(name, _)| !is_known(name));
         let secrets = secrets.flat_map(|(_, value)| value.parts()).collect();
         let (tail, stderr_ended) = keep_tail(stderr, Arc::clone(server), secrets);
-        Ok((said, told, Self { process, stderr: tail, stderr_ended }))
+        Ok((from_server, to_server, Self { process, stderr: tail, stderr_ended }))
     }
 
     /// Waits for a while until the program ends by itself. The caller has closed its pipe.

@@ -16,12 +16,12 @@ use tokio::{
 };
 
 use super::{
-    McpClient, PinStatus, Pins, ServerTool, call_output,
+    McpClient, PinStatus, Pins, ServerTool,
+    call_context::{McpCallCx, McpCallExtension, McpCallProgress},
+    call_output,
     client::{McpClientInner, McpConnectionHandle},
-    client_features::McpCallCx,
     connection_monitor::DisconnectReason,
-    filtered_transport::{McpCallExtension, McpCallProgress},
-    shown,
+    error_text::shown,
 };
 use shelly_core::{
     chat::{ToolCall, ToolSpec},
@@ -48,8 +48,15 @@ pub struct BlockedMcpTool {
     pub state: PinStatus,
 }
 
+impl McpClient {
+    /// Returns the tools that `pins` approves as they are now, and those that are blocked until they are approved.
+    pub fn offer(self: &Arc<Self>, pins: &Pins) -> McpToolOffer {
+        McpToolOffer::of(self, pins)
+    }
+}
+
 impl McpToolOffer {
-    pub(super) fn of(client: &Arc<McpClient>, pins: &Pins) -> Self {
+    fn of(client: &Arc<McpClient>, pins: &Pins) -> Self {
         let (mut tools, mut blocked) = (Vec::new(), Vec::new());
         for tool in &client.listing().tools {
             match pins.state(&tool.name, &tool.digest) {
@@ -159,7 +166,7 @@ impl McpClientInner {
         }
         let params = CallToolRequestParams::new(tool.name.clone()).with_arguments(arguments);
         let closed = |_| Fault::other("the server is gone");
-        let _place = self.places.acquire().await.map_err(closed)?;
+        let _permit = self.permits.acquire().await.map_err(closed)?;
         let hints = tool.spec.hints;
         let mut repeats = if hints.idempotent || hints.read_only { limits::MCP_CALL_REPEATS } else { 0 };
         loop {

@@ -8,7 +8,7 @@ use rmcp::{
 };
 use serde_json::Value;
 
-use super::line_transport::{has_too_many_values, id_at, id_at_ends, read_message, too_long};
+use super::message_reading::{has_too_many_values, id_at, id_at_ends, read_message, too_long};
 use shelly_core::limits;
 
 /// A side of a connection.

@@ -2,152 +2,26 @@ use std::{
     cmp::Reverse,
     fmt,
     sync::{Arc, OnceLock},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use reqwest::{Method, StatusCode, header};
-use tokio::{
-    sync::watch,
-    time::{Instant, timeout_at},
-};
-use url::Url;
+use tokio::time::{Instant, timeout_at};
 
 use super::{
-    HttpClientConfig, ProxyUrl, RateLimits, Retries, RetryObserver, Secret, SuccessResponse,
-    failure::{CANNOT_CHECK, FailedAttempt, cannot_start, is_loopback, is_refused, not_reached, root, timed_out},
-    response::HttpResponseBody,
-    retry, status,
+    address::{is_loopback, origin},
+    failure::{CANNOT_CHECK, FailedAttempt, cannot_start, is_refused, not_reached, root, timed_out},
+    http_request::HttpRequest,
+    proxy::{HttpClientConfig, ProxyUrl},
+    rate::RateLimits,
+    request_header::header_name,
+    response::{HttpResponseBody, SuccessResponse},
+    retry,
+    secret::Secret,
+    status,
     tls::TlsTrust,
 };
 use shelly_core::{error::Fault, limits};
-
-/// A request to an HTTP server with a JSON API, with its time limits.
-pub struct HttpRequest {
-    /// The address of the request.
-    pub url: Url,
-    /// The credential; `None`: an anonymous request.
-    pub auth: Option<AuthHeader>,
-    /// Headers in addition to those of every request, by name. Their values may be credentials too.
-    pub headers: Vec<(String, Secret)>,
-    /// The number of further attempts, and the pauses before them.
-    pub retries: Retries,
-    /// `true` if it does no harm when the server processes the request twice. Otherwise the request is sent again only after
-    /// a definite refusal: no connection was made, or a response other than that of a gateway (502, 504, 520 to 527) says
-    /// so.
-    pub repeatable: bool,
-    /// The time limit from the first attempt to the end of the reply.
-    pub total: Duration,
-    /// The longest silence in the middle of a reply. The beginning of a reply is limited by `total` alone, because a model
-    /// may think, or still be loading.
-    pub idle: Duration,
-    /// A channel for the rate limits that each response reports, including failed ones.
-    pub heard: Option<watch::Sender<RateLimits>>,
-    /// The observer of the pauses before further attempts.
-    pub observer: RetryObserver,
-}
-
-impl HttpRequest {
-    /// Creates a request with the time limits of a completion and the default retries of the host.
-    pub fn new(url: Url) -> Self {
-        Self {
-            url,
-            auth: None,
-            headers: Vec::new(),
-            retries: Retries::default(),
-            repeatable: true,
-            total: limits::COMPLETION_TIME,
-            idle: limits::STREAM_IDLE_TIME,
-            heard: None,
-            observer: RetryObserver::default(),
-        }
-    }
-}
-
-/// A credential and the header that carries it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuthHeader {
-    /// The header's name.
-    pub header: String,
-    /// The scheme in front of the credential; empty: none.
-    pub scheme: String,
-    /// The credential.
-    pub key: Secret,
-}
-
-impl AuthHeader {
-    /// Creates the header `Authorization: Bearer …`.
-    pub fn bearer(key: Secret) -> Self {
-        Self { header: header::AUTHORIZATION.as_str().into(), scheme: "Bearer".into(), key }
-    }
-
-    /// Creates a header that contains only the credential.
-    pub fn header(name: impl Into<String>, key: Secret) -> Self {
-        Self { header: name.into(), scheme: String::new(), key }
-    }
-
-    pub(super) fn value(&self) -> Result<header::HeaderValue, Fault> {
-        let value = match self.scheme.as_str() {
-            "" => self.key.expose().into(),
-            scheme => format!("{scheme} {}", self.key.expose()),
-        };
-        let value = header::HeaderValue::from_str(&value);
-        let mut value = value.map_err(|_| Fault::invalid("the key has characters that cannot be sent"))?;
-        value.set_sensitive(true);
-        Ok(value)
-    }
-}
-
-/// Headers that the transport itself sets.
-const RESERVED_HEADERS: [header::HeaderName; 7] = [
-    header::HOST,
-    header::CONTENT_LENGTH,
-    header::CONTENT_TYPE,
-    header::TRANSFER_ENCODING,
-    header::CONNECTION,
-    header::UPGRADE,
-    header::ACCEPT_ENCODING,
-];
-
-/// Parses the name of a header.
-///
-/// # Errors
-///
-/// [`Fault::Invalid`] if it is not a header name, or if the transport sets that header itself.
-pub fn header_name(name: &str) -> Result<header::HeaderName, Fault> {
-    let shown = name.escape_debug();
-    let header = header::HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| Fault::invalid(format!("`{shown}` is no name of a header")))?;
-    if RESERVED_HEADERS.contains(&header) {
-        return Err(Fault::invalid(format!("the header `{shown}` is set by the host itself")));
-    }
-    Ok(header)
-}
-
-/// Returns the address of an API: `base` with the segments of `path` appended to its path. Its query is kept.
-///
-/// # Errors
-///
-/// [`Fault::Invalid`] if `base` is not an `http` or `https` URL or contains a credential. The message does not quote it.
-pub fn endpoint(base: &str, path: &[&str]) -> Result<Url, Fault> {
-    let mut url = Url::parse(base).map_err(|error| Fault::invalid(format!("the base URL is not a URL: {error}")))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(Fault::invalid("the base URL does not begin with http:// or https://"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(Fault::invalid("the base URL holds a user name or password, which belongs into a secret"));
-    }
-    if let Ok(mut segments) = url.path_segments_mut() {
-        segments.pop_if_empty().extend(path);
-    }
-    Ok(url)
-}
-
-/// Returns the name of a server for messages: the host, and the port unless it is the default. Never a path, a query or a
-/// credential.
-pub fn origin(url: &Url) -> String {
-    let host = url.host_str().unwrap_or("the server");
-    url.port().map_or_else(|| host.into(), |port| format!("{host}:{port}"))
-}
 
 /// The content type and bytes of a message.
 type TypedBody<'a> = (&'a str, Vec<u8>);
@@ -357,9 +231,9 @@ impl HttpClient {
         if wanted(&status) {
             return Ok((body, rate_limits));
         }
-        let said = body.beginning(limits::ERROR_BODY_BYTES).await;
-        let said = String::from_utf8_lossy(&said);
-        let fault = status::fault(&body.origin, status.as_u16(), after, &said, &self.secrets(request));
+        let text = body.beginning(limits::ERROR_BODY_BYTES).await;
+        let text = String::from_utf8_lossy(&text);
+        let fault = status::fault(&body.origin, status.as_u16(), after, &text, &self.secrets(request));
         Err(FailedAttempt { fault, again })
     }
 }
@@ -385,11 +259,16 @@ pub(super) fn builder(config: &HttpClientConfig, tls: rustls::ClientConfig) -> R
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::watch;
+
     use super::*;
+    use crate::{AuthHeader, Retries, endpoint};
     use shelly_test_support::{CannedResponse, TestServer, answer};
 
     /// The default number of retries, without pauses except those that the server asks for.
-    const AT_ONCE: Retries = Retries { first_pause: Duration::ZERO, ..Retries::HOUSE };
+    const AT_ONCE: Retries = Retries { first_pause: Duration::ZERO, ..Retries::DEFAULT };
 
     fn request(server: &TestServer) -> HttpRequest {
         let request = HttpRequest::new(endpoint(&server.url, &["v1", "x"]).unwrap());
@@ -571,18 +450,6 @@ mod tests {
                 .await
                 .unwrap_err();
         assert_eq!(fault, Fault::invalid("the key has characters that cannot be sent"));
-    }
-
-    #[test]
-    fn a_base_url_is_checked_and_never_quoted() {
-        let url = endpoint("http://localhost:11434/v1/?version=1", &["chat", "completions"]).unwrap();
-        assert_eq!(url.as_str(), "http://localhost:11434/v1/chat/completions?version=1");
-        assert_eq!(endpoint("https://api.openai.com/v1", &["models"]).unwrap().path(), "/v1/models");
-        assert_eq!(origin(&url), "localhost:11434");
-        for bad in ["", "secret", "ftp://secret/v1", "http://user:secret@host/v1", "file:///secret"] {
-            let fault = endpoint(bad, &["models"]).unwrap_err();
-            assert!(matches!(fault, Fault::Invalid { .. }) && !fault.to_string().contains("secret "), "{fault}");
-        }
     }
 
     #[tokio::test]

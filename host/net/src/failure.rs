@@ -1,10 +1,8 @@
 //! The reasons why a server was not reached, in messages without paths, queries or credentials.
 
-use std::{error::Error, io, net::IpAddr};
+use std::{error::Error, io};
 
-use url::Url;
-
-use super::{ProxyUrl, status, tls};
+use super::{proxy::ProxyUrl, status, tls};
 use shelly_core::{error::Fault, limits};
 
 /// The failure of one attempt. It is repeated only if [`Fault::is_transient`] says so too.
@@ -19,24 +17,6 @@ pub struct FailedAttempt {
 impl From<Fault> for FailedAttempt {
     fn from(fault: Fault) -> Self {
         Self { fault, again: true }
-    }
-}
-
-/// Returns `true` if others in the network can read traffic to this address: it is not encrypted, and leaves this machine.
-pub fn is_readable_on_the_way(url: &Url) -> bool {
-    url.scheme() == "http" && !is_loopback(url)
-}
-
-/// Returns `true` if the address is on this machine, whatever listens there.
-pub fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        // For schemes other than `http` and `https`, the URL parser does not recognize addresses.
-        Some(url::Host::Domain(name)) => {
-            name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-        }
-        None => false,
     }
 }
 
@@ -66,7 +46,7 @@ const NO_NAME: &str = "the name cannot be looked up";
 
 /// Returns advice for a server that was not reached, if the fault has a known cause; otherwise `None`.
 pub fn mend(fault: &Fault) -> Option<&'static str> {
-    let said = fault.to_string();
+    let message = fault.to_string();
     let mends = [
         (CANNOT_CHECK, NO_ROOTS),
         (
@@ -79,7 +59,7 @@ pub fn mend(fault: &Fault) -> Option<&'static str> {
         (NO_NAME, "check the host in its address, and this machine's network and name servers"),
     ];
     let is_ours = matches!(fault, Fault::Other { .. } | Fault::Unavailable { .. });
-    mends.into_iter().find(|(words, _)| is_ours && said.contains(words)).map(|(_, mend)| mend)
+    mends.into_iter().find(|(words, _)| is_ours && message.contains(words)).map(|(_, mend)| mend)
 }
 
 /// An error of an HTTP client that got no response.
@@ -203,6 +183,8 @@ mod tests {
 
     use tokio::time::Instant;
 
+    use url::Url;
+
     use super::*;
     use crate::{HttpClient, HttpRequest, Retries, RetryObserver};
 
@@ -212,22 +194,6 @@ mod tests {
         let error = io::Error::other(io::Error::other(tls.clone()));
         assert_eq!(tls_error(&error), Some(&tls));
         assert_eq!(tls_error(&io::Error::other("other")), None);
-    }
-
-    #[test]
-    fn loopback_is_recognized_in_every_notation() {
-        for (url, expected) in [
-            ("http://localhost:1", true),
-            ("http://127.3.2.1", true),
-            ("http://[::1]:1", true),
-            ("socks5://127.0.0.1:1080", true),
-            ("socks5://10.0.0.1:1080", false),
-            ("http://localhost.example", false),
-            ("http://10.0.0.1", false),
-            ("mailto:a@localhost", false),
-        ] {
-            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
-        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@ use std::fmt;
 
 use url::{Url, form_urlencoded};
 
-use super::{Secret, origin};
+use super::{address::origin, secret::Secret};
 use shelly_core::{error::Fault, limits};
 
 /// The settings for networks with a proxy. By default there is none, because the library does not read the environment, the

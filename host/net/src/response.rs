@@ -8,8 +8,9 @@ use reqwest::header;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    RateLimits, Secret,
     failure::{root, timed_out, unavailable},
+    rate::RateLimits,
+    secret::Secret,
     status,
 };
 use shelly_core::{error::Fault, limits};
@@ -84,15 +85,15 @@ impl HttpResponseBody {
     /// Returns the next bytes, after a silence of at most `idle`.
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         // Avoids a timer if a chunk has already arrived.
-        if let Some(said) = self.response.chunk().now_or_never() {
-            return self.said(said);
+        if let Some(chunk) = self.response.chunk().now_or_never() {
+            return self.received(chunk);
         }
         self.chunk(self.deadline.min(Instant::now() + self.idle)).await
     }
 
     pub(super) async fn chunk(&mut self, until: Instant) -> Result<Option<Vec<u8>>, Fault> {
         match timeout_at(until, self.response.chunk()).await {
-            Ok(said) => self.said(said),
+            Ok(chunk) => self.received(chunk),
             Err(_) if until == self.deadline => Err(timed_out(&self.origin)),
             Err(_) => {
                 Err(unavailable(format!("{} fell silent in the middle of its reply, for {:?}", self.origin, self.idle)))
@@ -100,7 +101,7 @@ impl HttpResponseBody {
         }
     }
 
-    fn said(&self, chunk: reqwest::Result<Option<impl AsRef<[u8]>>>) -> Result<Option<Vec<u8>>, Fault> {
+    fn received(&self, chunk: reqwest::Result<Option<impl AsRef<[u8]>>>) -> Result<Option<Vec<u8>>, Fault> {
         match chunk {
             Ok(chunk) => Ok(chunk.map(|chunk| chunk.as_ref().to_vec())),
             Err(error) => Err(unavailable(format!("{} cut its reply off: {}", self.origin, root(&error)))),

@@ -13,7 +13,7 @@ use reqwest::{
 
 use tokio::time::{Instant, sleep};
 
-use super::{RateLimits, failure::FailedAttempt};
+use super::{failure::FailedAttempt, rate::RateLimits};
 use shelly_core::{
     error::{Fault, cut},
     event::{Event, ModelWait, RunCx},
@@ -57,8 +57,8 @@ type RetryCallback = dyn Fn(&RetryPause<'_>) + Send + Sync;
 
 impl RetryObserver {
     /// Creates an observer that calls `told`.
-    pub fn new(told: impl Fn(&RetryPause<'_>) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(told)))
+    pub fn new(callback: impl Fn(&RetryPause<'_>) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(callback)))
     }
 
     /// Creates an observer that emits [`Event::ModelWaits`] for a request to this model.
@@ -76,23 +76,23 @@ impl RetryObserver {
     }
 
     fn tell(&self, pause: &RetryPause<'_>) {
-        if let Some(told) = &self.0 {
-            told(pause);
+        if let Some(callback) = &self.0 {
+            callback(pause);
         }
     }
 }
 
 impl Retries {
     /// A policy of one attempt.
-    pub const NONE: Self = Self { times: 0, ..Self::HOUSE };
+    pub const NONE: Self = Self { times: 0, ..Self::DEFAULT };
 
     /// The host's default policy.
-    pub const HOUSE: Self =
+    pub const DEFAULT: Self =
         Self { times: limits::HTTP_RETRIES, waiting: limits::RETRY_WAITING, first_pause: limits::FIRST_RETRY_PAUSE };
 
     /// Returns the default policy with this number of attempts after the first.
     pub const fn times(times: usize) -> Self {
-        Self { times, ..Self::HOUSE }
+        Self { times, ..Self::DEFAULT }
     }
 
     /// Repeats `attempt` until it succeeds, fails permanently, or the attempts are used up. `of` names the operation for the
@@ -132,7 +132,7 @@ impl Retries {
 
 impl Default for Retries {
     fn default() -> Self {
-        Self::HOUSE
+        Self::DEFAULT
     }
 }
 

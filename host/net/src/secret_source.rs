@@ -85,8 +85,8 @@ pub enum SecretError {
     #[error("{place} cannot be run: {why}")]
     Start { place: SecretSource, why: String },
     /// The program reported a failure.
-    #[error("{place} failed ({status}){}{said}", if said.is_empty() { "" } else { ": " })]
-    Failed { place: SecretSource, status: String, said: String },
+    #[error("{place} failed ({status}){}{stderr}", if stderr.is_empty() { "" } else { ": " })]
+    Failed { place: SecretSource, status: String, stderr: String },
     /// The program did not end in time.
     #[error("{place} did not end within {time:?}")]
     Time { place: SecretSource, time: Duration },
@@ -255,9 +255,9 @@ async fn printed(source: &SecretSource, words: &[String]) -> Result<ResolvedSecr
     if !output.status.success() {
         // Redacts the secret, in case the error output contains it.
         let secret = text.ok().and_then(|text| first_line(source, &text).ok());
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = status::shown(said.trim(), secret.as_slice(), limits::SECRET_COMMAND_ERROR_BYTES);
-        return Err(SecretError::Failed { place: place(), status: output.status.to_string(), said });
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let stderr = status::shown(stderr.trim(), secret.as_slice(), limits::SECRET_COMMAND_ERROR_BYTES);
+        return Err(SecretError::Failed { place: place(), status: output.status.to_string(), stderr });
     }
     first_line(source, &text?).map(ResolvedSecret::from)
 }

@@ -14,7 +14,7 @@ const RAW_CHARS: usize = 300;
 /// Returns the fault that an error status stands for. `after` is the server's `Retry-After`, `body` its message.
 pub fn fault(origin: &str, status: u16, after: Option<Duration>, body: &str, secrets: &[Secret]) -> Fault {
     let complaint = ServerErrorBody::parse(body);
-    let said = match &complaint {
+    let complaint_text = match &complaint {
         Some(complaint) => shown(&complaint.message, secrets, limits::ERROR_BYTES),
         // A page made for browsers explains nothing here.
         None if body.trim_start().starts_with('<') => String::new(),
@@ -24,8 +24,8 @@ pub fn fault(origin: &str, status: u16, after: Option<Duration>, body: &str, sec
     if let Some(reason) = reqwest::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()) {
         let _ = write!(message, " {reason}");
     }
-    if !said.is_empty() {
-        let _ = write!(message, ": {said}");
+    if !complaint_text.is_empty() {
+        let _ = write!(message, ": {complaint_text}");
     }
     of_status(status, &complaint.unwrap_or_default(), message, after)
 }

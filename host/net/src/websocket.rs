@@ -62,8 +62,10 @@ impl HttpClient {
         let wanted = |status: &StatusCode| status.is_success() || *status == StatusCode::SWITCHING_PROTOCOLS;
         let (body, rate_limits) = self.execute(http, message, request, deadline, wanted).await?;
         let (origin, response) = (body.origin, body.response);
-        let said = response.headers().get(header::SEC_WEBSOCKET_ACCEPT);
-        if response.status() != StatusCode::SWITCHING_PROTOCOLS || said.is_none_or(|said| said != accepted.as_str()) {
+        let accept = response.headers().get(header::SEC_WEBSOCKET_ACCEPT);
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS
+            || accept.is_none_or(|accept| accept != accepted.as_str())
+        {
             let status = response.status().as_u16();
             return Err(Fault::other(format!("{origin} answered {status} and opened no WebSocket")).into());
         }
@@ -167,9 +169,9 @@ impl WebSocket {
     /// Returns the result or fault for the server's close frame.
     fn closed(&self, frame: Option<CloseFrame>) -> Result<Option<String>, Fault> {
         let Some(frame) = frame else { return Ok(None) };
-        let said = shown(&frame.reason, &self.secrets, limits::ERROR_BYTES);
+        let reason = shown(&frame.reason, &self.secrets, limits::ERROR_BYTES);
         let code = u16::from(frame.code);
-        let message = format!("{} closed the WebSocket with {code}{}{said}", self.origin, separator(&said));
+        let message = format!("{} closed the WebSocket with {code}{}{reason}", self.origin, separator(&reason));
         Err(match frame.code {
             CloseCode::Normal | CloseCode::Status => return Ok(None),
             CloseCode::Away | CloseCode::Error | CloseCode::Restart | CloseCode::Again => unavailable(message),
@@ -209,8 +211,8 @@ impl WebSocket {
     }
 }
 
-fn separator(said: &str) -> &str {
-    if said.is_empty() { "" } else { ": " }
+fn separator(reason: &str) -> &str {
+    if reason.is_empty() { "" } else { ": " }
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ mod generated {
         imports: { default: async | trappable },
         exports: { default: async },
         with: {
-            "shelly:plugin/http.body": crate::imports::GuestResponseBody,
-            "shelly:plugin/http.upload": crate::imports::GuestUpload,
+            "shelly:plugin/http.body": crate::http_client::GuestResponseBody,
+            "shelly:plugin/http.upload": crate::http_client::GuestUpload,
         },
     });
 }

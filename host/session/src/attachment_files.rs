@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{SessionError, SessionStore, Sha256Digest, StorageEntryKind, error::disk, reader, writer::ATTACHMENTS};
+use super::{SessionError, SessionStore, Sha256Digest, StorageEntryKind, error::disk, file_names::ATTACHMENTS, reader};
 
 impl SessionStore {
     /// Lists the attachments of a session as digest and size in bytes, sorted by digest; at most `most`. Files that are not

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::{
     Secrets, Sha256Digest,
-    format::{AttachmentRef, SessionRecord, members},
+    line_format::{AttachmentRef, members},
+    session_record::SessionRecord,
 };
 use shelly_core::{agent::journal::JournalRecord, limits};
 
@@ -267,7 +268,7 @@ mod tests {
             agent,
             model: String::new(),
             depth: 0,
-            errand: None,
+            delegation_key: None,
             continues: None,
             beside: None,
             input: Vec::new(),

@@ -3,7 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Authorship, format::VERSION};
+use super::{authorship::Authorship, session_header::VERSION};
 use shelly_core::{
     error::{ErrorKind, Report, without_number},
     trust::TrustError,

@@ -3,13 +3,13 @@ use std::{collections::HashSet, io, path::Path, sync::Arc, time::SystemTime};
 use super::{
     Authorship, ForkOrigin, JournalReader, SessionError, SessionHeader, SessionStore, Sha256Digest, StorageEntryKind,
     error::disk,
-    ownership::SessionAuthor,
-    writer::{ATTACHMENTS, JOURNAL},
+    file_names::{ATTACHMENTS, JOURNAL},
+    session_origin::SessionOrigin,
 };
 
 impl SessionStore {
     /// Copies a session up to and including line `at`, or all of it; a process may be writing to it. Returns the name of the
-    /// copy. The copy is [this person's own](SessionStore::is_own), and [made here](SessionStore::is_made_here), if the
+    /// copy. The copy is [this person's own](SessionStore::is_own), and [created here](SessionStore::is_created_here), if the
     /// session is.
     ///
     /// # Errors
@@ -18,8 +18,8 @@ impl SessionStore {
     /// fails.
     pub fn fork(&self, given: &str, at: Option<u64>) -> Result<String, SessionError> {
         let from = self.resolve(given)?;
-        let (last, maker) = self.last_of(&from, at)?;
-        let made = self.make(None, |folder, id| {
+        let (last, origin) = self.last_of(&from, at)?;
+        let created = self.make(None, |folder, id| {
             let mut journal = JournalReader::open(Arc::clone(&self.storage), self.folder.join(&from))?;
             let header = SessionHeader {
                 id: id.to_owned(),
@@ -30,18 +30,18 @@ impl SessionStore {
             };
             let start = self.write_header(folder, &header)?;
             let end = self.copy_lines(&mut journal, last, folder, start)?;
-            match maker {
+            match origin {
                 // The lines have codes of the original's chain, so the copy's mark covers them.
-                Some(maker) => self.mark(folder, id, maker, (last, end)).map(drop),
+                Some(origin) => self.mark(folder, id, origin, (last, end)).map(drop),
                 None => Ok(()),
             }
         })?;
-        Ok(made.id)
+        Ok(created.id)
     }
 
-    /// Returns the number of the last line to copy, and the author of the session if all lines up to there are this
+    /// Returns the number of the last line to copy, and the origin of the session if all lines up to there are this
     /// person's.
-    fn last_of(&self, id: &str, at: Option<u64>) -> Result<(u64, Option<SessionAuthor>), SessionError> {
+    fn last_of(&self, id: &str, at: Option<u64>) -> Result<(u64, Option<SessionOrigin>), SessionError> {
         let mut journal =
             self.watched(id).or_else(|_| JournalReader::open(Arc::clone(&self.storage), self.folder.join(id)))?;
         while at.is_none_or(|at| at == 0 || journal.line() < at) {
@@ -59,7 +59,7 @@ impl SessionStore {
                     Authorship::Altered { line } if line > last => Authorship::Own,
                     authorship => authorship,
                 };
-                Ok((last, journal.watch().maker().filter(|_| authorship.is_own())))
+                Ok((last, journal.watch().origin().filter(|_| authorship.is_own())))
             }
         }
     }

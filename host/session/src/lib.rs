@@ -1,8 +1,34 @@
 //! Sessions on disk: a journal of what the agents did, written as it happens, from which runs resume after a crash.
 //!
 //! A [`SessionStore`] is the folder that holds all sessions of a project. A [`Session`] is open for writing: it is the
-//! [`Recorder`](shelly_core::agent::journal::Recorder) of its runs. `docs/session-format.md` describes the files for readers other
-//! than this program.
+//! [`Recorder`](shelly_core::agent::journal::Recorder) of its runs. `docs/session-format.md` describes the files for
+//! readers other than this program.
+//!
+//! The store blocks: call it from a thread that may block. An open session never blocks; a thread of its own writes.
+//!
+//! # Modules
+//!
+//! In reading order:
+//!
+//! | module | contents |
+//! |---|---|
+//! | `storage`, `memory_disk` | the operations on a disk, and a disk in memory that fails when a test says so |
+//! | `error`, `file_names` | what can be wrong with a session; the names in its folder |
+//! | `session_header`, `session_record`, `line_format` | the lines of a journal |
+//! | `line_chain`, `session_mark`, `session_origin`, `authorship` | how a session shows that this person created it |
+//! | `ownership`, `journal_verifier` | the key, and the check of marks and lines |
+//! | `attachments`, `attachment_files`, `sha256_digest` | long strings of records, in files of their own |
+//! | `secrets` | values that must not reach the disk |
+//! | `writer`, `session` | the thread that writes, and the session that is open for writing |
+//! | `reader`, `transcript`, `recall` | a journal read back: its lines, its conversations, results that were cut |
+//! | `store`, `list`, `search`, `fork`, `prune` | the folder of all sessions |
+//!
+//! # What it must not name
+//!
+//! No terminal, no config and no plugin: it records what `shelly-core` reports, and of the crates of this project depends
+//! on that one alone. The folders are given to it.
+//!
+//! # A session
 //!
 //! ```
 //! use std::sync::Arc;
@@ -41,15 +67,16 @@
 //! assert_eq!((answer.message.text_content().as_str(), chat.snapshot().len()), ("Six.", 5));
 //! # Ok(()) }
 //! ```
-//!
-//! The store blocks: call it from a thread that may block. An open session never blocks; a thread of its own writes.
 
 mod attachment_files;
 mod attachments;
-mod chain;
+mod authorship;
 mod error;
+mod file_names;
 mod fork;
-mod format;
+mod journal_verifier;
+mod line_chain;
+mod line_format;
 mod list;
 mod memory_disk;
 mod ownership;
@@ -59,16 +86,20 @@ mod recall;
 mod search;
 mod secrets;
 mod session;
+mod session_header;
+mod session_mark;
+mod session_origin;
+mod session_record;
+mod sha256_digest;
 mod storage;
 mod store;
 mod transcript;
 mod writer;
 
-pub use chain::Authorship;
+pub use authorship::Authorship;
 pub use error::SessionError;
 #[doc(hidden)]
-pub use format::journal_line;
-pub use format::{ForkOrigin, LaunchOptions, SessionHeader, SessionPart, SessionPartKind, Sha256Digest, VERSION};
+pub use line_format::journal_line;
 pub use list::{SessionDiskUsage, SessionStatus, SessionSummary};
 pub use memory_disk::{DiskFault, MemoryDisk};
 pub use ownership::SessionReview;
@@ -77,6 +108,8 @@ pub use reader::{JournalLine, JournalLineContent, JournalReader};
 pub use search::{SessionSearchHit, SessionSearchResults};
 pub use secrets::{SecretStream, Secrets};
 pub use session::Session;
+pub use session_header::{ForkOrigin, LaunchOptions, SessionHeader, SessionPart, SessionPartKind, VERSION};
+pub use sha256_digest::Sha256Digest;
 pub use storage::{DiskStorage, SessionStorage, StorageEntry, StorageEntryKind, StoredFile};
 pub use store::{NewSession, OpenedSession, SessionOpenOptions, SessionStore, SessionStoreOptions};
 pub use transcript::{RunTranscript, Transcript, TranscriptMessage};

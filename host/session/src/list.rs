@@ -5,9 +5,9 @@ use serde::{Deserialize, de::IgnoredAny};
 use super::{
     SessionError, SessionHeader, SessionStore, StorageEntryKind, StoredFile,
     error::disk,
-    format::{LineEnvelope, checked},
+    file_names::{ATTACHMENTS, JOURNAL, LOCK},
+    line_format::{LineEnvelope, checked},
     reader,
-    writer::{ATTACHMENTS, JOURNAL, LOCK},
 };
 use shelly_core::{error::without_number, limits};
 

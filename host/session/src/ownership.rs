@@ -1,5 +1,5 @@
 //! Authorship of sessions. A session that was created here has a file `mark` in its folder: an authentication code, under a
-//! key that only this person has, over the session's name and its first lines. It starts the [chain](super::chain) of codes
+//! key that only this person has, over the session's name and its first lines. It starts the [chain](super::line_chain) of codes
 //! of the lines that follow. A session that came with a project has no valid mark, and its open calls need consent.
 
 use std::{io, path::Path, sync::Arc};
@@ -8,46 +8,18 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     Authorship, JournalReader, SessionError, SessionHeader, SessionStore, StorageEntryKind,
-    chain::{JournalVerifier, LineChain, PURPOSE, SessionMark},
     error::disk,
-    writer::{JOURNAL, write_new},
+    file_names::JOURNAL,
+    journal_verifier::JournalVerifier,
+    line_chain::LineChain,
+    session_mark::{PURPOSE, SessionMark},
+    session_origin::SessionOrigin,
+    storage::write_new,
 };
 use shelly_core::trust::TrustError;
 
 /// The name of the mark file in the session's folder.
 const MARK: &str = "mark";
-
-/// The author of a session that this person may resume. Each author has separate marks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SessionAuthor {
-    /// This person.
-    Person = 0,
-    /// Another person; this person has accepted the session.
-    Other = 1,
-}
-
-impl SessionAuthor {
-    /// Returns the key label of the marks of earlier releases, which cover only the session's first line.
-    fn marked(self) -> &'static str {
-        match self {
-            Self::Person => "shelly-host session",
-            Self::Other => "shelly-host session of somebody else",
-        }
-    }
-
-    /// Returns the word for the author in a mark.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Person => "person",
-            Self::Other => "other",
-        }
-    }
-
-    /// Parses the word for the author in a mark.
-    pub fn of_word(word: &str) -> Option<Self> {
-        [Self::Person, Self::Other].into_iter().find(|maker| maker.word() == word)
-    }
-}
 
 /// The state of a session at the time when a person was asked about it.
 #[derive(Debug, Clone)]
@@ -117,8 +89,8 @@ impl SessionStore {
     /// # Errors
     ///
     /// The errors of [`SessionStore::authorship`].
-    pub fn is_made_here(&self, given: &str) -> Result<bool, SessionError> {
-        self.maker(given).map(|maker| maker == Some(SessionAuthor::Person))
+    pub fn is_created_here(&self, given: &str) -> Result<bool, SessionError> {
+        self.origin(given).map(|origin| origin == Some(SessionOrigin::Person))
     }
 
     /// Returns `true` if the session has a mark of this person that matches its name and the lines that the mark covers.
@@ -128,13 +100,13 @@ impl SessionStore {
     ///
     /// The errors of [`SessionStore::authorship`].
     pub fn is_marked(&self, given: &str) -> Result<bool, SessionError> {
-        self.maker(given).map(|maker| maker.is_some())
+        self.origin(given).map(|origin| origin.is_some())
     }
 
-    fn maker(&self, given: &str) -> Result<Option<SessionAuthor>, SessionError> {
+    fn origin(&self, given: &str) -> Result<Option<SessionOrigin>, SessionError> {
         let mut journal = self.watched(&self.resolve(given)?)?;
         while journal.next_covered()? {}
-        Ok(journal.watch().maker())
+        Ok(journal.watch().origin())
     }
 
     /// Opens the journal of the session of this name and verifies it against its mark while it is read.
@@ -158,10 +130,10 @@ impl SessionStore {
             let key = self.options.own.derived(PURPOSE)?;
             return Ok(key.map_or(JournalVerifier::Unmarked, |key| JournalVerifier::new(key, id, mark)));
         }
-        for maker in [SessionAuthor::Person, SessionAuthor::Other] {
+        for origin in [SessionOrigin::Person, SessionOrigin::Other] {
             // A folder of another name may hold another session in its place.
-            if header.id == id && self.options.own.has_marked(maker.marked(), line, text.trim_end())? {
-                return Ok(JournalVerifier::FirstLine(maker));
+            if header.id == id && self.options.own.has_marked(origin.first_line_label(), line, text.trim_end())? {
+                return Ok(JournalVerifier::FirstLine(origin));
             }
         }
         Ok(JournalVerifier::Unmarked)
@@ -189,7 +161,7 @@ impl SessionStore {
     ///
     /// The errors of [`SessionStore::authorship`]; also if there is no location for a key, if a process writes to the
     /// session, or if its reviewed lines have changed since.
-    pub fn make_own(&self, review: &SessionReview) -> Result<(), SessionError> {
+    pub fn accept(&self, review: &SessionReview) -> Result<(), SessionError> {
         let SessionReview { id, authorship, lines, bytes, digest } = review;
         let folder = self.folder.join(id);
         let _lock = self.lock(id)?.ok_or_else(|| SessionError::InUse { id: id.clone() })?;
@@ -202,8 +174,8 @@ impl SessionStore {
             return Err(changed());
         }
         // The mark of an earlier release still says who began the session.
-        let begun = (*authorship == Authorship::FirstLine).then(|| self.maker(id)).transpose()?.flatten();
-        self.mark_with(&folder, id, begun.unwrap_or(SessionAuthor::Other), *lines, found)?;
+        let begun = (*authorship == Authorship::FirstLine).then(|| self.origin(id)).transpose()?.flatten();
+        self.mark_with(&folder, id, begun.unwrap_or(SessionOrigin::Other), *lines, found)?;
         self.storage.sync_folder(&folder).map_err(disk("write", &folder))
     }
 
@@ -218,11 +190,11 @@ impl SessionStore {
         &self,
         folder: &Path,
         id: &str,
-        maker: SessionAuthor,
+        origin: SessionOrigin,
         (lines, bytes): (u64, u64),
     ) -> Result<LineChain, SessionError> {
         let digest = self.digest_of_lines(folder, bytes)?;
-        self.mark_with(folder, id, maker, lines, digest)
+        self.mark_with(folder, id, origin, lines, digest)
     }
 
     /// Writes the mark of the session of this name, whose first lines have this digest.
@@ -230,7 +202,7 @@ impl SessionStore {
         &self,
         folder: &Path,
         id: &str,
-        maker: SessionAuthor,
+        origin: SessionOrigin,
         lines: u64,
         digest: Sha256,
     ) -> Result<LineChain, SessionError> {
@@ -238,7 +210,7 @@ impl SessionStore {
             return Err(TrustError::NoPlace.into());
         }
         let key = self.options.own.derived_or_made(PURPOSE)?;
-        let mark = SessionMark::new(&key, maker, id, lines, digest);
+        let mark = SessionMark::new(&key, origin, id, lines, digest);
         self.write_mark(folder, &mark.text())?;
         Ok(mark.chain(key))
     }
@@ -310,9 +282,9 @@ mod tests {
         drop(made);
         assert!(here.is_own("a").unwrap());
         drop(here.open("a", SessionOpenOptions::default()).unwrap());
-        assert!(here.is_made_here("a").unwrap(), "also when more was written");
+        assert!(here.is_created_here("a").unwrap(), "also when more was written");
         let fork = here.fork("a", None).unwrap();
-        assert!(here.is_own(&fork).unwrap() && here.is_made_here(&fork).unwrap());
+        assert!(here.is_own(&fork).unwrap() && here.is_created_here(&fork).unwrap());
         // With another person's key, or without a key, no session is own.
         for key in [Some(&*theirs), None] {
             let other = store(&project, key);
@@ -367,7 +339,7 @@ mod tests {
             fs::write(&path, &altered).unwrap();
             let expected = line.map_or(Authorship::Own, |line| Authorship::Altered { line });
             assert_eq!(here.authorship("a").unwrap(), expected, "{case}");
-            assert!(here.is_made_here("a").unwrap(), "{case}: what its first line names is this person's");
+            assert!(here.is_created_here("a").unwrap(), "{case}: what its first line names is this person's");
             let opened = here.open("a", SessionOpenOptions { must_be_own: true, ..SessionOpenOptions::default() });
             assert_eq!(opened.is_ok(), line.is_none(), "{case}");
             if let Err(error) = opened {
@@ -385,11 +357,11 @@ mod tests {
         fs::write(&path, text.clone() + &forged(5)).unwrap();
         for (at, is_own) in [(2, true), (4, true), (5, false)] {
             let fork = here.fork("a", Some(at)).unwrap();
-            assert_eq!((here.is_own(&fork).unwrap(), here.is_made_here(&fork).unwrap()), (is_own, is_own), "{at}");
+            assert_eq!((here.is_own(&fork).unwrap(), here.is_created_here(&fork).unwrap()), (is_own, is_own), "{at}");
         }
         accept(&here, "a").unwrap();
         assert_eq!(here.authorship("a").unwrap(), Authorship::Own, "the person said so");
-        assert!(!here.is_made_here("a").unwrap());
+        assert!(!here.is_created_here("a").unwrap());
         drop(here.open("a", SessionOpenOptions { must_be_own: true, ..SessionOpenOptions::default() }).unwrap());
         assert_eq!(here.authorship("a").unwrap(), Authorship::Own);
         fs::write(&path, &text).unwrap();
@@ -416,14 +388,14 @@ mod tests {
 
     /// Accepts a session in its present state.
     fn accept(store: &SessionStore, id: &str) -> Result<(), SessionError> {
-        store.make_own(&store.review(id)?)
+        store.accept(&store.review(id)?)
     }
 
     /// Gives a session the mark of earlier releases.
-    fn mark_first_line(store: &SessionStore, id: &str, maker: SessionAuthor) {
+    fn mark_first_line(store: &SessionStore, id: &str, origin: SessionOrigin) {
         let journal = fs::read(store.folder.join(id).join(JOURNAL)).unwrap();
         let first = journal.split_inclusive(|byte| *byte == b'\n').next().unwrap();
-        let mark = store.options.own.mark(maker.marked(), first).unwrap();
+        let mark = store.options.own.mark(origin.first_line_label(), first).unwrap();
         fs::write(store.folder.join(id).join(MARK), format!("{mark}\n")).unwrap();
     }
 
@@ -432,12 +404,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (key, project) = (folder.path().join("own.key"), folder.path().join("project"));
         let here = store(&project, Some(&key));
-        for (id, maker, is_made_here) in [("a", SessionAuthor::Person, true), ("b", SessionAuthor::Other, false)] {
+        for (id, origin, is_created_here) in [("a", SessionOrigin::Person, true), ("b", SessionOrigin::Other, false)] {
             written(&here, id, 2);
             // Also when it is put in the place of a newer mark.
-            mark_first_line(&here, id, maker);
+            mark_first_line(&here, id, origin);
             assert_eq!(here.authorship(id).unwrap(), Authorship::FirstLine);
-            assert_eq!((here.is_own(id).unwrap(), here.is_made_here(id).unwrap()), (false, is_made_here));
+            assert_eq!((here.is_own(id).unwrap(), here.is_created_here(id).unwrap()), (false, is_created_here));
             let fork = here.fork(id, None).unwrap();
             assert_eq!(here.authorship(&fork).unwrap(), Authorship::Unmarked);
             let opening = || SessionOpenOptions { must_be_own: true, ..SessionOpenOptions::default() };
@@ -446,7 +418,7 @@ mod tests {
             assert_eq!(here.authorship(id).unwrap(), Authorship::FirstLine, "opened once, it is not vouched for");
             accept(&here, id).unwrap();
             assert_eq!(here.authorship(id).unwrap(), Authorship::Own);
-            assert_eq!(here.is_made_here(id).unwrap(), is_made_here, "its first line tells who began it");
+            assert_eq!(here.is_created_here(id).unwrap(), is_created_here, "its first line tells who began it");
             drop(here.open(id, opening()).unwrap());
         }
     }
@@ -463,12 +435,12 @@ mod tests {
         let altered = text.replace("\"n\":3,", "\"n\":3, ");
         for changed in [altered.as_str(), &text[..text.len() - 1], ""] {
             fs::write(&path, changed).unwrap();
-            let refused = here.make_own(&review);
+            let refused = here.accept(&review);
             assert!(matches!(refused, Err(SessionError::ChangedSinceReview { .. })), "{changed:?}: {refused:?}");
             assert!(!path.with_file_name(MARK).exists());
         }
         fs::write(&path, [text.as_bytes(), &forged].concat()).unwrap();
-        here.make_own(&review).unwrap();
+        here.accept(&review).unwrap();
         assert_eq!(here.authorship("a").unwrap(), Authorship::Altered { line: 5 }, "it came after the review");
     }
 
@@ -498,7 +470,7 @@ mod tests {
         let fork = here.fork("a", None).unwrap();
         for adopted in ["a", &fork] {
             assert!(
-                here.is_own(adopted).unwrap() && !here.is_made_here(adopted).unwrap(),
+                here.is_own(adopted).unwrap() && !here.is_created_here(adopted).unwrap(),
                 "what it names is not chosen"
             );
         }

@@ -6,10 +6,9 @@ use std::{
 use super::{
     SessionError, SessionStore, StorageEntryKind,
     error::disk,
+    file_names::{GONE, LOCK, NEW},
     list::JournalStat,
     storage::remove_all,
-    store::{GONE, NEW},
-    writer::LOCK,
 };
 use shelly_core::{error::Report, limits};
 

@@ -8,10 +8,12 @@ use std::{
 use super::{
     SessionError, SessionHeader, SessionPart, SessionStorage, Sha256Digest, StorageEntryKind, StoredFile,
     attachments::restore,
-    chain::JournalVerifier,
     error::disk,
-    format::{AttachmentRef, LineEnvelope, OPENED, SessionHeaderError, SessionRecord, checked, read_header},
-    writer::{ATTACHMENTS, JOURNAL},
+    file_names::{ATTACHMENTS, JOURNAL},
+    journal_verifier::JournalVerifier,
+    line_format::{AttachmentRef, LineEnvelope, checked},
+    session_header::{SessionHeaderError, read_header},
+    session_record::{OPENED, SessionRecord},
 };
 use shelly_core::{agent::journal::JournalRecord, limits};
 

@@ -14,32 +14,32 @@ impl SessionStore {
     /// [`SessionError`] if the session does not exist, is damaged, or the disk fails.
     pub fn recall(&self, given: &str) -> Result<String, SessionError> {
         let mut journal = self.read(given)?;
-        let mut said: Vec<String> = Vec::new();
+        let mut parts: Vec<String> = Vec::new();
         let mut top = std::collections::HashSet::new();
         for line in &mut journal {
             let line = line?;
             let JournalLineContent::Record(record) = line.what else { continue };
             match record {
-                JournalRecord::Began { errand: None, input, .. } => {
+                JournalRecord::Began { delegation_key: None, input, .. } => {
                     top.insert(line.run);
                     let tasks = input.iter().filter(|message| !message.is_note()).map(Message::text_content);
-                    said.extend(tasks.map(|task| format!("Task: {}", cut(task.trim(), limits::RECALLED_TASK_CHARS))));
+                    parts.extend(tasks.map(|task| format!("Task: {}", cut(task.trim(), limits::RECALLED_TASK_CHARS))));
                 }
                 JournalRecord::Ended { outcome, .. } if top.contains(&line.run) => {
                     let answer = match &outcome {
                         RecordedRunEnd::Failed { error, .. } => format!("none: {error}"),
                         ended => ended.message().map(Message::text_content).unwrap_or_default(),
                     };
-                    said.push(format!("Answer: {}", cut(answer.trim(), limits::RECALLED_ANSWER_CHARS)));
+                    parts.push(format!("Answer: {}", cut(answer.trim(), limits::RECALLED_ANSWER_CHARS)));
                 }
                 _ => {}
             }
         }
         // The newest entries matter most.
-        let (mut left, mut from) = (limits::RECALLED_CHARS, said.len());
-        while let Some(more) = from.checked_sub(1).map(|at| said[at].chars().count()).filter(|more| *more <= left) {
+        let (mut left, mut from) = (limits::RECALLED_CHARS, parts.len());
+        while let Some(more) = from.checked_sub(1).map(|at| parts[at].chars().count()).filter(|more| *more <= left) {
             (left, from) = (left - more, from - 1);
         }
-        Ok(said.split_off(from).join("\n\n"))
+        Ok(parts.split_off(from).join("\n\n"))
     }
 }

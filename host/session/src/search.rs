@@ -89,7 +89,7 @@ impl SessionStore {
             }
             match journal.understood(line) {
                 Ok(JournalLine { n, run, what: JournalLineContent::Record(record), .. }) => {
-                    for (role, texts) in said(&record) {
+                    for (role, texts) in texts_by_role(&record) {
                         let hit = texts.iter().find_map(|text| excerpt(text, wanted));
                         all.extend(hit.map(|excerpt| found(n, run, Some(role), excerpt)));
                     }
@@ -120,7 +120,7 @@ fn may_hold(line: &str, word: &str) -> bool {
 }
 
 /// Returns the messages that a record adds to a conversation: role and texts.
-fn said(record: &JournalRecord) -> Vec<(Role, Vec<String>)> {
+fn texts_by_role(record: &JournalRecord) -> Vec<(Role, Vec<String>)> {
     let changes: &[ChatChange] = match record {
         JournalRecord::Turn { changes, .. }
         | JournalRecord::Replied { changes, .. }

@@ -11,9 +11,9 @@ use std::{
 use super::{
     Secrets, SessionHeader, SessionPart,
     attachments::JournalLineBody,
-    chain::LineChain,
-    format::SessionRecord,
-    writer::{self, JournalQueue, JournalWriter},
+    line_chain::LineChain,
+    session_record::SessionRecord,
+    writer::{JournalQueue, JournalWriter, write},
 };
 use shelly_core::agent::journal::{JournalPosition, JournalRecord, JournalWriteError, Recorder};
 
@@ -36,16 +36,16 @@ impl Session {
     /// limit. Further lines continue `chain`.
     pub(super) fn start(
         header: SessionHeader,
-        place: JournalWriter,
+        writer: JournalWriter,
         (last, total, most): (u64, u64, u64),
         chain: Option<LineChain>,
         secrets: Secrets,
         top: HashSet<u64>,
     ) -> io::Result<Self> {
-        let folder = place.folder.clone();
+        let folder = writer.folder.clone();
         let queue = Arc::new(JournalQueue::new(last, total, most, chain));
         let for_thread = Arc::clone(&queue);
-        let thread = thread::Builder::new().name("journal".into()).spawn(move || writer::write(&for_thread, place))?;
+        let thread = thread::Builder::new().name("journal".into()).spawn(move || write(&for_thread, writer))?;
         Ok(Self { header, folder, queue, secrets, top: Mutex::new(top), thread: Some(thread), not_marked: None })
     }
 
@@ -97,7 +97,7 @@ impl Session {
     fn is_top(&self, run: u64, record: &JournalRecord) -> bool {
         let top = || self.top.lock().unwrap_or_else(PoisonError::into_inner);
         match record {
-            JournalRecord::Began { errand: None, .. } => {
+            JournalRecord::Began { delegation_key: None, .. } => {
                 top().insert(run);
                 true
             }

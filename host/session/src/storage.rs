@@ -285,6 +285,19 @@ impl StoredFile for DiskFile {
     }
 }
 
+/// Writes and syncs a new file; removes it on an error.
+pub(super) fn write_new(storage: &dyn SessionStorage, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let write = || {
+        let file = storage.open_or_create(path)?;
+        file.truncate(0)?;
+        file.write_all_at(bytes, 0)?;
+        file.sync()
+    };
+    write().inspect_err(|_| {
+        let _ = storage.remove_file(path);
+    })
+}
+
 /// Removes a folder and its content as far as possible, and returns the first error. Links are removed, not followed. `deep`
 /// is the maximum number of nested folders. An entry that another process removes meanwhile counts as removed.
 pub(super) fn remove_all(storage: &dyn SessionStorage, path: &Path, deep: u32) -> io::Result<()> {

@@ -10,12 +10,13 @@ use std::{
 use super::{
     JournalLineContent, JournalReader, LaunchOptions, Secrets, Session, SessionError, SessionHeader, SessionPart,
     SessionStorage, StorageEntryKind, StoredFile,
-    chain::LineChain,
     error::disk,
-    format::header_line,
-    ownership::SessionAuthor,
-    storage::remove_all,
-    writer::{ATTACHMENTS, JOURNAL, JournalWriter, LOCK, write_new},
+    file_names::{ATTACHMENTS, JOURNAL, LOCK, NEW},
+    line_chain::LineChain,
+    session_header::header_line,
+    session_origin::SessionOrigin,
+    storage::{remove_all, write_new},
+    writer::JournalWriter,
 };
 use shelly_core::{
     agent::journal::JournalRecord,
@@ -158,7 +159,7 @@ impl SessionStore {
         let NewSession { id, agent, model, title, follows, parts, options } = new;
         let options = if options.size() > limits::SESSION_OPTIONS_BYTES { LaunchOptions::default() } else { options };
         let title = cut(&self.options.secrets.clean_text(title.trim()), limits::SESSION_TITLE_CHARS);
-        let made = self.make(id, |folder, id| {
+        let created = self.make(id, |folder, id| {
             let header = SessionHeader {
                 id: id.to_owned(),
                 created: SystemTime::now(),
@@ -173,14 +174,14 @@ impl SessionStore {
             };
             let end = self.write_header(folder, &header)?;
             // Without a mark the session is usable, but resuming it needs consent.
-            let marked = self.mark(folder, id, SessionAuthor::Person, (1, end)).map_err(|error| {
+            let marked = self.mark(folder, id, SessionOrigin::Person, (1, end)).map_err(|error| {
                 let report = error.report();
                 let hint = report.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
                 without_number(&report.to_string()) + &hint
             });
             Ok((header, end, marked))
         })?;
-        let CreatedSession { folder, lock, filled: (header, end, marked), .. } = made;
+        let CreatedSession { folder, lock, filled: (header, end, marked), .. } = created;
         let (chain, not_marked) = marked.map_or_else(|why| (None, Some(why)), |chain| (Some(chain), None));
         let path = folder.join(JOURNAL);
         let journal = self.storage.open(&path).map_err(disk("write", &path))?;
@@ -225,7 +226,7 @@ impl SessionStore {
                 Ok(line) => match line.what {
                     JournalLineContent::Opened { parts: newer, .. } => parts = newer,
                     JournalLineContent::Record(record) => {
-                        if matches!(record, JournalRecord::Began { errand: None, .. }) {
+                        if matches!(record, JournalRecord::Began { delegation_key: None, .. }) {
                             top.insert(line.run);
                         }
                         records.push((line.run, record));
@@ -260,7 +261,7 @@ impl SessionStore {
             file.truncate(end).and_then(|()| file.sync()).map_err(disk("write", &path))?;
         }
         let total = self.bytes_of(&id);
-        let place = JournalWriter {
+        let writer = JournalWriter {
             storage: Arc::clone(&self.storage),
             id,
             folder,
@@ -269,7 +270,7 @@ impl SessionStore {
             kept: end,
             _lock: lock,
         };
-        let session = self.start(header, place, (last, total), chain, top)?;
+        let session = self.start(header, writer, (last, total), chain, top)?;
         session.opened(opening.parts);
         Ok(OpenedSession { session, records, parts, warnings })
     }
@@ -287,15 +288,15 @@ impl SessionStore {
     fn start(
         &self,
         header: SessionHeader,
-        mut place: JournalWriter,
+        mut writer: JournalWriter,
         (last, total): (u64, u64),
         chain: Option<LineChain>,
         top: HashSet<u64>,
     ) -> Result<Session, SessionError> {
-        place.id.clone_from(&header.id);
-        let path = place.journal_path();
+        writer.id.clone_from(&header.id);
+        let path = writer.journal_path();
         let bounds = (last, total, self.options.session_bytes);
-        Session::start(header, place, bounds, chain, self.options.secrets.clone(), top)
+        Session::start(header, writer, bounds, chain, self.options.secrets.clone(), top)
             .map_err(disk("start to write", &path))
     }
 
@@ -367,7 +368,7 @@ impl SessionStore {
             return Err(exists());
         }
         let beside = self.folder.join(format!("{NEW}{}", self.random(8)?));
-        let made = self.fill(&beside, &id, fill).and_then(|(lock, filled)| {
+        let created = self.fill(&beside, &id, fill).and_then(|(lock, filled)| {
             match self.storage.rename(&beside, &folder) {
                 Err(error) if is_taken(&error) => return Err(exists()),
                 renamed => renamed.map_err(disk("write", &folder))?,
@@ -380,7 +381,7 @@ impl SessionStore {
                 }
             }
         });
-        match made {
+        match created {
             Ok((lock, filled)) => Ok(CreatedSession { id: id.clone(), folder, lock, filled }),
             Err(error) => {
                 let _ = remove_all(&*self.storage, &beside, limits::SESSION_FOLDERS_DEEP);
@@ -513,10 +514,6 @@ pub(super) struct CreatedSession<T> {
     pub lock: Box<dyn StoredFile>,
     pub filled: T,
 }
-
-/// Prefixes of folders that are not sessions yet, or not any more.
-pub(super) const NEW: &str = ".new-";
-pub(super) const GONE: &str = ".gone-";
 
 fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty)

@@ -34,7 +34,7 @@ pub(super) fn began(of: Option<u64>) -> JournalRecord {
         instance,
         model: "m".into(),
         depth: 0,
-        errand,
+        delegation_key: errand,
         continues: None,
         beside: None,
         input: Vec::new(),
@@ -336,7 +336,7 @@ fn damaged_journal_reports_its_line_and_opens_up_to_it() {
         "{error}"
     );
     let mut line = Vec::new();
-    format::append_line(&mut line, format_args!("\"shelly_session\":2"), b"", None);
+    line_format::append_line(&mut line, format_args!("\"shelly_session\":2"), b"", None);
     fs::write(&journal, line).unwrap();
     let report = store.open("s", SessionOpenOptions::default()).unwrap_err().report();
     assert!(

@@ -47,7 +47,7 @@ pub struct RunTranscript {
     pub children: Vec<(String, u64)>,
     /// The number of its ancestors, at most [`limits::DELEGATION_DEPTH_CEILING`]: 0 for a run without a parent.
     level: u32,
-    said: Vec<TranscriptMessage>,
+    messages: Vec<TranscriptMessage>,
     /// The input that it has not read yet.
     input: Vec<Message>,
     sent: Vec<Message>,
@@ -123,7 +123,17 @@ impl Transcript {
     }
 
     fn begin(&mut self, run: u64, (n, t): (u64, u64), record: JournalRecord) {
-        let JournalRecord::Began { agent, instance, model, errand, continues, input, prompt, changes, .. } = record
+        let JournalRecord::Began {
+            agent,
+            instance,
+            model,
+            delegation_key: errand,
+            continues,
+            input,
+            prompt,
+            changes,
+            ..
+        } = record
         else {
             return;
         };
@@ -141,7 +151,7 @@ impl Transcript {
             parent.children.push((errand.call.clone(), run));
         }
         let before = continues.and_then(|before| self.runs.get_mut(&before));
-        let said = before.map(RunTranscript::hand_on).unwrap_or_default();
+        let messages = before.map(RunTranscript::hand_on).unwrap_or_default();
         let mut there = RunTranscript {
             run,
             agent,
@@ -155,7 +165,7 @@ impl Transcript {
             ended: None,
             children: Vec::new(),
             level,
-            said,
+            messages,
             input,
             sent: Vec::new(),
             begun: HashSet::new(),
@@ -169,7 +179,7 @@ impl Transcript {
 impl RunTranscript {
     /// Iterates over the messages of this run, in order.
     pub fn said(&self) -> impl Iterator<Item = &TranscriptMessage> {
-        self.said.iter().filter(|said| said.run == self.run)
+        self.messages.iter().filter(|message| message.run == self.run)
     }
 
     /// Iterates over the messages that were sent to this run and that it has not read.
@@ -179,14 +189,14 @@ impl RunTranscript {
 
     /// Returns the results of its calls by call id, including results that are not in the conversation yet.
     pub fn results(&self) -> HashMap<&str, &ToolResult> {
-        let told = self.said().flat_map(|said| said.message.tool_results());
-        self.results.values().chain(told).map(|result| (&*result.call_id, result)).collect()
+        let in_messages = self.said().flat_map(|message| message.message.tool_results());
+        self.results.values().chain(in_messages).map(|result| (&*result.call_id, result)).collect()
     }
 
     /// Returns its calls that have no result.
     pub fn open_calls(&self) -> Vec<&ToolCall> {
         let results = self.results();
-        let calls = self.said().flat_map(|said| said.message.tool_calls());
+        let calls = self.said().flat_map(|message| message.message.tool_calls());
         calls.filter(|call| !results.contains_key(&*call.id)).collect()
     }
 
@@ -198,7 +208,7 @@ impl RunTranscript {
     /// Takes the conversation out of this run, for the run that continues it.
     fn hand_on(&mut self) -> Vec<TranscriptMessage> {
         let own = self.said().cloned().collect();
-        std::mem::replace(&mut self.said, own)
+        std::mem::replace(&mut self.messages, own)
     }
 
     fn add(&mut self, n: u64, record: JournalRecord) {
@@ -254,24 +264,24 @@ impl RunTranscript {
                     for result in written.message.tool_results() {
                         self.results.remove(&result.call_id);
                     }
-                    let said = self.said_at(n, written);
-                    self.said.push(said);
+                    let message = self.message_at(n, written);
+                    self.messages.push(message);
                 }
                 ChatChange::Answered { id, call, .. } => {
                     let Some(result) = self.results.remove(&call) else { continue };
                     let message = Arc::new(Message::results(vec![result]));
-                    self.said.push(TranscriptMessage { n, message, note: false, edited: false, id, run: self.run });
+                    self.messages.push(TranscriptMessage { n, message, note: false, edited: false, id, run: self.run });
                 }
                 ChatChange::Waits(message) => {
                     self.read(&message);
                     self.sent.push(Message::clone(&message));
                 }
                 ChatChange::Replaced { first, last, by } => {
-                    let position = |id| self.said.iter().position(|said| said.id == id);
+                    let position = |id| self.messages.iter().position(|message| message.id == id);
                     let (Some(first), Some(last)) = (position(first), position(last)) else { continue };
                     if first <= last {
-                        let by: Vec<_> = by.into_iter().map(|written| self.said_at(n, written)).collect();
-                        self.said.splice(first..=last, by);
+                        let by: Vec<_> = by.into_iter().map(|written| self.message_at(n, written)).collect();
+                        self.messages.splice(first..=last, by);
                     }
                 }
                 // The prompt is known, and full results are not messages.
@@ -280,7 +290,7 @@ impl RunTranscript {
         }
     }
 
-    fn said_at(&self, n: u64, written: ChatEntryRecord) -> TranscriptMessage {
+    fn message_at(&self, n: u64, written: ChatEntryRecord) -> TranscriptMessage {
         let ChatEntryRecord { id, note, edited, message, .. } = written;
         TranscriptMessage { n, note: note || message.is_note(), edited, message, id, run: self.run }
     }

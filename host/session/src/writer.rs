@@ -16,9 +16,11 @@ use tokio::sync::watch;
 use super::{
     SessionError, SessionStorage, Sha256Digest, StorageEntryKind, StoredFile,
     attachments::{JournalAttachment, JournalLineBody},
-    chain::LineChain,
     error::disk,
-    format::append_line,
+    file_names::{ATTACHMENTS, JOURNAL},
+    line_chain::LineChain,
+    line_format::append_line,
+    storage::write_new,
 };
 use shelly_core::{
     agent::journal::{JournalPosition, JournalWriteError},
@@ -45,11 +47,6 @@ impl JournalWriter {
         self.folder.join(JOURNAL)
     }
 }
-
-/// File and folder names in a session's folder.
-pub(super) const JOURNAL: &str = "journal.jsonl";
-pub(super) const ATTACHMENTS: &str = "attachments";
-pub(super) const LOCK: &str = "lock";
 
 /// The state shared by callers and the writer thread.
 pub(super) struct JournalQueue {
@@ -213,7 +210,7 @@ impl PendingLines {
 /// Writes until the queue is closed or an operation fails. Written data survives the end of the process; synced data also
 /// survives power loss. Data is synced as soon as a caller waits for it, and otherwise [after a
 /// delay](limits::SESSION_SYNC_DELAY).
-pub(super) fn write(queue: &JournalQueue, mut place: JournalWriter) {
+pub(super) fn write(queue: &JournalQueue, mut writer: JournalWriter) {
     let _at_end = WriterEndGuard(queue);
     let mut lines = Vec::new();
     // A file name that an earlier process created may not be durable yet.
@@ -249,14 +246,14 @@ pub(super) fn write(queue: &JournalQueue, mut place: JournalWriter) {
         drop(pending);
         let mut done = match lines.is_empty() {
             true => Ok(()),
-            false => place.put(&lines, &attachments, &mut is_folder_synced).inspect(|()| {
+            false => writer.put(&lines, &attachments, &mut is_folder_synced).inspect(|()| {
                 written = last;
                 due.get_or_insert_with(|| Instant::now() + limits::SESSION_SYNC_DELAY);
             }),
         };
         // Data written before a failure is synced, if the disk allows it.
         if (must_sync || done.is_err()) && due.is_some() {
-            let synced = place.sync();
+            let synced = writer.sync();
             if synced.is_ok() {
                 (kept, due) = (written, None);
                 queue.progress.send_modify(|progress| progress.kept = kept);
@@ -265,9 +262,9 @@ pub(super) fn write(queue: &JournalQueue, mut place: JournalWriter) {
         }
         if let Err(error) = done {
             // Cuts off incomplete data, as far as the disk allows it; readers skip it in any case.
-            let _ = place.journal.truncate(if due.is_some() { place.kept } else { place.end });
+            let _ = writer.journal.truncate(if due.is_some() { writer.kept } else { writer.end });
             let mut pending = queue.lock();
-            pending.lost = Some(JournalWriteError { reason: place.why(&error) });
+            pending.lost = Some(JournalWriteError { reason: writer.why(&error) });
             pending.lines = Vec::new();
             pending.attachments = Vec::new();
             return;
@@ -335,19 +332,6 @@ fn keep(storage: &dyn SessionStorage, folder: &Path, file: &JournalAttachment) -
     write_new(storage, &beside, &file.bytes).map_err(disk("write", &beside))?;
     storage.rename(&beside, &path).map_err(disk("write", &path))?;
     Ok(true)
-}
-
-/// Writes and syncs a new file; removes it on an error.
-pub(super) fn write_new(storage: &dyn SessionStorage, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let write = || {
-        let file = storage.open_or_create(path)?;
-        file.truncate(0)?;
-        file.write_all_at(bytes, 0)?;
-        file.sync()
-    };
-    write().inspect_err(|_| {
-        let _ = storage.remove_file(path);
-    })
 }
 
 impl fmt::Debug for JournalQueue {

@@ -3,15 +3,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    App, RunResources, add_plugin_tools,
-    agent_blueprint::own_ceiling,
-    extend,
-    models::model_name,
-    no_price,
-    plugins::{as_size, check_only, only_of},
-};
 use crate::{
+    assemble::{
+        App, RunResources, add_plugin_tools, as_size, check_only, extend, model_name, no_price, only_of, own_ceiling,
+    },
     capability::Budget,
     config::{
         self, AgentConfig, AgentRuntimeInfo, Config, ConfigRuntimeInfo, EffectiveConfig, PluginRuntimeInfo,

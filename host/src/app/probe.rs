@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{App, StartupNotices, models::ResolvedModel};
 use crate::{
+    assemble::{App, ResolvedModel, StartupNotices},
     capability::Usd,
     chat::{Chat, Message},
     error::{Fault, Report},

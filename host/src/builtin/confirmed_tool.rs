@@ -4,11 +4,11 @@ use async_trait::async_trait;
 
 use crate::{
     approval::{ApprovalBroker, PermissionSubject, Verdict},
-    chat::{ToolCall, ToolSpec},
+    chat::ToolCall,
     error::{Fault, seconds},
     event::AnsweredBy,
     limits,
-    tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
+    tool::{Tool, ToolCx, ToolOutput, WrappedTool},
 };
 
 /// A tool whose every call, shown with its arguments, must be approved.
@@ -33,13 +33,9 @@ impl ConfirmedTool {
 }
 
 #[async_trait]
-impl Tool for ConfirmedTool {
-    fn spec(&self) -> &Arc<ToolSpec> {
-        self.tool.spec()
-    }
-
-    fn origin(&self) -> &str {
-        self.tool.origin()
+impl WrappedTool for ConfirmedTool {
+    fn inner(&self) -> &dyn Tool {
+        &*self.tool
     }
 
     /// The tool's own limit, preceded by [`limits::QUESTION_TIME`].
@@ -47,33 +43,9 @@ impl Tool for ConfirmedTool {
         limits::QUESTION_TIME + self.tool.time_limit()
     }
 
-    fn is_counted(&self) -> bool {
-        self.tool.is_counted()
-    }
-
-    fn is_repeatable(&self) -> bool {
-        self.tool.is_repeatable()
-    }
-
     /// The call has no effect while the question is open.
     fn begins_itself(&self) -> bool {
         true
-    }
-
-    fn hides_arguments(&self) -> bool {
-        self.tool.hides_arguments()
-    }
-
-    fn concurrency(&self) -> ToolConcurrency {
-        self.tool.concurrency()
-    }
-
-    fn runs_agents(&self) -> bool {
-        self.tool.runs_agents()
-    }
-
-    fn result_chars(&self) -> usize {
-        self.tool.result_chars()
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {

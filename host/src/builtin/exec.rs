@@ -59,11 +59,11 @@ pub fn exec_tools(broker: ApprovalBroker, runs: ExecPolicy) -> ToolBox {
                 };
                 cx.begin_now().await?;
                 let time = job.time;
-                Ok(told(ground.run(job).await?, time))
+                Ok(tool_output(ground.run(job).await?, time))
             }
         }
     };
-    let most = limits::QUESTION_TIME + limits::PROCESS_PLACE_WAIT + limits::PROCESS_TIME_CEILING + limits::TOOL_TIME;
+    let most = limits::QUESTION_TIME + limits::PROCESS_PERMIT_WAIT + limits::PROCESS_TIME_CEILING + limits::TOOL_TIME;
     let tool = tool::function(EXEC_RUN, &description(&runs), run)
         .with_hints(ToolHints::default())
         .with_concurrency(ToolConcurrency::Anything { changes: true })
@@ -152,7 +152,7 @@ fn asked(command: &str, job: &ProcessSpec) -> Result<String, Fault> {
 }
 
 /// Formats the result of a run for a model.
-pub(super) fn told(ended: ProcessOutput, time: Duration) -> ToolOutput {
+pub(super) fn tool_output(ended: ProcessOutput, time: Duration) -> ToolOutput {
     let text = |bytes: &[u8]| -> String {
         let text: Cow<str> = String::from_utf8_lossy(bytes);
         text.trim_end_matches(['\n', '\r']).to_owned()

@@ -5,11 +5,11 @@ use async_trait::async_trait;
 use crate::{
     approval::{ApprovalBroker, PermissionSubject, Verdict},
     change::{ChangeApplier, ChangeOrigin, ChangePlan, FileChange},
-    chat::{ToolCall, ToolResultContent, ToolSpec},
+    chat::{ToolCall, ToolResultContent},
     error::{Fault, seconds},
     event::{AnsweredBy, Event, RunCx},
     limits,
-    tool::{ChangeProposalPart, Tool, ToolConcurrency, ToolCx, ToolOutput},
+    tool::{ChangeProposalPart, Tool, ToolCx, ToolOutput, WrappedTool},
 };
 
 /// A tool whose proposed file changes are applied after approval, which is asked for with the diff.
@@ -58,18 +58,18 @@ impl FileChangeTool {
         let here = self.changes.clone();
         let plan = blocking(move || here.plan(&changes).map_err(Fault::from)).await?;
         let by = self.permitted(&cx.run, &plan).await?;
-        if self.is_repeatable() {
+        if WrappedTool::is_repeatable(self) {
             // If the host is interrupted now, the record must show that this call may have taken effect.
             cx.begin_now().await?;
         }
-        let mut told = plan.told();
+        let mut summaries = plan.summaries();
         let content = pieces.into_iter().filter_map(|piece| match piece {
             ChangeProposalPart::Content(content) => Some(content),
-            ChangeProposalPart::Change(_) => told.next().map(|told| ToolResultContent::Text(told.done())),
+            ChangeProposalPart::Change(_) => summaries.next().map(|summary| ToolResultContent::Text(summary.done())),
         });
         let content: Vec<_> = content.collect();
-        drop(told);
-        let told: Vec<_> = plan.told().collect();
+        drop(summaries);
+        let summaries: Vec<_> = plan.summaries().collect();
         let (here, agent, result) = (self.changes.clone(), Arc::clone(&cx.run.agent), content.clone());
         let (id, tool) = (call.id.clone(), self.spec().name.clone());
         // Runs to its end even if the call is cancelled.
@@ -82,10 +82,10 @@ impl FileChangeTool {
             Ok(())
         })
         .await?;
-        for told in told {
-            let (added, removed) = told.lines.unzip();
+        for summary in summaries {
+            let (added, removed) = summary.lines.unzip();
             let (agent, call, tool) = (Arc::clone(&cx.run.agent), call.id.clone(), self.spec().name.clone());
-            let (act, path, to) = (told.act, told.path, told.to);
+            let (act, path, to) = (summary.act, summary.path, summary.to);
             cx.run.events.emit(Event::FileChange { agent, call, tool, act, path, to, added, removed, by }).await;
         }
         Ok(ToolOutput::Reply(content))
@@ -139,13 +139,9 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + S
 }
 
 #[async_trait]
-impl Tool for FileChangeTool {
-    fn spec(&self) -> &Arc<ToolSpec> {
-        self.tool.spec()
-    }
-
-    fn origin(&self) -> &str {
-        self.tool.origin()
+impl WrappedTool for FileChangeTool {
+    fn inner(&self) -> &dyn Tool {
+        &*self.tool
     }
 
     /// The tool's own limit, followed by [`limits::QUESTION_TIME`] and [`limits::CHANGE_TIME`].
@@ -153,32 +149,8 @@ impl Tool for FileChangeTool {
         limits::QUESTION_TIME + limits::CHANGE_TIME + self.tool.time_limit()
     }
 
-    fn is_counted(&self) -> bool {
-        self.tool.is_counted()
-    }
-
     fn is_repeatable(&self) -> bool {
         self.is_pure || self.tool.is_repeatable()
-    }
-
-    fn begins_itself(&self) -> bool {
-        self.tool.begins_itself()
-    }
-
-    fn hides_arguments(&self) -> bool {
-        self.tool.hides_arguments()
-    }
-
-    fn concurrency(&self) -> ToolConcurrency {
-        self.tool.concurrency()
-    }
-
-    fn runs_agents(&self) -> bool {
-        self.tool.runs_agents()
-    }
-
-    fn result_chars(&self) -> usize {
-        self.tool.result_chars()
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {

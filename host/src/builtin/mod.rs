@@ -1,4 +1,5 @@
-//! Tools of the host itself, which a sandboxed plugin cannot implement.
+//! Tools of the host itself, which a sandboxed plugin cannot implement, and wrappers around other tools that ask a person: for
+//! a call, for the changes that it proposes, or for a capability that it lacks.
 
 mod approval_middleware;
 mod ask_user;
@@ -6,6 +7,7 @@ mod confirmed_tool;
 mod exec;
 mod file_change_tool;
 mod git;
+mod runtime_grants;
 
 pub use approval_middleware::ApprovalMiddleware;
 pub use ask_user::ask_user;
@@ -13,3 +15,4 @@ pub use confirmed_tool::ConfirmedTool;
 pub use exec::{ExecPolicy, exec_tools};
 pub use file_change_tool::{ChangeApprovalPolicy, FileChangeTool};
 pub use git::{GitRepository, git_tools};
+pub use runtime_grants::{EscalationContext, GrantPrompter, RuntimeGrants};

@@ -5,6 +5,9 @@ use serde_json::json;
 
 use super::{
     ask,
+    command_runtime::runtime,
+    config_path::config_path,
+    host_environment::{compiling, environment, plugin_dirs},
     plugin::CliOutputFormat,
     render::{self, RunOutputFormat, json_line, name, print, print_for_people, tell, warn},
     trust,
@@ -97,7 +100,7 @@ impl ConfigFindings {
             Err(ConfigErrors { reports, config: None }) => return Self { mistakes: reports, ..Self::default() },
         };
         let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), broker);
+        let app = App::new(config, plugin_dirs(plugins), compiling(), environment(), broker);
         let looked = app.and_then(|app| Ok((app.standing(&trust::store(), is_named)?, app)));
         let (standing, app) = match looked {
             Ok(looked) => looked,
@@ -106,7 +109,7 @@ impl ConfigFindings {
                 return Self { mistakes, ..Self::default() };
             }
         };
-        match super::runtime() {
+        match runtime() {
             Ok(runtime) => runtime.block_on(app.validate_plugins()),
             Err(report) => return Self { mistakes: vec![report], ..Self::default() },
         }
@@ -134,7 +137,7 @@ impl ConfigFindings {
             trust::admitted(standing, loading.is_trusted, ask::is_attended()).await?;
             app.check_plugins().await
         };
-        match super::runtime().and_then(|runtime| runtime.block_on(loading)) {
+        match runtime().and_then(|runtime| runtime.block_on(loading)) {
             Ok((mistakes, warnings)) => {
                 self.mistakes.extend(mistakes);
                 self.warnings.extend(warnings);
@@ -164,7 +167,7 @@ fn check(
     output: CliOutputFormat,
 ) -> Result<u8, Report> {
     let is_named = config.is_some();
-    let path = super::config_path(config).ok_or_else(|| {
+    let path = config_path(config).ok_or_else(|| {
         Report::new(ErrorKind::Usage, "there is no config to check")
             .cause("neither .shelly/config.yaml nor shelly.yaml is there")
             .hint("write one with shelly-host init, or name one with --config")

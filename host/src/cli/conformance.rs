@@ -217,7 +217,7 @@ fn table(results: &ConformanceReport) -> String {
         let shown = |value: Option<u64>| value.map_or("not measured".into(), |value| amount(value, row.unit));
         let (before, after) = (shown(row.before), shown(row.after));
         let bound = match row.what {
-            conformance::PLACES => "as before".into(),
+            conformance::CALLS_AT_ONCE => "as before".into(),
             _ => shown(row.bound),
         };
         lines.push(format!("{:10}  {:16}  {before:>14}  {after:>14}  {bound:>14}", state(row), row.what));

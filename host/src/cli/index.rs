@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{
+    config_path::usual,
     render::{self, RunOutputFormat},
     run::{self, CommonRunArgs},
 };
@@ -55,7 +56,7 @@ impl IndexArgs {
 
 /// Reads the config that is named or found, without a message: the command that uses it prints one.
 fn config(named: Option<&PathBuf>) -> Result<Config, Report> {
-    let path = named.cloned().or_else(|| super::usual(Path::new("")));
+    let path = named.cloned().or_else(|| usual(Path::new("")));
     path.map_or_else(|| Ok(Config::default()), |path| Config::read(&path))
 }
 

@@ -3,8 +3,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{
-    BESIDE,
+    config_path::BESIDE,
     render::{self, RunOutputFormat, name, print, warn},
+    trust,
 };
 use crate::{
     app::{instruction_files, key_variables_in_words},
@@ -129,7 +130,7 @@ impl InitArgs {
             lines.push(format!("{} {}", if *is_there { "replaced " } else { "wrote    " }, shown(path)));
         }
         let written: Vec<_> = files.iter().map(|(_, path, _)| path.clone()).collect();
-        trust_config(&layout, &super::trust::store(), &written);
+        trust_config(&layout, &trust::store(), &written);
         lines.push(self.next(&layout));
         Ok(lines.join("\n"))
     }

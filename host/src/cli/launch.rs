@@ -9,8 +9,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
+    command_words::words_of,
     render::{self, DIM, PLAIN, name},
-    session_target::words_of,
+    session_name::named,
     trust,
 };
 use crate::{
@@ -79,7 +80,7 @@ impl LaunchFlags {
             None if is_whole_name => (store(&here), None),
             None => locate(given),
         };
-        let Ok(id) = super::session::named(&store, given) else { return Ok(()) };
+        let Ok(id) = named(&store, given) else { return Ok(()) };
         if is_whole_name && id != given {
             return Ok(());
         }
@@ -87,7 +88,7 @@ impl LaunchFlags {
         let mut options = journal.header().options.clone();
         let config = self.config.as_ref().or(located.as_ref());
         let root = config.map_or(Ok(here), |config| Config::root_of(config)).unwrap_or_default();
-        if !store.is_made_here(&id).map_err(|error| error.report())? {
+        if !store.is_created_here(&id).map_err(|error| error.report())? {
             if !options.is_empty() {
                 let mut theirs = Self::default();
                 let words = theirs.add(&options, &root).words();
@@ -144,11 +145,11 @@ pub fn locate(given: &str) -> (SessionStore, Option<PathBuf>) {
         let some = store.list(limits::NAMES_SHOWN).ok()?;
         some.into_iter().find(|session| session.content.is_ok()).map(|newest| (newest.modified, newest.id))
     };
-    let is_made_here = |store: &SessionStore, id: &str| store.is_made_here(id).unwrap_or(false);
+    let is_created_here = |store: &SessionStore, id: &str| store.is_created_here(id).unwrap_or(false);
     if given == "last" {
         let at = newest(&here.0).map_or(SystemTime::UNIX_EPOCH, |(modified, _)| modified);
         let other = others.filter_map(|other| {
-            let (modified, _) = newest(&other.0).filter(|(_, id)| is_made_here(&other.0, id))?;
+            let (modified, _) = newest(&other.0).filter(|(_, id)| is_created_here(&other.0, id))?;
             (modified > at).then_some((modified, other))
         });
         return other.max_by_key(|(modified, _)| *modified).map_or(here, |(_, other)| other);
@@ -157,7 +158,7 @@ pub fn locate(given: &str) -> (SessionStore, Option<PathBuf>) {
         return here;
     }
     let mut others = others;
-    let has_it = |other: &(SessionStore, _)| other.0.resolve(given).is_ok_and(|id| is_made_here(&other.0, &id));
+    let has_it = |other: &(SessionStore, _)| other.0.resolve(given).is_ok_and(|id| is_created_here(&other.0, &id));
     others.find(has_it).unwrap_or(here)
 }
 

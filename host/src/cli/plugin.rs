@@ -8,6 +8,9 @@ use serde_json::json;
 
 use super::{
     ask,
+    command_runtime::runtime,
+    config_path::read_config,
+    host_environment::{compiling, environment, plugin_dirs},
     render::{self, RunOutputFormat, json_line, name, print},
     trust,
 };
@@ -115,10 +118,10 @@ impl PluginCommand {
 
 /// Returns the catalog of plugins to list.
 fn catalog(config: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<PluginCatalog, Report> {
-    let config = super::config(config)?;
-    let PluginDirs { named, standard, .. } = super::plugin_dirs(plugins);
+    let config = read_config(config)?;
+    let PluginDirs { named, standard, .. } = plugin_dirs(plugins);
     let directories = config.plugin_directories(&named);
-    let mut catalog = PluginCatalog::scan(&directories, &Arc::new(super::compiling().into()))?;
+    let mut catalog = PluginCatalog::scan(&directories, &Arc::new(compiling().into()))?;
     // Without a named directory it has the plugins that a config can name by their id alone.
     if directories.is_empty() {
         catalog.add_all(&[vec![config.root.join(".shelly/plugins")], standard].concat());
@@ -133,7 +136,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: CliOutputFormat) 
         return Err(Report::new(ErrorKind::Usage, "there is no plugin directory")
             .hint("name one with --plugins, or under `plugin_dirs` in the config"));
     }
-    super::runtime()?.block_on(catalog.open(catalog.iter().map(|(id, _)| id), CompileStep::Validate));
+    runtime()?.block_on(catalog.open(catalog.iter().map(|(id, _)| id), CompileStep::Validate));
     match output {
         CliOutputFormat::Json => {
             let row = |(id, plugin): (&str, &CatalogEntry)| match plugin.package() {
@@ -206,8 +209,8 @@ async fn package(
 }
 
 fn inspect(path: &Path, config: Option<&PathBuf>, plugins: &[PathBuf], output: CliOutputFormat) -> Result<u8, Report> {
-    let compiler = Arc::new(ComponentCompiler::from(super::compiling()));
-    let (package, plugin) = super::runtime()?.block_on(async {
+    let compiler = Arc::new(ComponentCompiler::from(compiling()));
+    let (package, plugin) = runtime()?.block_on(async {
         let package = package(path, config, plugins, &compiler).await?;
         let manifest = &package.manifest;
         let engine = Arc::new(PluginEngine::with_stack(Arc::clone(&compiler), limits::PLUGIN_STACK_BYTES)?);
@@ -296,10 +299,10 @@ fn certify(
 ) -> Result<u8, Report> {
     let is_named = config.is_some();
     let (config, broker) =
-        (super::config(config)?, ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()));
-    let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), broker)?;
+        (read_config(config)?, ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()));
+    let app = App::new(config, plugin_dirs(plugins), compiling(), environment(), broker)?;
     let standing = app.standing(&trust::store(), is_named)?;
-    let certificate = super::runtime()?.block_on(async {
+    let certificate = runtime()?.block_on(async {
         // Certifying runs code of the plugin.
         trust::admitted(&standing, is_trusted, ask::is_attended()).await?;
         match model {

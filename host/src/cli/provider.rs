@@ -5,6 +5,9 @@ use serde_json::json;
 
 use super::{
     ask,
+    command_runtime::runtime,
+    config_path::read_config,
+    host_environment::{compiling, environment, plugin_dirs},
     plugin::CliOutputFormat,
     render::{self, RunOutputFormat, json_line, name, one_line, print, tell},
     run::how_to_mend,
@@ -64,8 +67,8 @@ fn check(
 ) -> Result<u8, Report> {
     let is_named = config.is_some();
     let (config, broker) =
-        (super::config(config)?, ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()));
-    let app = App::new(config, super::plugin_dirs(plugins), super::compiling(), super::environment(), broker)?;
+        (read_config(config)?, ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()));
+    let app = App::new(config, plugin_dirs(plugins), compiling(), environment(), broker)?;
     let standing = app.standing(&trust::store(), is_named)?;
     let mut wanted: Vec<Option<String>> = names.into_iter().map(Some).collect();
     if wanted.is_empty() {
@@ -74,7 +77,7 @@ fn check(
     if wanted.is_empty() {
         wanted.push(None);
     }
-    super::runtime()?.block_on(async {
+    runtime()?.block_on(async {
         // The key is sent to the address that the config names.
         trust::admitted(&standing, is_trusted, ask::is_attended()).await?;
         let mut failed = None;

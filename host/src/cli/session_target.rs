@@ -1,8 +1,6 @@
 //! The session in which a run is recorded, and the work that is left in it.
 
-use std::path::Path;
-
-use super::{launch::LaunchFlags, session::named, trust};
+use super::{launch::LaunchFlags, session_name::named, trust};
 use crate::{
     agent::{RunAnswer, RunEnding, RunError, journal::JournalState},
     app::{PreparedRun, Recording, RunSession, sessions},
@@ -109,28 +107,6 @@ fn read(store: &SessionStore, id: &str) -> Result<(SessionHeader, JournalState),
     Ok((header, JournalState::of(records).map_err(|error| error.to_string())?))
 }
 
-/// Returns the `session resume` arguments for a session started with these options.
-pub fn resume_arguments(id: &str, config: Option<&Path>, plugins: &[impl AsRef<Path>]) -> String {
-    format!("{id}{}", words_of(config, plugins, None))
-}
-
-/// Formats these options as a person types them, with a blank before each.
-pub fn words_of(config: Option<&Path>, plugins: &[impl AsRef<Path>], model: Option<&str>) -> String {
-    let config = config.into_iter().map(|path| ("--config", path.to_string_lossy()));
-    let plugins = plugins.iter().map(|path| ("--plugins", path.as_ref().to_string_lossy()));
-    let model = model.into_iter().map(|name| ("--model", name.into()));
-    config.chain(plugins).chain(model).map(|(flag, value)| format!(" {flag} {}", quoted(&value))).collect()
-}
-
-/// Quotes a word for a shell.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_./:=@%+,-".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
 /// The work that is left.
 pub enum PendingWork {
     /// Finishes an interrupted run, which may be given further messages.
@@ -171,18 +147,5 @@ impl PendingWork {
             },
         };
         prepared.entrant.runner().run(cx, chat, input).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn printed_options_are_quoted_for_the_shell() {
-        let plugins = ["a b", "it's", "target/plugins"];
-        let said = resume_arguments("s", Some(Path::new("examples/x.yaml")), &plugins);
-        assert_eq!(said, r"s --config examples/x.yaml --plugins 'a b' --plugins 'it'\''s' --plugins target/plugins");
-        assert_eq!(resume_arguments("s", None, &[] as &[&str]), "s");
     }
 }

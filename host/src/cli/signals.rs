@@ -13,7 +13,10 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::render::{self, RunOutputFormat};
+use super::{
+    render::{self, RunOutputFormat},
+    wanted_output::wanted_output,
+};
 use crate::{limits, model::Ledger};
 
 /// The exit code after Ctrl-C.
@@ -62,7 +65,7 @@ pub fn watch() {
 pub fn exit(code: u8) -> ! {
     let (tell_done, done) = std::sync::mpsc::sync_channel(1);
     let telling = move || {
-        render::cancelled(code, &Ledger::new(), None, super::wanted_output().unwrap_or(RunOutputFormat::Text));
+        render::cancelled(code, &Ledger::new(), None, wanted_output().unwrap_or(RunOutputFormat::Text));
         let _ = tell_done.send(());
     };
     if thread::Builder::new().name("cancelled".into()).spawn(telling).is_ok() {
@@ -180,10 +183,9 @@ fn ignored(status: &str) -> Option<u64> {
     u64::from_str_radix(mask.trim(), 16).ok()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use super::*;
-
+    #[cfg(unix)]
     #[test]
     fn ignored_signals_are_read_from_process_status() {
         for (status, mask) in [
@@ -192,7 +194,7 @@ mod tests {
             ("SigIgn:\tx\n", None),
             ("", None),
         ] {
-            assert_eq!(ignored(status), mask, "{status}");
+            assert_eq!(super::ignored(status), mask, "{status}");
         }
     }
 }

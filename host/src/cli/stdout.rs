@@ -26,6 +26,6 @@ mod before_main {
         // SAFETY: the number is only passed to the system, which reports if nothing is open under it.
         let stdout = unsafe { BorrowedFd::borrow_raw(1) };
         let is_closed = rustix::io::fcntl_getfd(stdout) == Err(rustix::io::Errno::BADF);
-        super::WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+        crate::cli::stdout::WAS_CLOSED.store(is_closed, Ordering::Relaxed);
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use clap::CommandFactory;
 
-use super::Cli;
+use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
 const SHOWN: [(&str, &str, &str); 133] = [

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use super::{
     ask::{self, Consent, ConsentPrompt},
+    config_path::{config_path, read_config},
+    host_environment::{compiling, environment, plugin_dirs},
     render::{self, DIM, PLAIN, RunOutputFormat, escaped, name, print, tell, warn},
 };
 use crate::{
@@ -54,10 +56,9 @@ impl ConfigTrustArgs {
     }
 
     fn decide(&self) -> Result<(), Report> {
-        let config = super::config(self.config.as_ref())?;
+        let config = read_config(self.config.as_ref())?;
         let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let app =
-            App::new(config, super::plugin_dirs(&self.plugins), super::compiling(), super::environment(), broker)?;
+        let app = App::new(config, plugin_dirs(&self.plugins), compiling(), environment(), broker)?;
         // The digest of a trusted MCP tool depends on the approvals of its server.
         let standing = app.with_approvals(store(), false).standing(&store(), self.config.is_some())?;
         let facts = standing.facts();
@@ -96,7 +97,7 @@ impl ConfigTrustArgs {
 
     fn forget(self) -> Result<(), Report> {
         // This works whatever is wrong with the config.
-        let root = super::config_path(self.config).and_then(|path| Config::root_of(&path).ok());
+        let root = config_path(self.config).and_then(|path| Config::root_of(&path).ok());
         let was_trusted = store().forget(&root.unwrap_or_default()).map_err(|error| error.report())?;
         print(if was_trusted { "nothing is trusted any more" } else { "nothing was trusted" })
     }
@@ -209,7 +210,7 @@ async fn ask_about(
         name(id)
     );
     match put(shown).await {
-        Consent::Yes => match store.make_own(review) {
+        Consent::Yes => match store.accept(review) {
             Ok(()) => Ok(SessionConsent::Marked),
             Err(error @ SessionError::ChangedSinceReview { .. }) => Err(error.report()),
             Err(error) => {

@@ -212,8 +212,8 @@ impl Attack {
         if !is_name {
             return Err("its folder's name is not 1 to 64 of a-z, 0-9 and -".into());
         }
-        let told = |error: toml::de::Error| format!("attack.toml: {}", error.to_string().trim_end());
-        let parsed: AttackFile = toml::from_str(file).map_err(told)?;
+        let failed = |error: toml::de::Error| format!("attack.toml: {}", error.to_string().trim_end());
+        let parsed: AttackFile = toml::from_str(file).map_err(failed)?;
         let within = |what, ok| if ok { Ok(()) } else { Err(format!("attack.toml: {what}")) };
         let kind: PluginKind = parsed.kind.parse().map_err(|error| format!("attack.toml: kind: {error}"))?;
         let expect = verdicts(&parsed.expect).map_err(|error| format!("attack.toml: expect: {error}"))?;

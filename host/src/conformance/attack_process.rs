@@ -17,10 +17,11 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::{
-    AttackResult, AttackStatus,
     attack::{Attack, AttackVerdict, HostBounds},
-    attack_run, baseline,
+    baseline,
     observer::EventFormatter,
+    play,
+    report::{AttackResult, AttackStatus, HostUsage},
     suite,
 };
 use crate::{
@@ -38,30 +39,6 @@ pub struct HostProgram {
     pub path: PathBuf,
     /// The arguments before the attack's folder.
     pub arguments: Vec<OsString>,
-}
-
-/// The time and memory that the host used for an attack in a process of its own.
-#[derive(Debug, Clone, Serialize)]
-pub struct HostUsage {
-    /// The wall time from the idle host to the verdict, or to the end of the process.
-    #[serde(rename = "duration_ms", serialize_with = "super::millis")]
-    pub duration: Duration,
-    /// The bound on `duration`.
-    #[serde(rename = "duration_bound_ms", serialize_with = "super::millis")]
-    pub duration_bound: Duration,
-    /// The peak memory of the idle host, in bytes; `None` if the system does not report it.
-    pub idle_bytes: Option<u64>,
-    /// The peak memory of the host and its child processes, together, in bytes.
-    pub peak_bytes: Option<u64>,
-    /// The bound on the growth from `idle_bytes` to `peak_bytes`.
-    pub growth_bound_bytes: u64,
-}
-
-impl HostUsage {
-    /// Returns the bytes by which the host grew; `None` if the system does not report them.
-    pub fn growth(&self) -> Option<u64> {
-        Some(self.peak_bytes?.saturating_sub(self.idle_bytes?))
-    }
 }
 
 /// The first line of the process: the host is idle.
@@ -99,7 +76,7 @@ pub async fn play_alone(folder: &Path, show: EventFormatter, mut write: impl FnM
     baseline::run(&polite).await.map_err(failed)?;
     let line = |value: serde_json::Result<String>| value.unwrap_or_default();
     write(&line(serde_json::to_string(&IdleHostReport { peak_bytes: peak_bytes("self") })));
-    let row = attack_run::play(&attack, &engine, &show).await;
+    let row = play::play(&attack, &engine, &show).await;
     write(&line(serde_json::to_string(&AttackEndReport {
         verdict: row.verdict,
         status: row.status,
@@ -182,20 +159,20 @@ fn judged(row: AttackResult, AttackProcessOutcome { end, used }: AttackProcessOu
 
 /// Starts the process and observes it until the attack ends or a bound is reached.
 async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> Result<AttackProcessOutcome, String> {
-    let told = |error: std::io::Error| format!("its process cannot be started: {error}");
-    let place = TempDir::new().map_err(told)?;
-    let path = |name: &str| place.path().join(name);
+    let failed = |error: std::io::Error| format!("its process cannot be started: {error}");
+    let folder = TempDir::new().map_err(failed)?;
+    let path = |name: &str| folder.path().join(name);
     // Building the component may take a while.
     let (own, exported) = (attack.clone(), path(&attack.name));
     let exporting = tokio::task::spawn_blocking(move || own.export(&exported));
-    exporting.await.map_err(|error| error.to_string())?.map_err(told)?;
+    exporting.await.map_err(|error| error.to_string())?.map_err(failed)?;
     let (output, errors) = (path("output"), path("errors"));
     let mut command = Command::new(&program.path);
     command.args(&program.arguments).arg(path(&attack.name)).stdin(Stdio::null());
     // Temporary files that a killed process leaves are deleted with this folder.
-    command.env("TMPDIR", place.path());
-    command.stdout(File::create(&output).map_err(told)?).stderr(File::create(&errors).map_err(told)?);
-    let mut process = ProcessGroup::start(&mut command).map_err(told)?;
+    command.env("TMPDIR", folder.path());
+    command.stdout(File::create(&output).map_err(failed)?).stderr(File::create(&errors).map_err(failed)?);
+    let mut process = ProcessGroup::start(&mut command).map_err(failed)?;
     let id = process.child().id();
 
     let mut started = Instant::now();

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use tokio::{task::JoinSet, time::sleep};
 
-use super::{attack, attack_run};
+use super::{attack, attack_settings::settings};
 use crate::{
     agent::Agent,
     capability::RequestedCapabilities,
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The name of the check that counts concurrent calls; unlike the others, it fails if the number falls.
-pub const PLACES: &str = "calls at once";
+pub const CALLS_AT_ONCE: &str = "calls at once";
 /// The name of the host's own tool that the agent has beside the tools of an attack.
 pub const LOOKUP: &str = "lookup";
 
@@ -70,7 +70,7 @@ async fn load_as(
         .and_then(|()| fs::write(path.join("component.wasm"), component));
     written.map_err(|error| unreadable(path, error))?;
     let package = Arc::new(PluginPackage::read(path)?);
-    let settings = attack_run::settings(&RequestedCapabilities::default(), path, params, limits::CONFORMANCE_CALL_TIME);
+    let settings = settings(&RequestedCapabilities::default(), path, params, limits::CONFORMANCE_CALL_TIME);
     Plugin::load(engine, &package, &settings).await.map(Arc::new)
 }
 
@@ -89,10 +89,10 @@ pub async fn run(plugin: &Arc<Plugin>) -> Result<(), String> {
     PluginTool::all(plugin).for_each(|tool| drop(agent.tools.register(tool)));
     let chat = Chat::new();
     let answer = agent.run(&RunCx::new("normal"), &chat, vec![Message::user("go")]).await;
-    let said = answer.map_err(|error| error.in_full())?.message.text_content();
+    let text = answer.map_err(|error| error.in_full())?.message.text_content();
     let result =
         chat.snapshot().iter().flat_map(|entry| entry.message.tool_results()).map(|one| one.text()).collect::<String>();
-    if (said.as_str(), result.as_str()) == ("ok", "ok") { Ok(()) } else { Err(format!("it said `{said}`, `{result}`")) }
+    if (text.as_str(), result.as_str()) == ("ok", "ok") { Ok(()) } else { Err(format!("it said `{text}`, `{result}`")) }
 }
 
 /// The measurements of the process at one moment.
@@ -105,7 +105,7 @@ pub struct ProcessMetrics {
     /// Threads; `None` if the system does not report them.
     threads: Option<u64>,
     /// Plugin calls that run at once.
-    places: u64,
+    concurrent_calls: u64,
     /// The median duration of a call.
     call: Duration,
     /// The median duration of an agent's run.
@@ -157,12 +157,12 @@ impl BaselinePlugin {
             run(&self.plugin).await.map_err(failed)?;
             runs.push(started.elapsed());
         }
-        let places = self.calls_at_once().await;
+        let concurrent_calls = self.calls_at_once().await;
         Ok(ProcessMetrics {
             memory: resident_bytes(),
             files: entries("/proc/self/fd"),
             threads: entries("/proc/self/task"),
-            places,
+            concurrent_calls,
             call: median(calls),
             run: median(runs),
         })
@@ -223,12 +223,14 @@ impl ProcessMetrics {
             let micros = |time: Duration| u64::try_from(time.as_micros()).ok();
             row(what, "µs", micros(before), micros(after), micros(bound), after <= bound)
         };
+        let at_least =
+            |what, before: u64, after: u64| row(what, "", Some(before), Some(after), Some(before), after >= before);
         vec![
             at_most("memory", "bytes", self.memory, after.memory, limits::CONFORMANCE_GROWTH_BYTES),
             at_most("open files", "", self.files, after.files, 0),
             at_most("threads", "", self.threads, after.threads, 0),
             // Here a lower number is worse.
-            row(PLACES, "", Some(self.places), Some(after.places), Some(self.places), after.places >= self.places),
+            at_least(CALLS_AT_ONCE, self.concurrent_calls, after.concurrent_calls),
             time("call of a tool", self.call, after.call),
             time("run of an agent", self.run, after.run),
         ]
@@ -262,7 +264,7 @@ mod tests {
             memory: Some((1 << 20) + more),
             files: Some(9 + more),
             threads: Some(4 + more),
-            places: 192 - more.min(1),
+            concurrent_calls: 192 - more.min(1),
             call: limits::CONFORMANCE_QUICK,
             run: limits::CONFORMANCE_QUICK * (1 + more.min(100) as u32),
         };

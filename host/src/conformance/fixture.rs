@@ -126,9 +126,9 @@ impl AttackFixture {
             arguments: serde_json::json!({ "key": arguments.1 }).to_string(),
             meta: vec![],
         };
-        let said = Message::user(format!("Keep this to yourself: {}", message.1));
+        let secret = Message::user(format!("Keep this to yourself: {}", message.1));
         // Cannot fail: an empty conversation accepts a user message.
-        let _ = chat.append(said);
+        let _ = chat.append(secret);
         let asked =
             Message { sender: "victim".into(), role: Role::Assistant, parts: vec![Part::ToolCall(call)], meta: vec![] };
         let found = ToolResultContent::Text(result.1.clone());

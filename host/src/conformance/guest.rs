@@ -33,7 +33,7 @@ static PARSED: LazyLock<Result<Resolve, String>> = LazyLock::new(|| {
 ///
 /// A sentence, if the module does not fit the contract.
 pub fn component_of(module: &[u8], kinds: &[PluginKind]) -> Result<Vec<u8>, String> {
-    let told = |error: &dyn std::fmt::Display| error.to_string();
+    let text = |error: &dyn std::fmt::Display| error.to_string();
     let mut resolve = PARSED.clone()?;
     let exports: String = kinds.iter().map(|kind| format!("export shelly:plugin/{kind}@0.1.0;\n")).collect();
     let guest = format!(
@@ -41,9 +41,9 @@ pub fn component_of(module: &[u8], kinds: &[PluginKind]) -> Result<Vec<u8>, Stri
            import wasi:filesystem/types@0.2.0; import wasi:filesystem/preopens@0.2.0; {exports} }}"
     );
     let package = resolve.push_str("guest.wit", &guest).map_err(|error| format!("{error:#}"))?;
-    let world = resolve.select_world(&[package], None).map_err(|error| told(&error))?;
+    let world = resolve.select_world(&[package], None).map_err(|error| text(&error))?;
     let mut module = module.to_vec();
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).map_err(|error| told(&error))?;
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).map_err(|error| text(&error))?;
     let encoder = ComponentEncoder::default().validate(true).module(&module);
     encoder.and_then(|mut encoder| encoder.encode()).map_err(|error| format!("{error:#}"))
 }

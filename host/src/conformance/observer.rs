@@ -25,7 +25,7 @@ pub type EventFormatter = Arc<dyn Fn(&Event) -> Option<String> + Send + Sync>;
 #[derive(Default)]
 pub struct AttackObserver {
     pub escapes: Vec<String>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     outcomes: BTreeSet<&'static str>,
     /// The number of calls that returned, by function.
     came_back: BTreeMap<&'static str, usize>,
@@ -157,7 +157,7 @@ impl AttackObserver {
     }
 
     fn must(&mut self, ok: bool, otherwise: &str) {
-        if !ok && self.told.insert(otherwise.to_owned()) {
+        if !ok && self.reported.insert(otherwise.to_owned()) {
             self.escapes.push(otherwise.to_owned());
         }
     }

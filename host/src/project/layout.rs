@@ -3,11 +3,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ProjectError, ProjectPermissions};
-use crate::{
-    error::{why_unreadable, without_number},
-    files,
-};
+use super::{ProjectError, ProjectPermissions, error::unwritable};
+use crate::{error::why_unreadable, files};
 
 /// The paths in a project: its root and the folder `.shelly` in it.
 ///
@@ -193,10 +190,6 @@ impl ProjectLayout {
             Err(error) => Err(no_root(why_unreadable(&error))),
         }
     }
-}
-
-pub(super) fn unwritable(path: PathBuf, error: &io::Error) -> ProjectError {
-    ProjectError::Unwritable { path, reason: without_number(&error.to_string()) }
 }
 
 #[cfg(test)]

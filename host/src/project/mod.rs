@@ -4,15 +4,15 @@
 //! parent folders. They block: call them from a thread that may block.
 
 mod context;
+mod error;
 mod index;
 mod layout;
 mod permissions;
-mod project_error;
 mod staleness;
 
 pub use context::{ContextOptions, ProjectContext};
+pub use error::ProjectError;
 pub use index::{IndexBounds, structural_index};
 pub use layout::ProjectLayout;
 pub use permissions::ProjectPermissions;
-pub use project_error::ProjectError;
 pub use staleness::{Staleness, staleness};

@@ -3,7 +3,7 @@ use std::{fs, io, path::PathBuf};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ProjectError, ProjectLayout, layout::unwritable};
+use super::{ProjectError, ProjectLayout, error::unwritable};
 use crate::{
     files::{self, FileReadError},
     limits,

@@ -384,7 +384,7 @@ async fn registered_agent_tool_is_built_under_its_callers_ceiling() {
     let seen = Arc::clone(&ceilings);
     let registry = AgentRegistry::new();
     registry.register_under(AgentEntry::new("bob", ""), move |ceiling| {
-        seen.lock().unwrap().push(ceiling.places().iter().map(|place| place.to_string()).collect::<Vec<_>>());
+        seen.lock().unwrap().push(ceiling.paths().iter().map(|path| path.to_string()).collect::<Vec<_>>());
         match ceiling.budget().tool_calls {
             Some(0) => Err(AgentRefusal("grant more".into())),
             _ => Ok(says("bob", |_| text("here"))),

@@ -104,7 +104,7 @@ async fn rejected_handoff_starts_no_agent() {
     let hand_over = json!({"target_agent": "other", "reason": "hard", "context": "the code is 1234"});
     let mut worker = with_steps("worker", [act("handoff", hand_over)])
         .with_middleware(Afterwards(sorry))
-        .with_middleware(OutputGuardrail::new("nothing", |_: &Message| Err(Fault::other("no"))).with_hand_overs());
+        .with_middleware(OutputGuardrail::new("nothing", |_: &Message| Err(Fault::other("no"))).with_handoffs());
     worker.options.max_handoffs = 1;
     let other = with_steps("other", [done("I did it.")]);
     let ran = run(&lead(agent_group([worker, other]), [delegate(&[("worker", "go")]), text("done")]), "go").await;

@@ -36,7 +36,7 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ("QuestionAsked", "host/core/src/approval/tests.rs"),
     ("QuestionAnswered", "host/core/src/approval/tests.rs"),
     ("ModelWaits", "host/core/src/model/batched_completer/tests.rs"),
-    ("Missed", "host/core/src/event.rs"),
+    ("Missed", "host/core/src/event/sink.rs"),
 ];
 
 /// The name of an event's case.
@@ -51,7 +51,7 @@ fn root() -> &'static Path {
 
 /// All cases, as the source has them.
 fn cases() -> BTreeSet<String> {
-    let source = fs::read_to_string(root().join("host/core/src/event.rs")).unwrap();
+    let source = fs::read_to_string(root().join("host/core/src/event/event.rs")).unwrap();
     let (_, body) = source.split_once("pub enum Event {\n").unwrap();
     let (body, _) = body.split_once("\n}\n").unwrap();
     let is_case = |line: &&str| line.starts_with("    ") && line[4..].starts_with(|c: char| c.is_ascii_uppercase());

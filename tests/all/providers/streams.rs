@@ -100,7 +100,7 @@ async fn refused_connection_to_this_machine_is_not_retried() {
     for host in ["127.0.0.1", "localhost", "[::1]"] {
         let model = model_of(&ollama(&format!("http://{host}:{closed}"), Limits::default()).await, "m");
         // A pause would be longer than the patience.
-        let model = model.with_retries(Retries { first_pause: 2 * PATIENCE, ..Retries::HOUSE });
+        let model = model.with_retries(Retries { first_pause: 2 * PATIENCE, ..Retries::DEFAULT });
         let heard = timeout(PATIENCE, heard(&model, &question("Hi"))).await.expect("it does not wait");
         let fault = heard.result.unwrap_err();
         assert!(matches!(fault, Fault::Unavailable { .. }), "{fault:?}");

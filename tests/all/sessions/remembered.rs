@@ -142,7 +142,7 @@ fn foreign_session_cannot_choose_paths() {
     for is_adopted in [false, true] {
         if is_adopted {
             let mine = theirs(Some(place.own_key()));
-            mine.make_own(&mine.review("s").unwrap()).unwrap();
+            mine.accept(&mine.review("s").unwrap()).unwrap();
         }
         let ran = resume(&[]);
         assert_eq!(ran.code, 0, "{}", ran.shown());

@@ -10,7 +10,7 @@ use shelly_host::{
     error::Fault,
     event::{Event, EventSink, RunCx},
     plugin::PluginRunMiddleware,
-    team::{HandOffCoordinator, Member, Team, TeamChatMode},
+    team::{HandoffCoordinator, Member, Team, TeamChatMode},
 };
 
 use super::{agent, go, lines, says};
@@ -34,13 +34,13 @@ fn broker(meeting: TeamChatMode) -> Team {
         });
         Member::new(agent(name, mind))
     };
-    let team = Team::new("desk", HandOffCoordinator::default()).with_meeting(meeting);
+    let team = Team::new("desk", HandoffCoordinator::default()).with_meeting(meeting);
     ["triage", "flights", "hotels"].into_iter().fold(team, |team, name| team.with_member(member(name)))
 }
 
 #[tokio::test]
 async fn handoff_moves_control_and_it_stays() {
-    for meeting in [TeamChatMode::SharedHandOver, TeamChatMode::HandOver] {
+    for meeting in [TeamChatMode::SharedHandoff, TeamChatMode::Handoff] {
         let chat = Chat::new();
         let team = broker(meeting);
         let (sink, mut events) = EventSink::channel();
@@ -61,7 +61,7 @@ async fn handoff_moves_control_and_it_stays() {
         assert_eq!(handed, told, "{meeting:?}");
         let seen = lines(&chat);
         match meeting {
-            TeamChatMode::SharedHandOver => assert_eq!(
+            TeamChatMode::SharedHandoff => assert_eq!(
                 seen,
                 [
                     "user user: A flight and a hotel.",
@@ -91,8 +91,8 @@ async fn team_handoffs_are_bounded() {
     let pass = |name: &'static str, to: &'static str| {
         Member::new(agent(name, Mind::new(move |_| act(&format!("transfer_to_{to}"), json!({})))))
     };
-    for meeting in [TeamChatMode::SharedHandOver, TeamChatMode::HandOver] {
-        let team = Team::new("desk", HandOffCoordinator::new(5)).with_meeting(meeting);
+    for meeting in [TeamChatMode::SharedHandoff, TeamChatMode::Handoff] {
+        let team = Team::new("desk", HandoffCoordinator::new(5)).with_meeting(meeting);
         let team = team.with_member(pass("ada", "bob")).with_member(pass("bob", "ada"));
         let error = go(&team, &Chat::new(), "go").await.unwrap_err();
         assert!(error.is_exhausted() && error.in_full().contains('5'), "{}", error.in_full());
@@ -109,8 +109,8 @@ async fn first_of_several_handoffs_in_one_reply_wins() {
         look.lock().unwrap().extend(results.map(|result| (result.is_error, result.text())));
         text("bob answers")
     });
-    let team = Team::new("desk", HandOffCoordinator::default())
-        .with_meeting(TeamChatMode::SharedHandOver)
+    let team = Team::new("desk", HandoffCoordinator::default())
+        .with_meeting(TeamChatMode::SharedHandoff)
         .with_member(Member::new(agent("ada", torn)))
         .with_member(Member::new(agent("bob", bob)))
         .with_member(Member::new(says("eve", |_| text("eve answers"))));
@@ -129,7 +129,7 @@ async fn transfer_tool_names_are_valid_for_vendors() {
         look.lock().unwrap().extend(asked.request.tools.iter().map(|tool| tool.name.clone()));
         text("done")
     });
-    let team = Team::new("desk", HandOffCoordinator::default()).with_meeting(TeamChatMode::HandOver);
+    let team = Team::new("desk", HandoffCoordinator::default()).with_meeting(TeamChatMode::Handoff);
     let team = team.with_member(Member::new(agent("first", first)));
     let team = ["flight desk", "flight.desk", "日本", &"long".repeat(40)]
         .into_iter()
@@ -150,7 +150,7 @@ async fn member_tool_cannot_impersonate_a_transfer_tool() {
     });
     let triage =
         agent("triage", Mind::steps([act("transfer_to_flights", json!({"context": "secret"}))])).with_tool(spy);
-    let team = Team::new("desk", HandOffCoordinator::default()).with_meeting(TeamChatMode::HandOver);
+    let team = Team::new("desk", HandoffCoordinator::default()).with_meeting(TeamChatMode::Handoff);
     let team = team.with_member(Member::new(triage)).with_member(Member::new(says("flights", |_| text("booked"))));
     let answer = go(&team, &Chat::new(), "go").await.unwrap();
     assert_eq!((answer.message.text_content().as_str(), *heard.lock().unwrap()), ("booked", 0));
@@ -159,8 +159,8 @@ async fn member_tool_cannot_impersonate_a_transfer_tool() {
 /// A member whose answers must end with `.`, and who gives way without one.
 fn guarded(reply: crate::script::Reply, guard: impl shelly_host::agent::RunMiddleware + 'static) -> Team {
     let triage = agent("triage", Mind::steps([reply])).with_middleware(guard);
-    Team::new("desk", HandOffCoordinator::default())
-        .with_meeting(TeamChatMode::HandOver)
+    Team::new("desk", HandoffCoordinator::default())
+        .with_meeting(TeamChatMode::Handoff)
         .with_member(Member::new(triage))
         .with_member(Member::new(says("flights", |_| text("booked"))))
 }
@@ -178,7 +178,7 @@ async fn output_guardrail_ignores_handoffs() {
     let answer = go(&guarded(transfer(), ends_with_a_dot()), &Chat::new(), "go").await.unwrap();
     assert_eq!(answer.message.text_content(), "booked");
     assert!(answer.message.meta.is_empty(), "{:?}", answer.message);
-    for (reply, guard) in [(transfer(), ends_with_a_dot().with_hand_overs()), (text("Hm"), ends_with_a_dot())] {
+    for (reply, guard) in [(transfer(), ends_with_a_dot().with_handoffs()), (text("Hm"), ends_with_a_dot())] {
         let error = go(&guarded(reply, guard), &Chat::new(), "go").await.unwrap_err();
         assert!(error.in_full().contains("it does not end with a dot"), "{}", error.in_full());
     }

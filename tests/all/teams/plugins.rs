@@ -361,9 +361,9 @@ async fn coordinator_plugin_steps_follow_the_trait() {
 #[tokio::test]
 async fn coordinator_plugin_sees_and_leads_handoffs() {
     for (meeting, at_most, expected) in [
-        (TeamChatMode::HandOver, 9, Ok("eve answers")),
-        (TeamChatMode::SharedHandOver, 9, Ok("eve answers")),
-        (TeamChatMode::HandOver, 0, Ok("it was handed over too often")),
+        (TeamChatMode::Handoff, 9, Ok("eve answers")),
+        (TeamChatMode::SharedHandoff, 9, Ok("eve answers")),
+        (TeamChatMode::Handoff, 0, Ok("it was handed over too often")),
         // Without tools for it nobody can.
         (TeamChatMode::Coordinated, 9, Err("tool not found: transfer_to_bob")),
     ] {

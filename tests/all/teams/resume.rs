@@ -18,7 +18,7 @@ use shelly_host::{
     model::CompletionRequest,
     plugin::PluginCoordinator,
     team::{
-        Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, HandOffCoordinator, Member,
+        Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, HandoffCoordinator, Member,
         MemberAssignment, SequenceCoordinator, Team, TeamChatMode,
     },
 };
@@ -137,8 +137,8 @@ fn pattern(name: &str, outside: &Outside) -> Team {
                 });
                 Member::new(agent(name, mind))
             };
-            let meeting = if name == "handed over" { TeamChatMode::HandOver } else { TeamChatMode::SharedHandOver };
-            let team = Team::new("desk", HandOffCoordinator::default()).with_meeting(meeting);
+            let meeting = if name == "handed over" { TeamChatMode::Handoff } else { TeamChatMode::SharedHandoff };
+            let team = Team::new("desk", HandoffCoordinator::default()).with_meeting(meeting);
             team.with_member(passes("ada", "bob")).with_member(passes("bob", "eve")).with_member(work("eve"))
         }
         _ => unreachable!("{name}"),

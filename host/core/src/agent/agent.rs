@@ -2,16 +2,15 @@ use std::{
     collections::BTreeMap,
     path::Path,
     sync::{Arc, LazyLock},
-    time::Duration,
 };
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{AgentGroup, Effect, GrantDecisions, RunMiddleware};
+use super::{
+    context::{AgentGroup, AgentModels, AgentRunOptions, GrantDecisions},
+    effect::Effect,
+    middleware::RunMiddleware,
+};
 use crate::{
     capability::{Budget, Ceiling},
-    limits,
     model::{Completer, ModelMiddleware},
     skill::{LoadSkill, Skill},
     tool::{Tool, ToolBox, ToolMiddleware, ToolSource},
@@ -83,53 +82,6 @@ pub struct Agent {
     pub options: AgentRunOptions,
 }
 
-/// Options of an agent's runs.
-#[derive(Debug, Clone)]
-pub struct AgentRunOptions {
-    /// The maximum number of turns of one run.
-    pub max_iterations: u32,
-    /// The turn, counted from 0, before which the agent is told once to come to an end; 0: never.
-    pub warn_iterations: u32,
-    /// The depth below which the agent may delegate: it may if it runs at a smaller depth. 0: it may not delegate.
-    pub max_delegation_depth: u32,
-    /// For an agent that was delegated to: 0 forbids it to hand its task over, any other value allows it. For an agent that
-    /// delegates: the number of times that a task may be handed over (if 0, [`limits::HAND_OVERS`] times).
-    pub max_handoffs: u32,
-    /// The mode in which questions of the agents that it delegates to are answered.
-    pub interaction: InteractionMode,
-    /// The time that a question of such an agent waits for its answer; `None`: as long as the run lasts.
-    pub question_timeout: Option<Duration>,
-    /// Adds the hints on how to work to the system prompt.
-    pub behavioral_hints: bool,
-}
-
-impl Default for AgentRunOptions {
-    fn default() -> Self {
-        Self {
-            max_iterations: limits::MAX_ITERATIONS,
-            warn_iterations: 0,
-            max_delegation_depth: 0,
-            max_handoffs: 0,
-            interaction: InteractionMode::Blocking,
-            question_timeout: None,
-            behavioral_hints: true,
-        }
-    }
-}
-
-/// The mode in which questions of an agent that was delegated to are answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum InteractionMode {
-    /// The question is answered at once, from the context that the agent was given.
-    #[default]
-    Blocking,
-    /// The delegating agent chooses the mode for each task; blocking where it does not choose.
-    Auto,
-    /// The delegating agent answers, unless it chooses otherwise for a task.
-    Interactive,
-}
-
 impl Agent {
     /// Creates an agent that has only a model and instructions.
     pub fn new(name: impl Into<Arc<str>>, instructions: impl Into<Arc<str>>, completer: Arc<dyn Completer>) -> Self {
@@ -176,6 +128,15 @@ impl Agent {
     pub fn with_source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.sources.push(source);
         self
+    }
+
+    /// Returns the models that it may ask, with the middleware around its requests.
+    pub(crate) fn model_access(&self) -> AgentModels {
+        AgentModels {
+            own: Arc::clone(&self.completer),
+            others: Arc::clone(&self.models),
+            middleware: self.model_middleware.clone(),
+        }
     }
 
     /// Returns the tools that each of its sources has now.

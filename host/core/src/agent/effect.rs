@@ -1,5 +1,4 @@
 use std::{
-    collections::{BTreeSet, VecDeque},
     sync::{Arc, LazyLock},
     time::Duration,
 };
@@ -7,20 +6,12 @@ use std::{
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Agent, RunError,
-    completion::{self, ModelRequest},
-    delegate::RunState,
-    journal::JournalRecord,
-};
 use crate::{
-    capability::{NameSet, Power, Powers, Usd},
-    chat::{Chat, ChatEditError, ChatSnapshot, Message, MessageReplacement, Role, ToolResultContent, ToolSpec},
+    capability::{NameSet, Power, Powers},
+    chat::{ChatSnapshot, MessageReplacement, ToolResultContent, ToolSpec},
     error::{Fault, OnFailure},
-    event::{Event, RunCx},
-    limits,
+    event::RunCx,
     model::{Completion, CompletionRequest, Usage},
-    tool::ToolBox,
 };
 
 /// An effect: looks at the agent's chat once per turn and answers with changes to it. It is a pure step whose state the
@@ -126,7 +117,7 @@ impl<F: Fn(&EffectInput, &ChatSnapshot) -> Result<Vec<EffectEdit>, Fault> + Send
 pub enum EffectPhase {
     /// The next request is about to be built; every call has its result.
     BeforeModel,
-    /// The reply is in the chat and its calls have not run yet. A reply that [says nothing](Message::says_nothing) is not
+    /// The reply is in the chat and its calls have not run yet. A reply that [says nothing](crate::chat::Message::says_nothing) is not
     /// added to the chat.
     AfterModel,
 }
@@ -175,7 +166,7 @@ pub enum EffectEdit {
 
 impl EffectEdit {
     /// Returns its name in events.
-    fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Note(_) => "note",
             Self::ReplaceResult { .. } => "replace-result",
@@ -187,7 +178,7 @@ impl EffectEdit {
     }
 
     /// Returns the powers that the edit requires.
-    fn needs(&self) -> &'static [Power] {
+    pub(crate) fn needs(&self) -> &'static [Power] {
         match self {
             Self::Note(_) => &[Power::Note],
             Self::ReplaceResult { .. } => &[Power::EditResults],
@@ -234,7 +225,7 @@ pub struct Wake {
 }
 
 impl Wake {
-    fn is_due(&self, moment: &EffectInput) -> bool {
+    pub(crate) fn is_due(&self, moment: &EffectInput) -> bool {
         self.iteration.is_some_and(|at| moment.iteration >= at)
             || self.request_tokens.is_some_and(|at| moment.request_tokens >= at)
             || self.run_tokens.is_some_and(|at| moment.run_usage.total() >= at)
@@ -251,357 +242,4 @@ pub struct EffectStep {
     pub action: EffectAction,
     /// The conditions for the next call; `None`: the next of its phases.
     pub wake: Option<Wake>,
-}
-
-/// Returns the state of an effect or middleware, or a [`Fault`] if it is larger than [`limits::STATE_BYTES`].
-pub(crate) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
-    if state.len() > limits::STATE_BYTES {
-        let message = format!("its state has {} bytes, at most {} are kept", state.len(), limits::STATE_BYTES);
-        return Err(Fault::TooLarge { message });
-    }
-    Ok(state)
-}
-
-/// Asks a model for an effect or middleware that may ask the models `granted` and the agent's own.
-pub(crate) async fn ask_for(
-    me: &RunState,
-    agent: &Agent,
-    granted: &NameSet,
-    ModelQuery { model, request }: ModelQuery,
-    usage: &mut Usage,
-) -> Result<(Completion, Usd), Fault> {
-    if let Some(model) = &model {
-        agent.check_model(model, granted)?;
-    }
-    // A conversation as seen after a reply has calls without results.
-    request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
-    let asked = ModelRequest { model, request, shown: false };
-    completion::ask(me, agent, asked, usage).await.map_err(|error| error.as_fault())
-}
-
-/// The effects of one run, with the state that the host keeps for them.
-pub(crate) struct Effects<'a> {
-    pub(super) running: Vec<RunningEffect<'a>>,
-    /// The answers that models gave to effects in this phase before the run was interrupted.
-    pub(super) told: VecDeque<EffectModelReply>,
-}
-
-/// The answer that a model gave to an effect.
-#[derive(Debug)]
-pub(crate) struct EffectModelReply {
-    /// The position of the effect in the list.
-    pub at: usize,
-    /// The name of the effect; empty in older journals.
-    pub name: String,
-    pub completion: Completion,
-}
-
-impl EffectModelReply {
-    pub(crate) fn is_for(&self, at: usize, name: &str) -> bool {
-        self.at == at && (self.name.is_empty() || self.name == name)
-    }
-}
-
-/// The agent and the conversation that effects act on.
-#[derive(Clone, Copy)]
-pub(crate) struct EffectTarget<'a> {
-    pub me: &'a RunState,
-    pub chat: &'a Chat,
-    pub of: &'a Agent,
-    pub tools: &'a Arc<[Arc<ToolSpec>]>,
-}
-
-/// The selection of effects to call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EffectSelection {
-    /// The effects that are due.
-    Due,
-    /// The effects that may hide tools and have not seen all of them.
-    WithNewTools,
-}
-
-/// One effect with its state.
-pub(crate) struct RunningEffect<'a> {
-    pub(super) effect: &'a dyn Effect,
-    pub(super) state: Vec<u8>,
-    pub(super) wake: Option<Wake>,
-    pub(super) hidden: Vec<String>,
-    /// The names of the agent's tools when the effect last looked; only for an effect that may hide tools.
-    pub(super) seen: Option<BTreeSet<String>>,
-    /// Set if the memory differs from the last recorded one.
-    pub(super) changed: bool,
-}
-
-impl<'a> Effects<'a> {
-    pub fn new(effects: &'a [Arc<dyn Effect>]) -> Self {
-        let start = |effect: &'a Arc<dyn Effect>| {
-            let (state, wake, hidden, seen) = (vec![], None, vec![], None);
-            RunningEffect { effect: &**effect, state, wake, hidden, seen, changed: false }
-        };
-        Self { running: effects.iter().map(start).collect(), told: VecDeque::new() }
-    }
-
-    /// Returns the tools that a model may see and call now: without those that an effect hides, and without those that were
-    /// added after an effect that may hide tools has looked. Such an effect looks again before the next turn.
-    pub fn visible_tools(&self, tools: &ToolBox) -> ToolBox {
-        let hidden = self.running.iter().flat_map(|running| running.hidden.iter().cloned());
-        self.without_new(tools, hidden.collect(), |running| running.seen.is_some())
-    }
-
-    /// Wakes every effect: a condition that it waits for may have been met by a change that it does not know of.
-    pub fn wake(&mut self) {
-        for running in &mut self.running {
-            running.changed |= running.wake.take().is_some();
-        }
-    }
-
-    /// Returns the tools whose calls may run in a turn that was interrupted. `hidden` are the tools that the model was not
-    /// shown in that turn. An effect that has never looked was added to the config, or changed there, since then.
-    pub fn visible_in_resumed_turn(&self, tools: &ToolBox, hidden: Vec<String>) -> ToolBox {
-        let looks_before = |running: &RunningEffect<'_>| running.effect.phases().contains(&EffectPhase::BeforeModel);
-        self.without_new(tools, hidden, |running| running.seen.is_some() || looks_before(running))
-    }
-
-    fn without_new(
-        &self,
-        tools: &ToolBox,
-        mut hidden: Vec<String>,
-        is_heeded: impl Fn(&RunningEffect<'_>) -> bool,
-    ) -> ToolBox {
-        for running in self.running.iter().filter(|running| is_heeded(running)) {
-            hidden.extend(running.new_among(tools.names()).map(str::to_owned));
-        }
-        tools.without(&hidden)
-    }
-
-    /// Returns `true` if an effect that may hide tools has not seen all of these.
-    pub fn has_new_tools(&self, tools: &ToolBox) -> bool {
-        self.running.iter().any(|running| running.has_new(tools.names()))
-    }
-
-    /// Calls the selected effects in order and applies their edits. Usage of models that effects asked is added to `usage`.
-    pub async fn eval(
-        &mut self,
-        agent: EffectTarget<'_>,
-        callees: EffectSelection,
-        moment: &mut EffectInput,
-        usage: &mut Usage,
-    ) -> Result<(), RunError> {
-        for (at, running) in self.running.iter_mut().enumerate() {
-            if !running.is_called(callees, moment, agent.tools) {
-                continue;
-            }
-            let told = &mut self.told;
-            let stepped = running.step(agent, moment, usage, (at, told)).await;
-            if stepped.is_ok() {
-                running.see(agent.tools);
-            }
-            match stepped {
-                Ok(edits) if edits.is_empty() && running.hidden.is_empty() => {}
-                Ok(edits) => {
-                    running.apply(agent, moment, edits).await?;
-                    // The next effect sees the conversation as this one has left it.
-                    moment.request_tokens =
-                        CompletionRequest::new(agent.chat.snapshot(), Arc::clone(agent.tools)).tokens();
-                }
-                Err(fault) => running.failed(&agent.me.cx, fault).await?,
-            }
-            moment.run_usage = *usage;
-        }
-        Ok(())
-    }
-}
-
-impl RunningEffect<'_> {
-    fn is_called(&self, callees: EffectSelection, moment: &EffectInput, tools: &[Arc<ToolSpec>]) -> bool {
-        let is_due = || callees == EffectSelection::Due && self.wake.is_none_or(|wake| wake.is_due(moment));
-        self.effect.phases().contains(&moment.phase)
-            && (is_due() || self.has_new(tools.iter().map(|tool| tool.name.as_str())))
-    }
-
-    fn may_hide(&self) -> bool {
-        self.effect.powers().contains(&Power::HideTools)
-    }
-
-    /// Returns the names that the effect has not seen; none if it may not hide tools.
-    fn new_among<'n>(&self, names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = &'n str> {
-        let may_hide = self.may_hide();
-        names.filter(move |name| may_hide && self.seen.as_ref().is_none_or(|seen| !seen.contains(*name)))
-    }
-
-    fn has_new<'n>(&self, names: impl Iterator<Item = &'n str>) -> bool {
-        self.new_among(names).next().is_some()
-    }
-
-    /// Notes that the effect has looked at an agent with these tools.
-    fn see(&mut self, tools: &[Arc<ToolSpec>]) {
-        let is_same = |seen: &BTreeSet<String>| {
-            seen.len() == tools.len() && tools.iter().all(|tool| seen.contains(tool.name.as_str()))
-        };
-        if self.may_hide() && !self.seen.as_ref().is_some_and(is_same) {
-            self.seen = Some(tools.iter().map(|tool| tool.name.clone()).collect());
-            self.changed = true;
-        }
-    }
-
-    /// Performs one step, which may ask a model at most [`limits::ASKS_IN_A_ROW`] times.
-    async fn step(
-        &mut self,
-        agent: EffectTarget<'_>,
-        moment: &mut EffectInput,
-        usage: &mut Usage,
-        (at, told): (usize, &mut VecDeque<EffectModelReply>),
-    ) -> Result<Vec<EffectEdit>, Fault> {
-        let chat = agent.chat.snapshot();
-        for asked in 0..=limits::ASKS_IN_A_ROW {
-            let state = self.state.clone();
-            let step = self.effect.eval(&agent.me.cx, moment, &chat, agent.tools, state).await;
-            moment.reply = None;
-            let step = step?;
-            let state = bounded_state(step.state)?;
-            self.changed |= self.state != state || self.wake != step.wake;
-            (self.state, self.wake) = (state, step.wake);
-            match step.action {
-                EffectAction::Edits(edits) if edits.len() > limits::EDITS_PER_STEP => {
-                    let message =
-                        format!("it asked for {} edits, at most {} are made", edits.len(), limits::EDITS_PER_STEP);
-                    return Err(Fault::TooLarge { message });
-                }
-                EffectAction::Edits(edits) => return Ok(edits),
-                EffectAction::AskModel(_) if asked == limits::ASKS_IN_A_ROW => break,
-                EffectAction::AskModel(_) if told.front().is_some_and(|told| told.is_for(at, self.effect.name())) => {
-                    moment.reply = told.pop_front().map(|told| Ok(told.completion));
-                }
-                EffectAction::AskModel(ask) => {
-                    let reply = self.ask(agent, *ask, usage).await;
-                    moment.reply = Some(reply.map(|(completion, cost)| {
-                        agent.me.write(|| {
-                            let (name, completion) = (self.effect.name().to_owned(), completion.clone());
-                            JournalRecord::Asked { effect: at, name, completion, cost }
-                        });
-                        completion
-                    }));
-                }
-            }
-        }
-        Err(Fault::Exhausted {
-            message: format!("it asked a model more than {} times in a row", limits::ASKS_IN_A_ROW),
-        })
-    }
-
-    async fn ask(
-        &self,
-        agent: EffectTarget<'_>,
-        ask: ModelQuery,
-        usage: &mut Usage,
-    ) -> Result<(Completion, Usd), Fault> {
-        if !self.effect.powers().contains(&Power::AskModel) {
-            return Err(Fault::Denied { message: "the power `ask-model` was not granted".into() });
-        }
-        ask_for(agent.me, agent.of, self.effect.models(), ask, usage).await
-    }
-
-    /// Applies the edits in order. An edit that is not allowed or not valid is reported and skipped.
-    async fn apply(
-        &mut self,
-        agent: EffectTarget<'_>,
-        moment: &EffectInput,
-        edits: Vec<EffectEdit>,
-    ) -> Result<(), RunError> {
-        if moment.phase == EffectPhase::BeforeModel && !self.hidden.is_empty() {
-            (self.hidden, self.changed) = (Vec::new(), true);
-        }
-        let effect = self.effect.name();
-        let mut noted = 0;
-        for edit in edits {
-            let name = edit.name();
-            let event = match self.make(agent.chat, edit, &mut noted) {
-                Ok(EffectEditOutcome::Stop { code, message }) => {
-                    return Err(RunError::Stopped { by: effect.into(), code, message });
-                }
-                Ok(EffectEditOutcome::Change) => {
-                    Event::EffectEdited { agent: agent.me.cx.agent.clone(), effect: effect.into(), edit: name }
-                }
-                Err(mut reason) => {
-                    // The reason may quote text of the effect.
-                    reason.truncate(reason.floor_char_boundary(limits::ERROR_BYTES));
-                    Event::EffectRefused { agent: agent.me.cx.agent.clone(), effect: effect.into(), edit: name, reason }
-                }
-            };
-            agent.me.cx.events.emit(event).await;
-        }
-        Ok(())
-    }
-
-    /// Applies one edit. `noted` counts the bytes of the notes of this step, and includes this one afterwards.
-    fn make(&mut self, chat: &Chat, edit: EffectEdit, noted: &mut usize) -> Result<EffectEditOutcome, String> {
-        if let Some(power) = edit.needs().iter().find(|power| !self.effect.powers().contains(power)) {
-            return Err(format!("the power `{power}` was not granted"));
-        }
-        let invalid = |error: ChatEditError| error.to_string();
-        match edit {
-            EffectEdit::Note(text) if text.len() > limits::NOTE_BYTES => {
-                return Err(format!("the note has {} bytes, at most {} are taken", text.len(), limits::NOTE_BYTES));
-            }
-            EffectEdit::Note(text) if *noted + text.len() > limits::NOTES_PER_STEP_BYTES => {
-                let most = limits::NOTES_PER_STEP_BYTES;
-                return Err(format!("the notes of this step have more than {most} bytes: this one is left out"));
-            }
-            EffectEdit::Note(text) if text.trim().is_empty() => return Err("the note is empty".into()),
-            EffectEdit::Note(text) => {
-                *noted += text.len();
-                chat.append(Message::note(self.effect.name(), text)).map_err(invalid)?;
-            }
-            EffectEdit::ReplaceResult { call_id, content } => {
-                chat.replace_result(&call_id, content).map_err(invalid)?
-            }
-            EffectEdit::Replace(replacement) => {
-                if self.touches_system_prompt(chat, &replacement) {
-                    return Err(format!("the power `{}` was not granted", Power::SystemPrompt));
-                }
-                chat.replace(replacement).map_err(invalid)?;
-            }
-            EffectEdit::HideTools(names) => (self.hidden, self.changed) = (names, true),
-            EffectEdit::Stop { code, message } => return Ok(EffectEditOutcome::Stop { code, message }),
-            EffectEdit::Unknown(kind) => return Err(format!("this host knows no edit `{kind}`")),
-        }
-        Ok(EffectEditOutcome::Change)
-    }
-
-    fn touches_system_prompt(&self, chat: &Chat, replacement: &MessageReplacement) -> bool {
-        let is_system = |message: &Message| message.role == Role::System;
-        let snapshot = chat.snapshot();
-        let first_goes = snapshot.find(replacement.first) == Some(0);
-        let goes = first_goes && snapshot.iter().next().is_some_and(|entry| is_system(&entry.message));
-        (goes || replacement.messages.iter().any(is_system)) && !self.effect.powers().contains(&Power::SystemPrompt)
-    }
-
-    async fn failed(&mut self, cx: &RunCx, fault: Fault) -> Result<(), RunError> {
-        let (agent, effect) = (cx.agent.clone(), self.effect.name().to_owned());
-        let skipped = self.effect.on_failure() == OnFailure::Skip;
-        cx.events.emit(Event::EffectFailed { agent, effect, reason: fault.to_string(), skipped }).await;
-        match skipped {
-            true => Ok(()),
-            false => Err(RunError::Effect { name: self.effect.name().into(), fault }),
-        }
-    }
-}
-
-enum EffectEditOutcome {
-    Change,
-    Stop { code: String, message: String },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn model_reply_to_one_effect_is_not_given_to_another() {
-        let (stop, usage) = (crate::model::StopReason::EndTurn, Usage::default());
-        let completion = Completion { parts: vec![], stop, usage, model: String::new(), meta: vec![] };
-        let told = |name: &str| EffectModelReply { at: 1, name: name.into(), completion: completion.clone() };
-        assert!(told("a").is_for(1, "a") && told("").is_for(1, "a"));
-        assert!(!told("a").is_for(1, "b") && !told("a").is_for(0, "a"));
-    }
 }

@@ -1,62 +1,56 @@
 //! An agent: a model, its tools and its middleware, in a loop that runs until there is an answer.
 //!
-//! [`Agent::run`] passes through the run middleware (`run.rs`), outermost first, into the loop (`agent_loop.rs`), and back.
+//! [`Agent::run`] (`agent_run.rs`) starts the driver (`run.rs`), which passes through the run middleware, outermost first,
+//! into the loop (`agent_loop.rs`), and back. Each line uses only those above it:
+//!
+//! | layer | contains |
+//! |---|---|
+//! | `text.rs`, `outcome/`, `effect.rs`, `middleware/` | how a run ends; the traits of effects and of middleware |
+//! | `journal/` | the records of runs, and the state that they add up to |
+//! | `context/` | a run's identity, budget, journal and options; the group that agents work in; the trait [`Runner`] |
+//! | `model_call/`, `tool_call/`, `effects/` | one request to the model, the calls of one reply, the effects of one turn |
+//! | `agent.rs`, `run.rs`, `agent_loop.rs` | an agent, the driver of a run, and the loop inside it |
+//! | `delegate/` | runs for other runs: members, agents as tools, delegated tasks |
+//! | `agent_run.rs`, `resume.rs`, `prompt.rs` | an agent's run put together |
 
 #[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod agent;
-mod agent_group;
 mod agent_loop;
-mod as_tool;
-mod builtin_middleware;
-mod call_schedule;
-mod caller_context;
-mod completion;
-mod concurrency_permit;
+mod agent_run;
+mod bounded_state;
+mod context;
 mod delegate;
 mod effect;
-mod effect_memory;
-mod error;
-mod grant_decisions;
+mod effects;
 pub mod journal;
-mod member_runs;
-mod model_middleware_chain;
-mod model_sampling;
+mod middleware;
+mod model_call;
+mod outcome;
 mod prompt;
-mod read_result_tool;
-mod refused_tool;
-mod registry;
 mod resume;
 mod run;
-mod run_limits;
-mod run_middleware;
-mod run_tasks;
-mod runner;
-mod sub_run;
-mod tool_calls;
-mod tool_middleware_chain;
-mod window_check;
+mod run_toolbox;
+mod text;
+mod tool_call;
+mod window_shortening;
 
 pub use crate::error::OnFailure;
-pub use agent::{Agent, AgentRunOptions, DEFAULT_PREFIX, InteractionMode};
-pub use agent_group::{AgentGroup, SendError};
-pub use as_tool::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode};
-pub use builtin_middleware::{
-    InputGuardrail, LOGGER_TARGET, LoggingMiddleware, OutputGuardrail, RecoveryMiddleware, TimeoutMiddleware,
+pub use agent::{Agent, DEFAULT_PREFIX};
+pub(crate) use bounded_state::bounded_state;
+pub use context::{
+    AgentEntry, AgentFactory, AgentGroup, AgentRefusal, AgentRegistry, AgentRunOptions, CostTier, GrantDecisions,
+    InteractionMode, RunLimits, RunParams, Runner, SendError,
 };
-pub(crate) use completion::in_time;
-pub use delegate::RUN_TOOLS;
-pub(crate) use delegate::RunState;
+pub(crate) use context::{AgentModels, RunState, in_time};
+pub use delegate::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode, RUN_TOOLS};
+pub(crate) use delegate::{MemberAllocations, MemberFailure, MemberRun, begin_members};
 pub use effect::{Effect, EffectAction, EffectEdit, EffectFn, EffectInput, EffectPhase, EffectStep, ModelQuery, Wake};
-pub(crate) use effect::{EffectModelReply, ask_for, bounded_state};
-pub use error::RunError;
-pub use grant_decisions::GrantDecisions;
-pub(crate) use journal::RecordedRun;
-pub(crate) use member_runs::{MemberAllocations, MemberFailure, MemberRun, begin as begin_members};
-pub use model_sampling::sample;
-pub use registry::{AgentEntry, AgentFactory, AgentRefusal, AgentRegistry, CostTier};
-pub(crate) use run::{Run, RunLoop, RunnerInfo};
-pub use run_limits::RunLimits;
-pub(crate) use run_middleware::may_replace_answers;
-pub use run_middleware::{AfterRunDecision, BeforeRunDecision, RunMiddleware, RunOutcome};
-pub use runner::{RunAnswer, RunEnding, RunParams, Runner};
-pub use window_check::WindowExceeded;
+pub(crate) use middleware::may_replace_answers;
+pub use middleware::{
+    AfterRunDecision, BeforeRunDecision, InputGuardrail, LOGGER_TARGET, LoggingMiddleware, OutputGuardrail,
+    RecoveryMiddleware, RunMiddleware, RunOutcome, TimeoutMiddleware,
+};
+pub(crate) use model_call::ask_for;
+pub use model_call::sample;
+pub use outcome::{RunAnswer, RunEnding, RunError, WindowExceeded};
+pub(crate) use run::{Run, RunWork, RunnerInfo};

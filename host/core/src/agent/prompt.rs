@@ -3,7 +3,10 @@
 
 use std::fmt::Write;
 
-use super::{Agent, InteractionMode, delegate::RunState};
+use super::{
+    agent::Agent,
+    context::{InteractionMode, RunState},
+};
 use crate::tool::ToolBox;
 
 /// Builds the prompt. A section that does not apply, or is empty, is left out.
@@ -22,7 +25,7 @@ pub(super) fn system_prompt(agent: &Agent, me: &RunState, tools: &ToolBox) -> St
     if me.run_origin.assignment().is_some() {
         section("completion_protocol", COMPLETION);
         if tools.contains("handoff") {
-            section("handoff_protocol", HAND_OFF);
+            section("handoff_protocol", HANDOFF);
         }
         section("interaction_protocol", INTERACTION);
     }
@@ -63,7 +66,7 @@ Another agent gave you your task. It sees nothing of your work but your report.
 - Use the status `failed` if the task is not done, and say why and how far you came.
 - List the files that you changed and the tests that you ran. Put what is doubtful under `caveats`.";
 
-const HAND_OFF: &str = "\
+const HANDOFF: &str = "\
 If another agent is clearly better suited to your task, call `handoff`: it goes on in your place and reports. Give it all
 that you found; it sees nothing else of your work. Do not hand over because a task is hard.";
 

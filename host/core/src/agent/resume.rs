@@ -1,38 +1,35 @@
 //! Resumes an interrupted run of an agent from its recorded state.
 
-use tokio::time::Instant;
-
 use super::{
-    agent_loop::{AgentRun, TurnReply, TurnState},
+    agent_loop::{AgentLoop, TurnReply, TurnState},
+    delegate::restore_delegations,
     journal::{RecordedRun, RecordedTurnState},
+    run::Run,
 };
-use crate::chat::Message;
 
-impl AgentRun<'_> {
-    /// Restores the state that the run was interrupted in. Returns the input with which it continues.
-    pub(super) fn restore(&mut self, past: RecordedRun, input: Vec<Message>) -> Vec<Message> {
-        (self.iterations, self.usage, self.work.last_usage) = (past.iterations, past.usage, past.last_usage);
-        self.started = Instant::now().checked_sub(past.elapsed).unwrap_or_else(Instant::now);
-        self.work.model_time = past.model_time;
-        self.work.effects.restore(past.effects, past.asked);
-        (self.work.calls, self.passed) = (past.calls, past.passed);
-        let open = self.chat.reopen();
-        self.me.restore_delegations(past.parked, past.delegated, &self.work.calls, open.calls());
-        self.work.at = match past.at {
+impl AgentLoop<'_> {
+    /// Restores the state that the run was interrupted in.
+    pub(super) fn restore_turn(&mut self, run: &mut Run<'_>, recorded: RecordedRun) {
+        self.last_usage = recorded.last_usage;
+        self.model_time = recorded.model_time;
+        self.effects.restore(recorded.effects, recorded.asked);
+        self.calls = recorded.calls;
+        let open = run.chat.reopen();
+        restore_delegations(&run.me, recorded.parked, recorded.delegated, &self.calls, open.calls());
+        self.at = match recorded.at {
             RecordedTurnState::Turn => {
                 open.abandon("the run was interrupted");
                 TurnState::Turn
             }
             RecordedTurnState::Model => {
-                self.offer_to_read_on();
+                self.offer_to_read_on(run);
                 TurnState::Model
             }
             RecordedTurnState::Reply { stop, silent, looked } => {
-                self.offer_to_read_on();
-                let tools = self.work.effects.visible_in_resumed_turn(&self.work.tools, past.hidden);
+                self.offer_to_read_on(run);
+                let tools = self.effects.visible_in_resumed_turn(&self.tools, recorded.hidden);
                 TurnState::Reply(Box::new(TurnReply { stop, silent, open, tools, looked }))
             }
         };
-        past.input.unwrap_or(input)
     }
 }

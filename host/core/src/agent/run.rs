@@ -11,18 +11,17 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio::time::Instant;
 
 use super::{
-    GrantDecisions, RunAnswer, RunEnding, RunError, RunMiddleware,
-    completion::in_time,
-    delegate::RunState,
-    effect::bounded_state,
-    journal::{DelegationId, JournalRecord, PassedMiddleware, RecordedRun, RecordedRunEnd},
-    run_middleware::{
-        AfterRunDecision, BeforeRunDecision, MiddlewarePauses, RunOutcome, acted, may_replace_answers, stop_if_failed,
+    context::{GrantDecisions, RunOrigin, RunState, in_time},
+    journal::{JournalRecord, PassedMiddleware, RecordedRun, RecordedRunEnd},
+    middleware::{
+        AfterRunDecision, BeforeRunDecision, MiddlewarePauses, RunMiddleware, RunOutcome, acted, may_replace_answers,
+        stop_if_failed,
     },
-    runner::RunOrigin,
+    outcome::{RunAnswer, RunEnding, RunError},
+    text::task_of,
 };
 use crate::{
-    chat::{Chat, ChatChange, ChatEntry, ChatEntryRecord, Message, Role},
+    chat::{Chat, ChatChange, ChatEntry, ChatEntryRecord, Message},
     error::{Fault, seconds},
     event::Event,
     limits,
@@ -60,21 +59,27 @@ impl RunnerInfo<'_> {
 }
 
 /// The work inside a run: the loop of an agent, or the steps of a team.
-pub(crate) trait RunLoop<'a>: Send + Sized {
+pub(crate) trait RunWork<'a>: Send {
+    /// Puts the system prompt into the conversation. `recorded` is the state of a run that was interrupted.
+    fn show_prompt(&self, run: &Run<'a>, prompt: String, recorded: Option<&RecordedRun>);
+
+    /// Restores the state that an interrupted run had, apart from what [`Run`] holds.
+    fn restore(&mut self, run: &mut Run<'a>, recorded: RecordedRun);
+
     /// Makes one attempt at an answer: adds the input and works. Turns, effects and time continue from the previous
     /// attempt. An interrupted attempt continues where it was.
-    fn attempt<'r>(run: &'r mut Run<'a, Self>, input: Vec<Message>) -> BoxFuture<'r, Result<Message, RunError>>;
+    fn attempt<'r>(&'r mut self, run: &'r mut Run<'a>, input: Vec<Message>)
+    -> BoxFuture<'r, Result<Message, RunError>>;
 
     /// Returns `true` if a turn or step is left in which a message could be read.
-    fn has_turns(run: &Run<'a, Self>) -> bool;
+    fn has_turns(&self, run: &Run<'a>) -> bool;
 }
 
-/// One run with all its attempts: the state of its work and what it has spent.
-pub(crate) struct Run<'a, W: RunLoop<'a>> {
-    pub shell: RunnerInfo<'a>,
+/// One run with all its attempts: what it has done and spent so far.
+pub(crate) struct Run<'a> {
+    pub runner: RunnerInfo<'a>,
     pub me: Arc<RunState>,
     pub chat: &'a Chat,
-    pub work: W,
     pub started: Instant,
     /// Turns of an agent, steps of a team.
     pub iterations: u32,
@@ -82,40 +87,68 @@ pub(crate) struct Run<'a, W: RunLoop<'a>> {
     pub ending: RunEnding,
     /// The results that were recorded separately since the last record of the conversation: their size as messages, in
     /// bytes, by call id.
-    pub recorded: HashMap<String, usize>,
+    pub recorded_results: HashMap<String, usize>,
     /// The middleware that had let the run pass before it was interrupted, outermost first.
-    pub passed: VecDeque<PassedMiddleware>,
+    passed: VecDeque<PassedMiddleware>,
     /// The remaining time for pauses that middleware requests before the current answer.
     pauses: MiddlewarePauses,
     /// The task, cut for display; `None` if only the conversation holds it.
     task: Option<String>,
     /// The newest message for which an event was emitted.
-    told: Option<u64>,
+    newest_told: Option<u64>,
     /// Set after `RunStarted` was emitted and until `RunFinished` is.
     begun: bool,
 }
 
-impl<'a, W: RunLoop<'a>> Run<'a, W> {
-    pub fn new(shell: RunnerInfo<'a>, me: Arc<RunState>, chat: &'a Chat, work: W) -> Self {
+impl<'a> Run<'a> {
+    pub fn new(runner: RunnerInfo<'a>, me: Arc<RunState>, chat: &'a Chat) -> Self {
         if let Some(agent_group) = &me.agent_group {
             chat.count_in(agent_group.conversations());
         }
         Self {
-            shell,
+            runner,
             me,
             chat,
-            work,
             started: Instant::now(),
             iterations: 0,
             usage: Usage::default(),
             ending: RunEnding::Answered,
-            recorded: HashMap::new(),
+            recorded_results: HashMap::new(),
             passed: VecDeque::new(),
             pauses: MiddlewarePauses::default(),
             task: None,
-            told: None,
+            newest_told: None,
             begun: false,
         }
+    }
+
+    /// Performs the run from its first record to its last. `recorded` is the state of a run that was interrupted: it
+    /// continues from there.
+    pub async fn perform(
+        &mut self,
+        work: &mut dyn RunWork<'a>,
+        prompt: String,
+        recorded: Option<Box<RecordedRun>>,
+        mut input: Vec<Message>,
+    ) -> Result<RunAnswer, RunError> {
+        if recorded.is_none() {
+            self.write_beginning(&input, &prompt);
+        }
+        if let Some(log) = &self.me.log {
+            self.me.handle.inbox.record(log);
+        }
+        work.show_prompt(self, prompt, recorded.as_deref());
+        self.tell_from_here();
+        self.task = task_of(&input);
+        if let Some(mut recorded) = recorded {
+            self.task = self.task.take().or_else(|| recorded.task.take());
+            (self.iterations, self.usage) = (recorded.iterations, recorded.usage);
+            self.started = Instant::now().checked_sub(recorded.elapsed).unwrap_or_else(Instant::now);
+            self.passed = std::mem::take(&mut recorded.passed);
+            input = recorded.input.take().unwrap_or(input);
+            work.restore(self, *recorded);
+        }
+        self.through(work, input).await
     }
 
     /// Checks that the conversation of this run, and those of all agents together, are within their bounds.
@@ -135,22 +168,17 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
 
     /// Marks every message that the conversation holds now as already reported.
     pub fn tell_from_here(&mut self) {
-        self.told = self.chat.snapshot().last().map(|entry| entry.id);
+        self.newest_told = self.chat.snapshot().last().map(|entry| entry.id);
     }
 
-    /// Sets the task for display, from the input or from the interrupted run.
-    pub fn given(&mut self, input: &[Message], past: Option<&RecordedRun>) {
-        self.task = task_of(input).or_else(|| past.and_then(|past| past.task.clone()));
-    }
-
-    /// Performs the run from start to end.
-    pub async fn through(&mut self, input: Vec<Message>) -> Result<RunAnswer, RunError> {
+    /// Works, and reports the start and the end. A panic of the work is an error of the run.
+    async fn through(&mut self, work: &mut dyn RunWork<'a>, input: Vec<Message>) -> Result<RunAnswer, RunError> {
         let me = Arc::clone(&self.me);
         self.tell_start().await;
         let reply = tokio::select! {
             biased;
             () = me.handle.cancel.cancelled() => Err(RunError::Cancelled),
-            reply = AssertUnwindSafe(self.until_done(input)).catch_unwind() => {
+            reply = AssertUnwindSafe(self.until_done(work, input)).catch_unwind() => {
                 reply.unwrap_or_else(|panic| Err(RunError::Crashed(said(&*panic))))
             }
         };
@@ -167,16 +195,16 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
     }
 
     /// Repeats the work until there is an answer and no unread message for which a turn is left.
-    async fn until_done(&mut self, mut input: Vec<Message>) -> Result<Message, RunError> {
+    async fn until_done(&mut self, work: &mut dyn RunWork<'a>, mut input: Vec<Message>) -> Result<Message, RunError> {
         loop {
             self.ending = RunEnding::Answered;
             self.pauses = MiddlewarePauses::default();
-            let message = self.through_middleware(0, input).await?;
+            let message = self.through_middleware(&mut *work, 0, input).await?;
             self.ending.report_as(&message);
             if self.ending == RunEnding::Answered && message.says_nothing() {
                 return Err(RunError::Empty);
             }
-            if !W::has_turns(self) {
+            if !work.has_turns(self) {
                 return Ok(message);
             }
             input = self.me.handle.inbox.close_if_empty();
@@ -189,10 +217,15 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
     }
 
     /// Runs the work as the middleware at `level` sees it; beyond the last middleware is the loop.
-    fn through_middleware(&mut self, level: usize, input: Vec<Message>) -> BoxFuture<'_, Result<Message, RunError>> {
-        let Some(middleware) = self.shell.middleware.get(level) else {
+    fn through_middleware<'r>(
+        &'r mut self,
+        work: &'r mut dyn RunWork<'a>,
+        level: usize,
+        input: Vec<Message>,
+    ) -> BoxFuture<'r, Result<Message, RunError>> {
+        let Some(middleware) = self.runner.middleware.get(level) else {
             self.passed.clear();
-            return W::attempt(self, input);
+            return work.attempt(self, input);
         };
         Box::pin(async move {
             let cx = self.me.cx.clone();
@@ -235,7 +268,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
             let limit = middleware.time_limit();
             loop {
                 let (before, started) = (usage_before.take().unwrap_or(self.usage), Instant::now());
-                let inner = self.through_middleware(level + 1, input);
+                let inner = self.through_middleware(&mut *work, level + 1, input);
                 let inner = if middleware.recovers() { recovered(inner) } else { inner };
                 let reply = match limit {
                     None => inner.await,
@@ -288,17 +321,17 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
     }
 
     /// Writes the beginning of the run to the journal.
-    pub fn write_beginning(&self, errand: Option<DelegationId>, input: &[Message], prompt: &str) {
+    fn write_beginning(&self, input: &[Message], prompt: &str) {
         self.me.write(|| {
             let continues = self.me.log.as_ref().and_then(|log| log.continues);
             JournalRecord::Began {
-                agent: Arc::clone(self.shell.name),
+                agent: Arc::clone(self.runner.name),
                 instance: self.me.cx.agent.clone(),
-                model: self.shell.model.to_owned(),
+                model: self.runner.model.to_owned(),
                 depth: self.me.cx.depth,
                 // A delegating run repeats the task when it is resumed.
                 input: if self.me.run_origin.assignment().is_none() { input.to_vec() } else { Vec::new() },
-                errand,
+                delegation_key: self.me.delegation_key.clone(),
                 continues,
                 beside: self.me.log.as_ref().and_then(|log| log.beside.clone()),
                 prompt: prompt.into(),
@@ -311,7 +344,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
     }
 
     /// Writes the end of the run to the journal. For a run that a person started, waits until that record is on disk.
-    pub async fn write_end(&mut self, reply: Result<Message, RunError>) -> Result<Message, RunError> {
+    async fn write_end(&mut self, reply: Result<Message, RunError>) -> Result<Message, RunError> {
         let me = Arc::clone(&self.me);
         let mark = me.write(|| {
             let outcome = RecordedRunEnd::of(&reply, &self.ending);
@@ -332,12 +365,12 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
                 return None;
             };
             let result = message.tool_results().next()?;
-            let is_same = self.recorded.get(&result.call_id).is_some_and(|bytes| *bytes == message.bytes());
+            let is_same = self.recorded_results.get(&result.call_id).is_some_and(|bytes| *bytes == message.bytes());
             is_same.then(|| ChatChange::Answered { id: *id, group: *group, call: result.call_id.clone() })
         };
         let changes = self.chat.take_changes().into_iter();
         let changes = changes.map(|change| answered(&change).unwrap_or(change)).collect();
-        self.recorded.clear();
+        self.recorded_results.clear();
         changes
     }
 
@@ -357,13 +390,13 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
             agent: cx.agent.clone(),
             parent: self.me.run_origin.parent().cloned(),
             depth: cx.depth,
-            prefix: Arc::clone(self.shell.prefix),
-            model: self.shell.model.to_owned(),
+            prefix: Arc::clone(self.runner.prefix),
+            model: self.runner.model.to_owned(),
             task,
         };
         cx.events.emit(event).await;
-        if let Some(grants) = self.shell.grants {
-            grants.tell(self.shell.name, self.shell.withheld_by(), cx).await;
+        if let Some(grants) = self.runner.grants {
+            grants.tell(self.runner.name, self.runner.withheld_by(), cx).await;
         }
     }
 
@@ -379,12 +412,12 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
             return Vec::new();
         }
         let now = self.chat.snapshot();
-        let is_new = |id: u64| self.told.is_none_or(|told| id > told);
+        let is_new = |id: u64| self.newest_told.is_none_or(|told| id > told);
         let mut new: Vec<_> = now.iter().rev().take_while(|entry| is_new(entry.id)).collect();
         new.reverse();
-        self.told = now.last().map(|entry| entry.id).max(self.told);
+        self.newest_told = now.last().map(|entry| entry.id).max(self.newest_told);
         let added = |entry: &ChatEntry| {
-            let message = (!self.shell.may_replace_answers()).then(|| Arc::clone(&entry.message));
+            let message = (!self.runner.may_replace_answers()).then(|| Arc::clone(&entry.message));
             Event::MessageAdded { agent: self.me.cx.agent.clone(), role: entry.message.role, message }
         };
         new.into_iter().map(added).collect()
@@ -419,7 +452,7 @@ impl<'a, W: RunLoop<'a>> Run<'a, W> {
     }
 }
 
-impl<'a, W: RunLoop<'a>> Drop for Run<'a, W> {
+impl Drop for Run<'_> {
     /// Emits the last events of a cancelled run, as far as the event queue takes them at once.
     fn drop(&mut self) {
         if self.begun {
@@ -429,38 +462,10 @@ impl<'a, W: RunLoop<'a>> Drop for Run<'a, W> {
     }
 }
 
-/// Returns the newest message of a user that is no note, cut for display.
-pub(super) fn task_of<'m>(
-    messages: impl IntoIterator<Item = &'m Message, IntoIter: DoubleEndedIterator>,
-) -> Option<String> {
-    let is_task = |message: &&Message| message.role == Role::User && !message.is_note();
-    let mut task = messages.into_iter().rev().find(is_task)?.text_content();
-    task.truncate(task.floor_char_boundary(limits::TASK_SHOWN_BYTES));
-    Some(task)
-}
-
 /// Turns a panic of `inner` into a [`RunError::Crashed`].
 fn recovered<'a>(inner: BoxFuture<'a, Result<Message, RunError>>) -> BoxFuture<'a, Result<Message, RunError>> {
     let contained = AssertUnwindSafe(inner).catch_unwind();
     Box::pin(contained.map(|reply| reply.unwrap_or_else(|panic| Err(RunError::Crashed(said(&*panic))))))
-}
-
-impl BeforeRunDecision {
-    fn bounded(self) -> Result<Self, Fault> {
-        match self {
-            Self::Proceed { input, state } => Ok(Self::Proceed { input, state: bounded_state(state)? }),
-            other => Ok(other),
-        }
-    }
-}
-
-impl AfterRunDecision {
-    fn bounded(self) -> Result<Self, Fault> {
-        match self {
-            Self::Retry { feedback, delay, state } => Ok(Self::Retry { feedback, delay, state: bounded_state(state)? }),
-            other => Ok(other),
-        }
-    }
 }
 
 /// Returns the message of a panic.

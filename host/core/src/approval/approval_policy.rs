@@ -31,7 +31,7 @@ pub trait TrustPersistence: Send + Sync {
 #[derive(Clone, Default)]
 pub struct TrustedSubjects {
     subjects: HashSet<PermissionSubject>,
-    keeper: Option<Arc<dyn TrustPersistence>>,
+    persistence: Option<Arc<dyn TrustPersistence>>,
 }
 
 impl TrustedSubjects {
@@ -53,9 +53,9 @@ impl TrustedSubjects {
         Ok(trusted)
     }
 
-    /// Stores subjects that are trusted later with `keeper`.
-    pub fn kept_by(self, keeper: Arc<dyn TrustPersistence>) -> Self {
-        Self { keeper: Some(keeper), ..self }
+    /// Stores subjects that are trusted later with `persistence`.
+    pub fn kept_by(self, persistence: Arc<dyn TrustPersistence>) -> Self {
+        Self { persistence: Some(persistence), ..self }
     }
 
     /// Returns `true` if the subject needs no question.
@@ -77,8 +77,8 @@ impl TrustedSubjects {
         self.subjects.insert(subject.as_trusted().into_owned());
     }
 
-    pub(super) fn keeper(&self) -> Option<Arc<dyn TrustPersistence>> {
-        self.keeper.clone()
+    pub(super) fn persistence(&self) -> Option<Arc<dyn TrustPersistence>> {
+        self.persistence.clone()
     }
 }
 

@@ -38,7 +38,7 @@ impl ApprovalBroker {
         let state = BrokerState { attended: false, closed: false, last_id: 0, open: BTreeMap::new(), trusted };
         Self(Arc::new(BrokerCloseGuard(Arc::new(BrokerShared {
             policy,
-            places: Arc::new(Semaphore::new(limits::OPEN_QUESTIONS)),
+            permits: Arc::new(Semaphore::new(limits::OPEN_QUESTIONS)),
             changed: Notify::new(),
             state: Mutex::new(state),
         }))))
@@ -102,8 +102,8 @@ impl ApprovalBroker {
     ) -> Result<PermissionDecision, Fault> {
         subject.check()?;
         let detail = shown_detail(&subject, detail);
-        let (given, by) = self.put(cx, QuestionKind::Permission { subject, detail }).await?;
-        let verdict = match given {
+        let (outcome, by) = self.put(cx, QuestionKind::Permission { subject, detail }).await?;
+        let verdict = match outcome {
             QuestionOutcome::Verdict(verdict) => verdict,
             QuestionOutcome::Declined => Verdict::No,
             QuestionOutcome::Answer(_) | QuestionOutcome::Nobody => {
@@ -126,28 +126,28 @@ impl ApprovalBroker {
             let (agent, question) = (Arc::clone(agent), question.clone());
             cx.events.emit(Event::QuestionAsked { agent, id, question }).await;
         };
-        let mut place = None;
-        let (id, given, by) = loop {
-            match shared.step(cx, kind, place.take()) {
-                QuestionStep::NeedsPlace => {
-                    let free = Arc::clone(&shared.places).acquire_owned().await;
-                    place = Some(free.expect("the places are never closed"));
+        let mut permit = None;
+        let (id, outcome, by) = loop {
+            match shared.step(cx, kind, permit.take()) {
+                QuestionStep::NeedsPermit => {
+                    let free = Arc::clone(&shared.permits).acquire_owned().await;
+                    permit = Some(free.expect("the semaphore is never closed"));
                 }
-                QuestionStep::Ruled { id, given, by } => {
+                QuestionStep::Ruled { id, outcome, by } => {
                     asked(id).await;
-                    break (id, given, by);
+                    break (id, outcome, by);
                 }
                 QuestionStep::Waits(mut waiter) => {
                     asked(waiter.id).await;
-                    if let Some(given) = waiter.given().await {
-                        break (waiter.id, given, AnsweredBy::Person);
+                    if let Some(outcome) = waiter.outcome().await {
+                        break (waiter.id, outcome, AnsweredBy::Person);
                     }
                 }
             }
         };
-        let (agent, outcome) = (Arc::clone(agent), given.outcome());
-        cx.events.emit(Event::QuestionAnswered { agent, id, question, outcome, by }).await;
-        (given, by)
+        let (agent, name) = (Arc::clone(agent), outcome.name());
+        cx.events.emit(Event::QuestionAnswered { agent, id, question, outcome: name, by }).await;
+        (outcome, by)
     }
 }
 
@@ -171,7 +171,7 @@ impl Drop for BrokerCloseGuard {
 pub(super) struct BrokerShared {
     policy: HeadlessPolicy,
     /// One permit for each question that may be open.
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Notified when a question is opened or closed.
     pub(super) changed: Notify,
     state: Mutex<BrokerState>,
@@ -194,7 +194,7 @@ pub(super) struct UnansweredQuestion {
     /// `true` if the front end has it.
     pub(super) is_shown: bool,
     pub(super) answer: watch::Sender<Option<QuestionOutcome>>,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// The outcome of a question.
@@ -207,7 +207,8 @@ pub(super) enum QuestionOutcome {
 }
 
 impl QuestionOutcome {
-    fn outcome(&self) -> &'static str {
+    /// Returns the name of the outcome in events.
+    fn name(&self) -> &'static str {
         match self {
             Self::Answer(_) => "answered",
             Self::Verdict(Verdict::Yes) => "yes",
@@ -224,12 +225,12 @@ enum QuestionStep {
     /// A rule decides; no person is needed.
     Ruled {
         id: u64,
-        given: QuestionOutcome,
+        outcome: QuestionOutcome,
         by: AnsweredBy,
     },
     Waits(AnswerWaiter),
     /// The maximum of open questions is reached: a permit must be awaited.
-    NeedsPlace,
+    NeedsPermit,
 }
 
 impl BrokerShared {
@@ -237,11 +238,11 @@ impl BrokerShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Applies a rule, joins the same question, or opens a new one with the permit `place`.
-    fn step(self: &Arc<Self>, cx: &RunCx, kind: &QuestionKind, place: Option<OwnedSemaphorePermit>) -> QuestionStep {
+    /// Applies a rule, joins the same question, or opens a new one with this permit.
+    fn step(self: &Arc<Self>, cx: &RunCx, kind: &QuestionKind, permit: Option<OwnedSemaphorePermit>) -> QuestionStep {
         let mut state = self.state();
-        if let Some((given, by)) = state.rule(self.policy, kind) {
-            return QuestionStep::Ruled { id: state.next_id(), given, by };
+        if let Some((outcome, by)) = state.rule(self.policy, kind) {
+            return QuestionStep::Ruled { id: state.next_id(), outcome, by };
         }
         // Another run may belong to another person.
         let is_same = |open: &UnansweredQuestion| open.question.run == cx.run && open.question.kind.is_same(kind);
@@ -250,13 +251,14 @@ impl BrokerShared {
             let part = if kind.is_for_all() { WaiterRole::Any } else { WaiterRole::Further };
             return QuestionStep::Waits(AnswerWaiter { id: *id, part, answer: Some(answer), shared: Arc::clone(self) });
         }
-        let Some(place) = place.or_else(|| Arc::clone(&self.places).try_acquire_owned().ok()) else {
-            return QuestionStep::NeedsPlace;
+        let Some(permit) = permit.or_else(|| Arc::clone(&self.permits).try_acquire_owned().ok()) else {
+            return QuestionStep::NeedsPermit;
         };
         let id = state.next_id();
         let question = Question { kind: kind.clone(), from: Arc::clone(&cx.agent), run: Arc::clone(&cx.run) };
         let (sender, answer) = watch::channel(None);
-        let open = UnansweredQuestion { question: Arc::new(question), is_shown: false, answer: sender, _place: place };
+        let open =
+            UnansweredQuestion { question: Arc::new(question), is_shown: false, answer: sender, _permit: permit };
         state.open.insert(id, open);
         drop(state);
         self.changed.notify_waiters();
@@ -310,11 +312,11 @@ struct AnswerWaiter {
 
 impl AnswerWaiter {
     /// Returns the outcome; `None` if the question was withdrawn or the outcome is not for this caller.
-    async fn given(&mut self) -> Option<QuestionOutcome> {
-        let given = self.answer.as_mut()?.wait_for(Option::is_some).await.ok()?.clone()?;
-        match given {
+    async fn outcome(&mut self) -> Option<QuestionOutcome> {
+        let outcome = self.answer.as_mut()?.wait_for(Option::is_some).await.ok()?.clone()?;
+        match outcome {
             QuestionOutcome::Verdict(Verdict::Yes) if self.part == WaiterRole::Further => None,
-            given => Some(given),
+            outcome => Some(outcome),
         }
     }
 }

@@ -124,16 +124,16 @@ impl ApprovalInbox {
     /// Stores the trust in a question's subject. The outer error says that the subject cannot be trusted at all; the inner
     /// one that it could not be written.
     fn keep_trust(&self, id: u64) -> Result<Result<(), Fault>, AnswerError> {
-        let (keeper, subject) = {
+        let (persistence, subject) = {
             let state = self.shared.state();
             let open = state.open.get(&id).ok_or(AnswerError::NotOpen { id })?;
             let subject = permission(id, &open.question)?;
             if !state.trusted.takes(subject) {
                 return Err(AnswerError::TrustIsFull);
             }
-            (state.trusted.keeper(), subject.clone())
+            (state.trusted.persistence(), subject.clone())
         };
-        Ok(keeper.map_or(Ok(()), |keeper| keeper.keep(&subject)))
+        Ok(persistence.map_or(Ok(()), |persistence| persistence.keep(&subject)))
     }
 
     /// Declines to answer, for all waiting callers. For a permission question this is a no.
@@ -156,9 +156,9 @@ impl ApprovalInbox {
             Some(open) => Arc::clone(&open.question),
             None => return Err(AnswerError::NotOpen { id }),
         };
-        let given = give(&mut state, &question)?;
+        let outcome = give(&mut state, &question)?;
         if let Some(UnansweredQuestion { answer, .. }) = state.open.remove(&id) {
-            answer.send_replace(Some(given));
+            answer.send_replace(Some(outcome));
         }
         drop(state);
         self.shared.changed.notify_waiters();

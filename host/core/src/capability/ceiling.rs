@@ -57,8 +57,8 @@ pub struct Ceiling(BTreeMap<Arc<str>, Arc<CeilingBound>>);
 
 impl Ceiling {
     /// Creates a ceiling of one bound.
-    pub fn of(place: impl Into<Arc<str>>, bound: CeilingBound) -> Self {
-        Self([(place.into(), Arc::new(bound))].into())
+    pub fn of(path: impl Into<Arc<str>>, bound: CeilingBound) -> Self {
+        Self([(path.into(), Arc::new(bound))].into())
     }
 
     /// Returns the ceiling that allows no permission and no agent.
@@ -70,8 +70,8 @@ impl Ceiling {
     /// Returns the ceiling that allows what both allow. A config path normally has one bound; if the two differ, both hold.
     pub fn meet(&self, other: &Self) -> Self {
         let mut both = self.0.clone();
-        for (place, bound) in &other.0 {
-            let there = both.entry(Arc::clone(place)).or_insert_with(|| Arc::clone(bound));
+        for (path, bound) in &other.0 {
+            let there = both.entry(Arc::clone(path)).or_insert_with(|| Arc::clone(bound));
             if there != bound {
                 *there = Arc::new(there.meet(bound));
             }
@@ -80,7 +80,7 @@ impl Ceiling {
     }
 
     /// Returns the config paths that set a bound: two ceilings of one config with the same paths are equal.
-    pub fn places(&self) -> Vec<Arc<str>> {
+    pub fn paths(&self) -> Vec<Arc<str>> {
         self.0.keys().cloned().collect()
     }
 
@@ -101,16 +101,16 @@ impl Ceiling {
         let shuts = |bound: &CeilingBound| {
             bound.grant.as_ref().is_some_and(|grant| !grant.join(&bound.openable).covers(wanted))
         };
-        self.0.iter().find(|(_, bound)| shuts(bound)).map(|(place, _)| Arc::clone(place))
+        self.0.iter().find(|(_, bound)| shuts(bound)).map(|(path, _)| Arc::clone(path))
     }
 
     /// Returns what the ceiling removes from a grant: the config path, and the line there that would allow it.
     pub fn withheld(&self, grant: &Grant) -> Vec<(Arc<str>, MissingCapability)> {
-        let of_place = |(place, bound): (&Arc<str>, &Grant)| {
-            let place = Arc::clone(place);
-            bound.lacking(grant).into_iter().map(move |missing| (Arc::clone(&place), missing)).collect::<Vec<_>>()
+        let of_path = |(path, bound): (&Arc<str>, &Grant)| {
+            let path = Arc::clone(path);
+            bound.lacking(grant).into_iter().map(move |missing| (Arc::clone(&path), missing)).collect::<Vec<_>>()
         };
-        self.grants().flat_map(of_place).collect()
+        self.grants().flat_map(of_path).collect()
     }
 
     /// Returns `true` if an agent of this name may be started.
@@ -124,7 +124,7 @@ impl Ceiling {
     }
 
     fn grants(&self) -> impl Iterator<Item = (&Arc<str>, &Grant)> {
-        self.0.iter().filter_map(|(place, bound)| Some((place, bound.grant.as_ref()?)))
+        self.0.iter().filter_map(|(path, bound)| Some((path, bound.grant.as_ref()?)))
     }
 }
 

@@ -11,11 +11,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ChangeError,
+    ChangeError, ChangePlan,
     change_path::ResolvedChangePath,
     fingerprint::{ContentDigest, FingerprintNode, PathFingerprint, mode_of, state, state_in},
     folder::{FolderHandle, FolderSync, create_file, give_mode, open_file},
-    plan::{ChangePlan, PlannedAction, PlannedChange},
+    planned_change::{PlannedAction, PlannedChange},
 };
 use crate::limits;
 

@@ -172,8 +172,8 @@ impl ChangeApplier {
         });
         let failed = ChangeError::io("what is changed", "written down");
         let is_aside = steps.iter().any(|(step, _)| step.puts_aside());
-        let told = |intent: &ChangeIntent| if is_aside { intent.made() } else { intent.done() };
-        let made = made.and_then(|()| intent.as_ref().map_or(Ok(()), |intent| told(intent).map_err(failed)));
+        let mark = |intent: &ChangeIntent| if is_aside { intent.made() } else { intent.done() };
+        let made = made.and_then(|()| intent.as_ref().map_or(Ok(()), |intent| mark(intent).map_err(failed)));
         if let Err(error) = made {
             let left = take_back(&done, &images);
             if !left.is_empty() {

@@ -13,9 +13,14 @@ pub(super) struct FileDiff {
     pub lines: Option<(usize, usize)>,
 }
 
+/// Returns the unified diff between two texts, for people; `None` stands for a missing file.
+pub fn text_difference(shown: &str, before: Option<&str>, after: &str) -> String {
+    between(shown, before.map(str::as_bytes), Some(after.as_bytes())).text
+}
+
 /// Computes the diff from `before` to `after`; `None` stands for a missing file.
 pub(super) fn between(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> FileDiff {
-    let said = |what: String| FileDiff { text: format!("{shown}: {what}\n"), lines: None };
+    let sentence = |what: String| FileDiff { text: format!("{shown}: {what}\n"), lines: None };
     let bytes = |content: Option<&[u8]>| content.map_or(0, <[u8]>::len);
     let size = |content: Option<&[u8]>| content.map_or("no file".into(), |content| format!("{} bytes", content.len()));
     let becomes = || format!("{} become {}", size(before), size(after));
@@ -23,9 +28,11 @@ pub(super) fn between(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) 
         return FileDiff { text: format!("{shown}: it stays as it is\n"), lines: Some((0, 0)) };
     }
     if bytes(before).max(bytes(after)) > limits::DIFF_BYTES {
-        return said(format!("too large to be shown: {}", becomes()));
+        return sentence(format!("too large to be shown: {}", becomes()));
     }
-    let (Some(old), Some(new)) = (text(before), text(after)) else { return said(format!("no text: {}", becomes())) };
+    let (Some(old), Some(new)) = (text(before), text(after)) else {
+        return sentence(format!("no text: {}", becomes()));
+    };
     // If all lines end in CRLF, showing it on each line is useless.
     let crlf = [old, new].iter().all(|text| text.is_empty() || ends_all_in_crlf(text));
     let plain = |text: &str| if crlf { text.replace("\r\n", "\n") } else { text.to_owned() };

@@ -10,55 +10,29 @@
 
 mod apply;
 mod change_path;
+mod change_summary;
 mod changes;
 mod diff;
+mod display;
 mod error;
+mod file_change;
 mod fingerprint;
 mod folder;
 mod known_names;
 mod plan;
+mod planned_change;
+mod planned_tree;
 mod protected_files;
 mod record;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 pub use change_path::ChangePath;
+pub use change_summary::ChangeSummary;
 pub use changes::{ChangeApplier, ChangeHistory, ChangeOrigin, UndoableChange};
+pub use diff::text_difference;
 pub use error::ChangeError;
+pub use file_change::{FileChange, FileChangeAction};
 pub use fingerprint::ContentDigest;
-pub use plan::{ChangePlan, ChangeSummary};
+pub use plan::ChangePlan;
 pub use record::recover;
-
-/// Returns the unified diff between two texts, for people; `None` stands for a missing file.
-pub fn text_difference(shown: &str, before: Option<&str>, after: &str) -> String {
-    diff::between(shown, before.map(str::as_bytes), Some(after.as_bytes())).text
-}
-
-/// A proposed change of a file or folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileChange {
-    /// The path.
-    pub place: ChangePath,
-    /// The digest of the content from which the proposal was made. `None`: with [`FileChangeAction::Write`] the path must
-    /// not exist yet, otherwise any content is accepted.
-    pub expected: Option<ContentDigest>,
-    /// The action.
-    pub act: FileChangeAction,
-}
-
-/// The action of a file change. The cases are those of the contract's `file-act`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileChangeAction {
-    /// Writes this content, at most [`limits::CHANGED_FILE_BYTES`](crate::limits::CHANGED_FILE_BYTES).
-    Write(Arc<[u8]>),
-    /// Removes the file, or the folder with everything below it.
-    Remove,
-    /// Moves it to this path, which must not exist.
-    MoveTo(ChangePath),
-    /// Copies it to this path, which must not exist.
-    CopyTo(ChangePath),
-    /// Creates a folder at a path that does not exist.
-    MakeFolder,
-}

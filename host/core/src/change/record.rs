@@ -13,7 +13,7 @@ use super::{
     apply::{BeforeImages, ChangeStep},
     fingerprint::{ContentDigest, FingerprintNode, PathFingerprint},
     folder::open_file,
-    plan::PlannedAction,
+    planned_change::PlannedAction,
 };
 use crate::{chat::ToolResultContent, error::without_number, files, limits, trust::UserKey};
 
@@ -229,9 +229,9 @@ pub fn recover(common: &Path, own: &UserKey, of_session: impl Fn(&str) -> PathBu
         Err(error) => return vec![format!("{}: {}", common.display(), without_number(&error.to_string()))],
     };
     // Changes are made under the lock of the folder; the newest are rolled back first.
-    let told = pending(common).iter().rev().filter_map(|path| recover_one(path, own, &of_session)).collect();
+    let messages = pending(common).iter().rev().filter_map(|path| recover_one(path, own, &of_session)).collect();
     drop(lock);
-    told
+    messages
 }
 
 fn recover_one(path: &Path, own: &UserKey, of_session: impl Fn(&str) -> PathBuf) -> Option<String> {

@@ -5,8 +5,6 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
-use super::{Chat, log::ChatLog};
-
 /// The bound on the bytes of all conversations of one run, and the bytes that they hold now.
 ///
 /// A conversation counts from its first run until it is dropped. Messages and edits are checked against the bound when they
@@ -48,6 +46,16 @@ pub(super) struct CountedBytes {
 }
 
 impl CountedBytes {
+    /// Creates a charge of no bytes to this budget.
+    pub fn of(budget: &Arc<ConversationBudget>) -> Self {
+        Self { budget: Some(Arc::clone(budget)), bytes: 0 }
+    }
+
+    /// Returns `true` if the bytes are charged to this budget.
+    pub fn is_of(&self, budget: &Arc<ConversationBudget>) -> bool {
+        self.budget.as_ref().is_some_and(|counted| Arc::ptr_eq(counted, budget))
+    }
+
     /// Sets the charge of the conversation to `bytes`.
     pub fn set(&mut self, bytes: usize) {
         let Some(budget) = self.budget.as_ref().filter(|_| bytes != self.bytes) else { return };
@@ -71,28 +79,10 @@ impl Drop for CountedBytes {
     }
 }
 
-impl Chat {
-    /// Charges this conversation to the budget of a run, and no longer to that of another one.
-    pub(crate) fn count_in(&self, budget: &Arc<ConversationBudget>) {
-        let mut log = self.lock();
-        if !log.counted.budget.as_ref().is_some_and(|counted| Arc::ptr_eq(counted, budget)) {
-            log.counted = CountedBytes { budget: Some(Arc::clone(budget)), bytes: 0 };
-        }
-    }
-}
-
-impl ChatLog {
-    /// Updates the charge; call it after every change.
-    pub fn count(&mut self) {
-        let bytes = self.bytes.saturating_add(self.kept.bytes());
-        self.counted.set(bytes);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::{ChatEditError, Message};
+    use crate::chat::{Chat, ChatEditError, Message};
 
     #[test]
     fn conversation_budget_counts_until_drop() {

@@ -5,6 +5,9 @@
 
 mod base64_serde;
 mod change;
+#[expect(clippy::module_inception, reason = "the type that the room is named after")]
+mod chat;
+mod chat_entry;
 mod conversation_budget;
 mod edit;
 mod entries;
@@ -13,6 +16,7 @@ mod log;
 mod message;
 mod open_calls;
 mod property_names;
+mod recording;
 mod reply;
 mod side_chats;
 mod snapshot;
@@ -22,10 +26,11 @@ mod tool;
 
 pub(crate) use base64_serde::as_base64;
 pub use change::{ChatChange, ChatEntryRecord};
+pub use chat::Chat;
+pub(crate) use chat::WeakChat;
+pub use chat_entry::ChatEntry;
 pub use conversation_budget::ConversationBudget;
 pub use edit::{ChatEditError, MessageReplacement};
-pub use log::Chat;
-pub(crate) use log::WeakChat;
 pub use message::{BYTES_PER_TOKEN, UNREAD_CALL};
 pub use message::{Media, MediaData, Message, MessageMeta, OpaqueContent, Part, Role, ThinkingPart};
 pub use open_calls::OpenCalls;
@@ -33,5 +38,5 @@ pub use property_names::PropertyNames;
 pub use property_names::name_with_digest;
 pub use reply::{ReplyDelta, StopReason, Usage};
 pub(crate) use side_chats::SideChat;
-pub use snapshot::{ChatEntry, ChatSnapshot};
+pub use snapshot::ChatSnapshot;
 pub use tool::{ToolCall, ToolHints, ToolResult, ToolResultContent, ToolSpec};

@@ -1,13 +1,12 @@
-use super::{Chat, Message, ToolCall, ToolResult, log::ChatLog};
-use crate::limits;
+use super::{Chat, Message, Part, Role, ToolCall, ToolResult};
 
 /// The calls of a reply that have no results yet.
 #[derive(Debug)]
 pub struct OpenCalls {
-    pub(super) chat: Chat,
-    pub(super) calls: Vec<ToolCall>,
+    chat: Chat,
+    calls: Vec<ToolCall>,
     /// The id of the reply.
-    pub(super) group: Option<u64>,
+    group: Option<u64>,
 }
 
 impl OpenCalls {
@@ -38,41 +37,48 @@ impl OpenCalls {
     }
 }
 
-impl ChatLog {
-    /// Answers the open calls, if any; a call without a result gets an error result with the reason. Then appends the
-    /// waiting messages.
-    pub fn close(&mut self, mut results: Vec<ToolResult>, otherwise: &str) {
-        let Some(group) = self.open.take() else { return };
-        for id in self.calls_of(group) {
-            let given = results.iter().position(|result| result.call_id == id);
-            let message = match given {
-                Some(position) => Message::results(vec![results.swap_remove(position)]),
-                None => Message::results(vec![ToolResult::error(&id, format!("The call was not run: {otherwise}."))]),
-            };
-            let too_large = |of: String| {
-                Message::results(vec![ToolResult::error(&id, format!("The result is too large for {of}."))])
-            };
-            // Additions since the last count are not charged yet.
-            self.count();
-            let message = if self.bytes + message.bytes() > limits::CHAT_BYTES {
-                too_large("this conversation".into())
-            } else if let Some(budget) = self.counted.exceeded_by(message.bytes(), 0) {
-                too_large(format!("the conversations of this run, which may hold {} bytes together", budget.most()))
-            } else {
-                message
-            };
-            self.push(message, Some(group));
-        }
-        for message in std::mem::take(&mut self.waiting) {
-            self.push(message, None);
-        }
-    }
-}
-
 impl Drop for OpenCalls {
     fn drop(&mut self) {
         if !self.calls.is_empty() {
             self.settle(Vec::new(), "the run ended before");
         }
+    }
+}
+
+impl Chat {
+    /// Appends the reply of a model. Its calls are open until the returned guard answers them. If the guard is dropped, or
+    /// another reply is appended first, each gets a result that says it was not run.
+    ///
+    /// A call whose id is empty or already used gets a new one: ids are unique in a chat whatever a vendor sends. Results in
+    /// the reply are removed, since only the host can provide them. A reply that [has no content](Message::says_nothing) is
+    /// not appended: vendors refuse such a message.
+    pub fn reply(&self, mut message: Message) -> OpenCalls {
+        message.role = Role::Assistant;
+        message.parts.retain(|part| !matches!(part, Part::ToolResult(_)));
+        let mut log = self.lock();
+        log.close(Vec::new(), "another reply came before");
+        if message.says_nothing() {
+            return OpenCalls { chat: self.clone(), calls: Vec::new(), group: None };
+        }
+        for part in &mut message.parts {
+            if let Part::ToolCall(call) = part {
+                log.claim_call_id(call);
+            }
+        }
+        let calls: Vec<_> = message.tool_calls().cloned().collect();
+        let group = (!calls.is_empty()).then_some(log.next_id);
+        log.push(message, group);
+        log.open = group;
+        drop(log);
+        self.shared.changed.notify_waiters();
+        OpenCalls { chat: self.clone(), calls, group }
+    }
+
+    /// Returns the calls of the last reply that have no results yet, of a conversation that was [restored](Chat::restore).
+    pub fn reopen(&self) -> OpenCalls {
+        let log = self.lock();
+        let entry = log.open.and_then(|group| log.all().rev().find(|entry| entry.id == group));
+        let calls = entry.map(|entry| entry.message.tool_calls().cloned().collect()).unwrap_or_default();
+        OpenCalls { chat: self.clone(), calls, group: log.open }
     }
 }

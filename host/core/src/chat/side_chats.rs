@@ -28,29 +28,29 @@ pub(crate) struct SideChat {
 impl Chat {
     /// Returns the side conversation of this name; an empty one if there is none.
     pub(crate) fn beside(&self, name: &Arc<str>) -> SideChat {
-        self.besides().chats.entry(Arc::clone(name)).or_default().clone()
+        self.side_chats().chats.entry(Arc::clone(name)).or_default().clone()
     }
 
     /// Stores the side conversation, replacing one of the same name.
     pub(crate) fn put_beside(&self, name: Arc<str>, beside: SideChat) {
-        self.besides().chats.insert(name, beside);
+        self.side_chats().chats.insert(name, beside);
     }
 
     /// Returns all side conversations by name.
     pub(crate) fn all_beside(&self) -> Vec<(Arc<str>, SideChat)> {
-        self.besides().chats.iter().map(|(name, beside)| (Arc::clone(name), beside.clone())).collect()
+        self.side_chats().chats.iter().map(|(name, beside)| (Arc::clone(name), beside.clone())).collect()
     }
 
     /// Returns the member that worked last in this conversation.
     pub(crate) fn active(&self) -> Option<Arc<str>> {
-        self.besides().active.clone()
+        self.side_chats().active.clone()
     }
 
     pub(crate) fn set_active(&self, name: Option<Arc<str>>) {
-        self.besides().active = name;
+        self.side_chats().active = name;
     }
 
-    fn besides(&self) -> MutexGuard<'_, SideChatsState> {
-        self.shared.besides.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn side_chats(&self) -> MutexGuard<'_, SideChatsState> {
+        self.shared.side_chats.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

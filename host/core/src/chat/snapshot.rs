@@ -1,40 +1,6 @@
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use sha2::{Digest as _, Sha256};
-
-use super::{
-    ChatEditError, Message, Role, edit::check_pairs, entries::ChatEntries, full_results::FullToolResults, log::ChatLog,
-};
-
-/// A message in a chat with attributes that are available without reading it.
-#[derive(Debug, Clone)]
-pub struct ChatEntry {
-    /// The permanent id of the message in this chat; never reused.
-    pub id: u64,
-    /// The message.
-    pub message: Arc<Message>,
-    /// The estimated tokens.
-    pub tokens: u32,
-    /// The `id` of the assistant message whose calls opened the group that this one belongs to.
-    pub group: Option<u64>,
-    /// `true` if the host or an effect added it.
-    pub note: bool,
-    /// `true` if it differs from its first version.
-    pub edited: bool,
-    /// The digest of the message, computed on first use.
-    pub(super) digest: OnceLock<Box<[u8; 32]>>,
-}
-
-impl ChatEntry {
-    /// Returns the SHA-256 of the message as JSON. It is computed once: a conversation is long, and each request examines
-    /// all of it.
-    pub fn digest(&self) -> &[u8; 32] {
-        self.digest.get_or_init(|| {
-            let json = serde_json::to_vec(&self.message).expect("a message is JSON");
-            Box::new(Sha256::digest(json).into())
-        })
-    }
-}
+use super::{ChatEditError, ChatEntry, Role, edit::check_pairs, entries::ChatEntries, full_results::FullToolResults};
 
 /// A conversation as it was at one moment. Cheap to take and to clone: it shares everything with the chat.
 #[derive(Debug, Clone, Default)]
@@ -47,18 +13,6 @@ pub struct ChatSnapshot {
 }
 
 impl ChatSnapshot {
-    /// Builds a conversation from these messages.
-    ///
-    /// # Errors
-    ///
-    /// [`ChatEditError`] if calls and results do not pair up.
-    pub fn from_messages(messages: Vec<Message>) -> Result<Self, ChatEditError> {
-        check_pairs(&messages, true)?;
-        let mut log = ChatLog::default();
-        log.push_all(messages);
-        Ok(log.snapshot())
-    }
-
     /// Checks that the conversation can be sent to a model, which is not the case while calls are open.
     ///
     /// # Errors

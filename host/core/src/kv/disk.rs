@@ -9,8 +9,8 @@ use std::{
 
 use super::{
     KvEntry, KvError, KvPrecondition, KvQuota,
+    backend::KvBackend,
     file::{KvLogFile, disk, is_file, options},
-    store::KvBackend,
 };
 use crate::{error::without_number, files, limits};
 

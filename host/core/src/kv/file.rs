@@ -7,8 +7,8 @@ use std::{
 
 use super::{
     KvEntry, KvError,
+    backend::listed,
     log::{self, HEAD, KvRecord, MAGIC, NextKvRecord},
-    store::listed,
 };
 use crate::limits;
 

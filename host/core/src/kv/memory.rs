@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     KvEntry, KvError, KvPrecondition, KvQuota,
-    store::{KvBackend, listed},
+    backend::{KvBackend, listed},
 };
 use crate::limits;
 

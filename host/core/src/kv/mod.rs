@@ -4,6 +4,7 @@
 //! that is rewritten when enough of it is out of date. Each operation holds a lock for its duration and first reads the
 //! records that other processes have appended, so processes can share a store.
 
+mod backend;
 mod disk;
 mod error;
 mod file;
@@ -15,7 +16,8 @@ mod stores;
 #[cfg(test)]
 mod tests;
 
+pub use backend::{KvEntry, KvPrecondition};
 pub use error::KvError;
 pub use quota::KvQuota;
-pub use store::{KvEntry, KvPrecondition, KvStore};
+pub use store::KvStore;
 pub use stores::{KvStoreOwner, KvStores};

@@ -1,50 +1,10 @@
 use std::{
-    collections::BTreeMap,
     fmt,
-    ops::Bound,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{KvError, disk::DiskKvBackend, memory::MemoryKvBackend};
+use super::{KvEntry, KvError, KvPrecondition, backend::KvBackend, disk::DiskKvBackend, memory::MemoryKvBackend};
 use crate::limits;
-
-/// A value with its revision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KvEntry {
-    /// The value.
-    pub value: Vec<u8>,
-    /// The revision: it changes with every write of the key and never repeats.
-    pub revision: u64,
-}
-
-/// The condition under which a write is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KvPrecondition {
-    /// Always.
-    Anything,
-    /// The key has no value.
-    Nothing,
-    /// The value has this revision.
-    Revision(u64),
-}
-
-impl KvPrecondition {
-    pub(super) fn holds(self, there: Option<u64>) -> bool {
-        match self {
-            Self::Anything => true,
-            Self::Nothing => there.is_none(),
-            Self::Revision(revision) => there == Some(revision),
-        }
-    }
-}
-
-/// The operations of a storage backend. Keys and values are within their bounds.
-pub(super) trait KvBackend: Send {
-    fn get(&mut self, key: &str) -> Result<Option<KvEntry>, KvError>;
-    /// Writes a value; without one, removes the key. Returns `false` and does nothing if the precondition does not hold.
-    fn write(&mut self, key: &str, expected: KvPrecondition, value: Option<&[u8]>) -> Result<bool, KvError>;
-    fn keys(&mut self, prefix: &str, after: Option<&str>) -> Result<Vec<String>, KvError>;
-}
 
 /// A store. Clones refer to the same store.
 #[derive(Clone)]
@@ -53,7 +13,7 @@ pub struct KvStore(Arc<KvStoreInner>);
 struct KvStoreInner {
     kind: KvStoreKind,
     /// The reported errors: their number, and the last one.
-    told: Mutex<(u32, Option<KvError>)>,
+    reported: Mutex<(u32, Option<KvError>)>,
 }
 
 enum KvStoreKind {
@@ -81,7 +41,7 @@ impl KvStore {
     }
 
     fn new(kind: KvStoreKind) -> Self {
-        Self(Arc::new(KvStoreInner { kind, told: Mutex::default() }))
+        Self(Arc::new(KvStoreInner { kind, reported: Mutex::default() }))
     }
 
     /// Reads the value of a key. Keys have 1 to [`limits::KV_KEY_BYTES`] bytes.
@@ -124,8 +84,8 @@ impl KvStore {
     /// Returns `true` if this error differs from the last reported one, so that a caller reports a problem once and not on
     /// each call; always `false` after [`limits::KV_WARNINGS`] reports.
     pub fn is_news(&self, error: &KvError) -> bool {
-        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let (times, last) = &mut *told;
+        let mut reported = self.0.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let (times, last) = &mut *reported;
         if *times >= limits::KV_WARNINGS || last.as_ref() == Some(error) {
             return false;
         }
@@ -156,14 +116,4 @@ fn check_key(key: &str) -> Result<(), KvError> {
         1..=limits::KV_KEY_BYTES => Ok(()),
         bytes => Err(KvError::BadKey { bytes }),
     }
-}
-
-/// Returns the keys that [`KvStore::keys`] lists.
-pub(super) fn listed<V>(entries: &BTreeMap<String, V>, prefix: &str, after: Option<&str>) -> Vec<String> {
-    let from = match after {
-        Some(after) if after >= prefix => Bound::Excluded(after),
-        _ => Bound::Included(prefix),
-    };
-    let keys = entries.range::<str, _>((from, Bound::Unbounded)).map(|(key, _)| key);
-    keys.take_while(|key| key.starts_with(prefix)).take(limits::KV_KEYS_LISTED).cloned().collect()
 }

@@ -97,14 +97,14 @@ impl KvStores {
     }
 
     /// Returns the store of this owner. No disk access before its first use.
-    pub fn get(&self, place: KvStoreOwner) -> KvStore {
+    pub fn get(&self, owner: KvStoreOwner) -> KvStore {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.entry(place).or_insert_with_key(|place| self.make(place)).clone()
+        open.entry(owner).or_insert_with_key(|owner| self.make(owner)).clone()
     }
 
-    fn make(&self, place: &KvStoreOwner) -> KvStore {
+    fn make(&self, owner: &KvStoreOwner) -> KvStore {
         let file = |plugin: &str| format!("{}.kv", file_name(plugin));
-        let (folder, names) = match place {
+        let (folder, names) = match owner {
             KvStoreOwner::Session { user, plugin } => (self.0.session.get(), of_user(user, file(plugin))),
             KvStoreOwner::User { user, plugin } => (self.0.folder.as_ref(), of_user(user, file(plugin))),
             KvStoreOwner::Plugin { plugin } => (self.0.folder.as_ref(), vec!["plugins".into(), file(plugin)]),

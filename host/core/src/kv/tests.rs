@@ -8,10 +8,10 @@ use std::{
 use proptest::prelude::*;
 
 use super::{
+    backend::KvBackend,
     disk::DiskKvBackend,
     log::{self, MAGIC},
     memory::{KvMemoryPool, MemoryKvBackend},
-    store::KvBackend,
     *,
 };
 use crate::limits;

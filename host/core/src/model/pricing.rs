@@ -26,12 +26,12 @@ pub enum PriceListError {
         limits::PRICES
     )]
     TooMany { models: usize },
-    /// The list is not YAML, or contains something other than prices; `place` is the line and column.
+    /// The list is not YAML, or contains something other than prices; `position` is the line and column.
     #[error(
         "{cause}{}; write prices in dollars per million tokens: `openai: {{gpt-5: {{input: 1.25, output: 10}}}}`",
-        place.map_or(String::new(), |(line, column)| format!(" (line {line}, column {column})"))
+        position.map_or(String::new(), |(line, column)| format!(" (line {line}, column {column})"))
     )]
-    Malformed { cause: String, place: Option<(u64, u64)> },
+    Malformed { cause: String, position: Option<(u64, u64)> },
 }
 
 impl PriceTable {
@@ -97,8 +97,8 @@ fn malformed(error: serde_saphyr::Error) -> PriceListError {
             first.rsplit_once(" at line ").map_or(first, |(cause, _)| cause).to_owned()
         }
     };
-    let place = error.location().map(|at| (at.line(), at.column()));
-    PriceListError::Malformed { cause, place }
+    let position = error.location().map(|at| (at.line(), at.column()));
+    PriceListError::Malformed { cause, position }
 }
 
 #[cfg(test)]

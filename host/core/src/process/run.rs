@@ -106,8 +106,8 @@ impl ProcessSlots {
     /// [`ProcessError`]. A failed, crashed or timed-out program is not an error; its result says so.
     pub async fn run(&self, job: ProcessSpec) -> Result<ProcessOutput, ProcessError> {
         let most = limits::PROCESSES;
-        let place = timeout(limits::PROCESS_PLACE_WAIT, self.0.acquire()).await;
-        let _place = place.ok().and_then(Result::ok).ok_or(ProcessError::Busy { most })?;
+        let permit = timeout(limits::PROCESS_PERMIT_WAIT, self.0.acquire()).await;
+        let _permit = permit.ok().and_then(Result::ok).ok_or(ProcessError::Busy { most })?;
         let start = |error| ProcessError::Start { program: job.program.clone(), error };
         let wait = |error| ProcessError::Wait { program: job.program.clone(), error };
 
@@ -121,43 +121,43 @@ impl ProcessSlots {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
 
         let most = limits::PROCESS_OUTPUT_BYTES;
-        let (mut said, mut complained) = (PipeOutput::default(), PipeOutput::default());
+        let (mut output, mut errors) = (PipeOutput::default(), PipeOutput::default());
         let (in_time, status) = {
-            let fed = async {
+            let written = async {
                 match stdin {
                     Some(pipe) => feed(pipe, &job.stdin).await,
                     None => Ok(()),
                 }
             };
-            let heard = async {
+            let read = async {
                 let (Some(stdout), Some(stderr)) = (stdout, stderr) else { return Ok(()) };
-                let said = said.listen(stdout, most, PipeOverflow::Forget);
-                try_join!(said, complained.listen(stderr, most, PipeOverflow::Forget)).map(drop)
+                let output = output.listen(stdout, most, PipeOverflow::Forget);
+                try_join!(output, errors.listen(stderr, most, PipeOverflow::Forget)).map(drop)
             };
-            let mut talking = pin!(async { try_join!(fed, heard).map(drop) });
-            let mut has_talked = false;
+            let mut pipes = pin!(async { try_join!(written, read).map(drop) });
+            let mut are_closed = false;
             let ended = async {
                 loop {
                     select! {
                         () = process.has_ended() => return Ok::<_, ProcessError>(()),
-                        talked = &mut talking, if !has_talked => {
-                            talked.map_err(wait)?;
-                            has_talked = true;
+                        closed = &mut pipes, if !are_closed => {
+                            closed.map_err(wait)?;
+                            are_closed = true;
                         }
                     }
                 }
             };
             let in_time = timeout(job.time, ended).await.ok().transpose()?.is_some();
             let status = process.stop().map_err(wait)?;
-            if !has_talked {
+            if !are_closed {
                 // The remaining output is in the pipes, which a process that has left the session may keep open.
-                let _ = timeout(limits::PROCESS_GRACE, talking).await;
+                let _ = timeout(limits::PROCESS_GRACE, pipes).await;
             }
             (in_time, status)
         };
         let exit = if in_time { exit(status) } else { ProcessExit::Time };
-        let is_cut = said.is_cut || complained.is_cut;
-        Ok(ProcessOutput { exit, stdout: said.bytes, stderr: complained.bytes, is_cut })
+        let is_cut = output.is_cut || errors.is_cut;
+        Ok(ProcessOutput { exit, stdout: output.bytes, stderr: errors.bytes, is_cut })
     }
 }
 

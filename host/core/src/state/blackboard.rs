@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::{
-    named,
+    shown_name::shown_name,
     watched_value::{StateChangeHook, StateRestoreError, WatchedValue},
 };
 use crate::{
@@ -124,8 +124,8 @@ impl Blackboard {
         for change in changes {
             let BlackboardChange { key, revision, value } = change;
             restored.make(&key, revision, value).map_err(|cause| {
-                let place = format!("revision {revision} of the blackboard, `{}`", named(&key).escape_debug());
-                StateRestoreError { place, cause }
+                let position = format!("revision {revision} of the blackboard, `{}`", shown_name(&key).escape_debug());
+                StateRestoreError { position, cause }
             })?;
         }
         self.board.set(|board| {
@@ -264,7 +264,7 @@ fn bytes_of(key: &str, entry: &BlackboardEntry) -> usize {
 
 fn checked<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<Arc<RawValue>, BlackboardError> {
     if !(1..=limits::BLACKBOARD_KEY_BYTES).contains(&key.len()) || key.contains(acts_on_terminal) {
-        return Err(BlackboardError::Key { key: named(key).escape_debug().to_string() });
+        return Err(BlackboardError::Key { key: shown_name(key).escape_debug().to_string() });
     }
     let unfit = |error: serde_json::Error| BlackboardError::Value { key: key.into(), cause: error.to_string() };
     let value = serde_json::value::to_raw_value(value).map_err(unfit)?;

@@ -6,6 +6,7 @@
 mod blackboard;
 mod notes;
 mod reflections;
+mod shown_name;
 mod tasks;
 mod tools;
 mod watched_value;
@@ -19,10 +20,3 @@ pub use tasks::{
 };
 pub use tools::{blackboard_tools, note_tools, task_tools};
 pub use watched_value::StateRestoreError;
-
-use crate::{error::cut, limits};
-
-/// Shortens an invalid name for an error message.
-fn named(name: &str) -> String {
-    cut(name, limits::NAME_SHOWN_CHARS)
-}

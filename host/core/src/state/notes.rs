@@ -8,7 +8,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::named;
+use super::shown_name::shown_name;
 use crate::{
     error::{Fault, cut, why_unreadable, without_number},
     files, limits,
@@ -260,7 +260,7 @@ impl NoteFolder {
 fn check_name(name: &str) -> Result<(), NoteError> {
     let fits = (1..=limits::NOTES_NAME_BYTES).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    if fits { Ok(()) } else { Err(NoteError::Name { name: named(name).escape_debug().to_string() }) }
+    if fits { Ok(()) } else { Err(NoteError::Name { name: shown_name(name).escape_debug().to_string() }) }
 }
 
 fn check_file(name: &str, there: &fs::Metadata) -> Result<(), NoteError> {

@@ -92,10 +92,10 @@ impl<T> fmt::Debug for StateChangeHook<T> {
 
 /// The error for recorded changes that cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place} cannot be restored: {cause}; what is written down of it was changed or is incomplete")]
+#[error("{position} cannot be restored: {cause}; what is written down of it was changed or is incomplete")]
 pub struct StateRestoreError {
     /// The affected task, or the change of a blackboard.
-    pub place: String,
+    pub position: String,
     /// The reason.
     pub cause: String,
 }

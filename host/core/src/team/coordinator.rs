@@ -30,7 +30,7 @@ pub trait Coordinator: Send + Sync {
 
     /// Returns `true` if handoffs are added to the conversation as notes of the member, for a coordinator that does not
     /// receive [`MemberOutcome::HandedOver`].
-    fn reads_hand_overs(&self) -> bool {
+    fn reads_handoffs(&self) -> bool {
         false
     }
 

@@ -9,6 +9,7 @@ mod coordinators;
 mod members;
 #[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod team;
+mod team_chat_mode;
 mod team_run;
 mod transfer_tools;
 
@@ -17,9 +18,9 @@ pub use coordinator::{
     MemberReport,
 };
 pub use coordinators::{
-    HandOffCoordinator, LoopCoordinator, ModelCoordinator, ModelCoordinatorOptions, OnRoundsEnd, RoleRoundRobin,
+    HandoffCoordinator, LoopCoordinator, ModelCoordinator, ModelCoordinatorOptions, OnRoundsEnd, RoleRoundRobin,
     RoundRobinUntil, SequenceCoordinator, StopCondition,
 };
 pub use members::{JoinError, Member, Members};
 pub use team::Team;
-pub use team_run::TeamChatMode;
+pub use team_chat_mode::TeamChatMode;

@@ -1,15 +1,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
-use futures_util::future::BoxFuture;
-
-use super::{
-    Coordinator, JoinError, Member, Members,
-    team_run::{TeamChatMode, run_as},
-};
+use super::{Coordinator, JoinError, Member, Members, TeamChatMode};
 use crate::{
-    agent::{AgentGroup, DEFAULT_PREFIX, RunAnswer, RunError, RunMiddleware, RunParams, Runner, may_replace_answers},
+    agent::{AgentGroup, DEFAULT_PREFIX, RunMiddleware},
     capability::{Budget, Ceiling},
-    chat::{Chat, Message},
     model::Completer,
 };
 
@@ -153,44 +147,5 @@ impl Team {
     pub fn with_meeting(mut self, meeting: TeamChatMode) -> Self {
         self.meeting = meeting;
         self
-    }
-}
-
-impl Runner for Team {
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    fn description(&self) -> &Arc<str> {
-        &self.description
-    }
-
-    fn budget(&self) -> &Budget {
-        &self.budget
-    }
-
-    fn delegable(&self) -> &Ceiling {
-        &self.delegable
-    }
-
-    fn agent_group(&self) -> Option<&Arc<AgentGroup>> {
-        self.agent_group.as_ref()
-    }
-
-    fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
-        Arc::new(Self { name, budget: self.budget.meet(budget), ..self.clone() })
-    }
-
-    fn may_replace_answers(&self) -> bool {
-        may_replace_answers(&self.middleware)
-    }
-
-    fn work<'a>(
-        &'a self,
-        start: Box<RunParams>,
-        chat: &'a Chat,
-        input: Vec<Message>,
-    ) -> BoxFuture<'a, Result<RunAnswer, RunError>> {
-        Box::pin(run_as(self, start, chat, input))
     }
 }

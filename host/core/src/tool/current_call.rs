@@ -1,9 +1,4 @@
-use std::{fmt, future::Future, sync::Arc};
-
-use futures_util::future::BoxFuture;
-
-use super::{Tool, ToolCx};
-use crate::error::Fault;
+use std::{future::Future, sync::Arc};
 
 /// A tool call that is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,79 +30,20 @@ impl CurrentCall {
     }
 }
 
-/// A hook that a call awaits right before it does what must not be repeated; by default it does nothing.
-#[derive(Clone, Default)]
-pub struct CallStartHook {
-    told: Option<Arc<CallStartCallback>>,
-    is_again: bool,
-}
-
-type CallStartCallback = dyn Fn() -> BoxFuture<'static, Result<(), Fault>> + Send + Sync;
-
-impl CallStartHook {
-    /// Creates a hook from a callback whose future the call awaits. If that fails, the call is not made, and its result is
-    /// the fault.
-    pub fn new(told: impl Fn() -> BoxFuture<'static, Result<(), Fault>> + Send + Sync + 'static) -> Self {
-        Self { told: Some(Arc::new(told)), is_again: false }
-    }
-
-    /// Returns the hook for a call that was under way when the host was interrupted, and is repeated.
-    pub fn again(self, is_again: bool) -> Self {
-        Self { is_again, ..self }
-    }
-
-    /// Returns `true` if the call may have been made, wholly or in part, before the host was interrupted.
-    pub fn is_again(&self) -> bool {
-        self.is_again
-    }
-}
-
-impl fmt::Debug for CallStartHook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.told.is_some() { "Begin(told)" } else { "Begin(untold)" })
-    }
-}
-
-impl ToolCx {
-    /// Reports that the call begins; the host awaits it right before it calls the tool. Does nothing for a tool that is
-    /// [repeatable](Tool::is_repeatable), or that [begins itself](Tool::begins_itself) and reports later.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`Fault`] if the tool must not be called.
-    pub async fn begin(&self, tool: &dyn Tool) -> Result<(), Fault> {
-        match !tool.is_repeatable() && !tool.begins_itself() {
-            true => self.begin_now().await,
-            false => Ok(()),
-        }
-    }
-
-    /// Reports that the call begins, whatever the tool declares: for a tool that is repeatable only because it knows what
-    /// it has done.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`ToolCx::begin`].
-    pub async fn begin_now(&self) -> Result<(), Fault> {
-        match &self.begin.told {
-            Some(told) => told().await,
-            None => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use futures_util::future::BoxFuture;
     use schemars::JsonSchema;
     use serde::Deserialize;
 
     use super::*;
     use crate::{
         chat::{ChatSnapshot, ToolCall, ToolHints},
+        error::Fault,
         event::RunCx,
-        tool::{FnTool, ToolBox, ToolOutput, function},
+        tool::{CallStartHook, FnTool, ToolBox, ToolCx, ToolOutput, function},
     };
 
     #[derive(Deserialize, JsonSchema)]

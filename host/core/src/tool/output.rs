@@ -120,8 +120,8 @@ impl TaskCompletion {
         let mut text = self.summary.clone();
         let lists = [("Files modified", self.files_modified.join(", ")), ("Tests run", self.tests_run.join(", "))];
         let caveats = self.caveats.clone().unwrap_or_default();
-        for (title, said) in lists.into_iter().chain([("Caveats", caveats)]).filter(|(_, said)| !said.is_empty()) {
-            text.push_str(&format!("\n\n{title}: {said}"));
+        for (title, list) in lists.into_iter().chain([("Caveats", caveats)]).filter(|(_, list)| !list.is_empty()) {
+            text.push_str(&format!("\n\n{title}: {list}"));
         }
         text
     }

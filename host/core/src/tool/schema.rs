@@ -110,10 +110,10 @@ impl InputSchema {
         Self::at(schema, "", limits::TOOL_SCHEMA_DEPTH)
     }
 
-    fn at(schema: &Value, place: &str, depth: usize) -> Result<Self, String> {
-        let wrong = |what: String| match place {
+    fn at(schema: &Value, path: &str, depth: usize) -> Result<Self, String> {
+        let wrong = |what: String| match path {
             "" => what,
-            place => format!("{place}: {what}"),
+            path => format!("{path}: {what}"),
         };
         let words = match schema {
             Value::Object(words) => words,
@@ -125,7 +125,7 @@ impl InputSchema {
             wrong(format!("it has more than {} schemas within each other", limits::TOOL_SCHEMA_DEPTH))
         })?;
         let below = |schema: &Value, word: &str| {
-            Self::at(schema, &if place.is_empty() { word.to_owned() } else { format!("{place}.{word}") }, deeper)
+            Self::at(schema, &if path.is_empty() { word.to_owned() } else { format!("{path}.{word}") }, deeper)
         };
         let mut this = Self::default();
         for (word, value) in words {
@@ -200,8 +200,8 @@ impl InputSchema {
         self.check_at(value, &JsonValuePath::Top)
     }
 
-    fn check_at(&self, value: &Value, place: &JsonValuePath<'_>) -> Result<(), String> {
-        let wrong = |what: String| Err(place.says(&what));
+    fn check_at(&self, value: &Value, path: &JsonValuePath<'_>) -> Result<(), String> {
+        let wrong = |what: String| Err(path.says(&what));
         if let Some(kinds) = &self.kinds
             && !kinds.iter().any(|kind| kind.fits(value))
         {
@@ -215,21 +215,21 @@ impl InputSchema {
             return wrong(format!("it is one of {}", cut(&list.join(", "), 500)));
         }
         match value {
-            Value::Object(map) => self.check_object(map, place)?,
+            Value::Object(map) => self.check_object(map, path)?,
             Value::Array(list) => {
-                self.check_length(ITEMS, list.len(), "items", place)?;
+                self.check_length(ITEMS, list.len(), "items", path)?;
                 if let Some(items) = &self.items {
                     for (at, one) in list.iter().enumerate() {
-                        items.check_at(one, &JsonValuePath::Item(place, at))?;
+                        items.check_at(one, &JsonValuePath::Item(path, at))?;
                     }
                 }
             }
-            Value::String(text) => self.check_length(CHARS, text.chars().count(), "characters", place)?,
-            Value::Number(number) => self.check_number(number.as_f64().unwrap_or(f64::NAN), place)?,
+            Value::String(text) => self.check_length(CHARS, text.chars().count(), "characters", path)?,
+            Value::Number(number) => self.check_number(number.as_f64().unwrap_or(f64::NAN), path)?,
             Value::Null | Value::Bool(_) => {}
         }
-        self.all_of.iter().try_for_each(|one| one.check_at(value, place))?;
-        let fitting = |all: &[Self]| all.iter().filter(|one| one.check_at(value, place).is_ok()).count();
+        self.all_of.iter().try_for_each(|one| one.check_at(value, path))?;
+        let fitting = |all: &[Self]| all.iter().filter(|one| one.check_at(value, path).is_ok()).count();
         if !self.any_of.is_empty() && fitting(&self.any_of) == 0 {
             return wrong(format!("it fits none of {} schemas", self.any_of.len()));
         }
@@ -241,13 +241,13 @@ impl InputSchema {
         Ok(())
     }
 
-    fn check_object(&self, map: &Map<String, Value>, place: &JsonValuePath<'_>) -> Result<(), String> {
+    fn check_object(&self, map: &Map<String, Value>, path: &JsonValuePath<'_>) -> Result<(), String> {
         if let Some(name) = self.required.iter().find(|name| !map.contains_key(*name)) {
-            return Err(place.says(&format!("`{}` is missing", cut(name, limits::NAME_SHOWN_CHARS))));
+            return Err(path.says(&format!("`{}` is missing", cut(name, limits::NAME_SHOWN_CHARS))));
         }
-        self.check_length(PROPERTIES, map.len(), "properties", place)?;
+        self.check_length(PROPERTIES, map.len(), "properties", path)?;
         for (name, value) in map {
-            let below = JsonValuePath::Property(place, name);
+            let below = JsonValuePath::Property(path, name);
             match (self.properties.get(name), &self.others) {
                 (Some(schema), _) => schema.check_at(value, &below)?,
                 (None, AdditionalProperties::Any) => {}
@@ -262,21 +262,19 @@ impl InputSchema {
         Ok(())
     }
 
-    fn check_length(&self, of: usize, length: usize, unit: &str, place: &JsonValuePath<'_>) -> Result<(), String> {
+    fn check_length(&self, of: usize, length: usize, unit: &str, path: &JsonValuePath<'_>) -> Result<(), String> {
         let (fewest, most) = self.lengths[of];
         let length = u64::try_from(length).unwrap_or(u64::MAX);
         if length < fewest {
-            return Err(place.says(&format!("it has {length} {unit}, and must have {fewest}")));
+            return Err(path.says(&format!("it has {length} {unit}, and must have {fewest}")));
         }
         match most {
-            Some(most) if length > most => {
-                Err(place.says(&format!("it has {length} {unit}, at most {most} are taken")))
-            }
+            Some(most) if length > most => Err(path.says(&format!("it has {length} {unit}, at most {most} are taken"))),
             _ => Ok(()),
         }
     }
 
-    fn check_number(&self, number: f64, place: &JsonValuePath<'_>) -> Result<(), String> {
+    fn check_number(&self, number: f64, path: &JsonValuePath<'_>) -> Result<(), String> {
         let bounds = [
             (self.minimum, "at least", f64::ge as fn(&f64, &f64) -> bool),
             (self.maximum, "at most", f64::le),
@@ -287,7 +285,7 @@ impl InputSchema {
             if let Some(bound) = bound
                 && !holds(&number, &bound)
             {
-                return Err(place.says(&format!("it is {number}, and must be {word} {bound}")));
+                return Err(path.says(&format!("it is {number}, and must be {word} {bound}")));
             }
         }
         Ok(())
@@ -314,7 +312,7 @@ impl JsonValuePath<'_> {
     fn says(&self, what: &str) -> String {
         match self {
             Self::Top => what.into(),
-            place => format!("`{}`: {what}", cut(&place.path(), 200).escape_debug()),
+            path => format!("`{}`: {what}", cut(&path.path(), 200).escape_debug()),
         }
     }
 }

@@ -1,48 +1,21 @@
 use std::{
     borrow::{Borrow, Cow},
     hash::{Hash, Hasher},
-    panic::AssertUnwindSafe,
     sync::{Arc, OnceLock},
-    time::{Duration, Instant},
 };
 
-use futures_util::FutureExt;
 use indexmap::IndexSet;
 
 use super::{
-    CurrentCall, RunControl, Tool, ToolConcurrency, ToolCx, ToolOutput, ToolTarget, looks_like,
-    result_size::{beginning, result_bytes, text_bytes, text_of},
+    Tool, ToolConcurrency, ToolNameConflict, ToolTarget, looks_like,
+    result_cut::{chars, cut_content},
+    result_size::{beginning, result_bytes, text_bytes},
 };
 use crate::{
-    chat::{Media, OpaqueContent, ToolCall, ToolResult, ToolResultContent, ToolSpec},
-    error::{Fault, cut, seconds},
-    event::{Event, NO_ORIGIN},
+    chat::{ToolCall, ToolResult, ToolResultContent, ToolSpec},
+    error::{Fault, cut},
     limits,
 };
-
-/// Two tools with equal or similar names were put into one toolbox.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", self.told())]
-pub struct ToolNameConflict {
-    /// The name of the refused tool.
-    pub name: String,
-    /// The name of the existing tool.
-    pub there: String,
-    /// The origin of the existing tool.
-    pub first: String,
-    /// The origin of the refused tool.
-    pub second: String,
-}
-
-impl ToolNameConflict {
-    fn told(&self) -> String {
-        let Self { name, there, first, second } = self;
-        match name == there {
-            true => format!("two tools are called `{name}`: one of `{first}`, one of `{second}`"),
-            false => format!("`{name}` of `{second}` looks like `{there}` of `{first}`"),
-        }
-    }
-}
 
 /// The name of the tool with which a model reads the rest of a cut result.
 pub(crate) const READ_RESULT: &str = "read_result";
@@ -91,34 +64,6 @@ impl PartialEq for NamedTool {
 }
 
 impl Eq for NamedTool {}
-
-/// The outcome of a dispatched call.
-#[derive(Debug, Clone)]
-pub struct DispatchOutcome {
-    /// The result for the model.
-    pub result: ToolResult,
-    /// The effect on the run.
-    pub control: Option<RunControl>,
-    /// The time that the tool took.
-    pub took: Duration,
-}
-
-impl DispatchOutcome {
-    /// Answers a call with an error instead of running it.
-    pub(crate) fn refused(call: &ToolCall, why: &Fault) -> Self {
-        Self::of(call, Err(why.clone()))
-    }
-
-    /// Answers a call with this content instead of running it.
-    pub(crate) fn answered(call: &ToolCall, content: Vec<ToolResultContent>) -> Self {
-        Self::of(call, Ok(ToolOutput::Reply(content)))
-    }
-
-    fn of(call: &ToolCall, outcome: Result<ToolOutput, Fault>) -> Self {
-        let (result, control) = whole(call, outcome);
-        Self { result, control, took: Duration::ZERO }
-    }
-}
 
 impl ToolBox {
     /// Creates an empty toolbox.
@@ -246,50 +191,6 @@ impl ToolBox {
         table
     }
 
-    /// Runs a call. Never fails: any error becomes a result for the model.
-    pub async fn dispatch(&self, cx: &ToolCx, call: &ToolCall) -> DispatchOutcome {
-        let mut dispatched = self.dispatch_whole(cx, call).await;
-        self.cut(call, &mut dispatched.result);
-        self.tell_finished(cx, call, &dispatched).await;
-        dispatched
-    }
-
-    /// Runs a call like [`dispatch`](Self::dispatch), but returns as much of the result as [can be
-    /// kept](limits::KEPT_RESULT_CHARS), which is more than a model is shown at once. The caller reports the result with
-    /// [`tell_finished`](Self::tell_finished) once it is as the model is shown it.
-    pub(crate) async fn dispatch_whole(&self, cx: &ToolCx, call: &ToolCall) -> DispatchOutcome {
-        let (agent, events, started) = (&cx.run.agent, &cx.run.events, Instant::now());
-        if events.is_watched() {
-            let tool = self.get(&call.name);
-            let origin = tool.map_or(NO_ORIGIN, |tool| tool.origin()).to_owned();
-            let hidden = tool.is_some_and(|tool| tool.hides_arguments());
-            let arguments = if hidden { String::new() } else { cut(&call.arguments, 200) };
-            let (agent, call, tool) = (Arc::clone(agent), call.id.clone(), cut(&call.name, 100));
-            events.emit(Event::ToolStarted { agent, call, tool, origin, arguments }).await;
-        }
-        let outcome = match self.find(call) {
-            Ok((tool, call)) => run(tool, cx, &call).await,
-            Err(fault) => Err(fault),
-        };
-        DispatchOutcome { took: started.elapsed(), ..DispatchOutcome::of(call, outcome) }
-    }
-
-    /// Emits the event for a result as the model is shown it.
-    pub(crate) async fn tell_finished(&self, cx: &ToolCx, call: &ToolCall, dispatched: &DispatchOutcome) {
-        let (agent, events) = (&cx.run.agent, &cx.run.events);
-        if !events.is_watched() {
-            return;
-        }
-        let DispatchOutcome { result, took: duration, .. } = dispatched;
-        let bytes = result.content.iter().map(|content| content.bytes(Media::bytes)).sum();
-        // An error may quote the arguments.
-        let is_shown = result.is_error && !self.get(&call.name).is_some_and(|tool| tool.hides_arguments());
-        let reason = is_shown.then(|| cut(&result.text(), limits::FAILURE_SHOWN_CHARS));
-        let (agent, id, tool) = (Arc::clone(agent), call.id.clone(), cut(&call.name, 100));
-        let (is_error, duration) = (result.is_error, *duration);
-        events.emit(Event::ToolFinished { agent, call: id, tool, is_error, reason, bytes, duration }).await;
-    }
-
     /// Returns this toolbox for a reply with this many calls, whose results share the window of the model.
     pub(crate) fn for_calls(mut self, calls: usize, window: Option<u64>) -> ToolBox {
         self.result_bytes = Some(result_bytes(window, calls));
@@ -314,12 +215,12 @@ impl ToolBox {
         let (end, offset) = (shown.len(), shown.chars().count());
         let beyond = whole[end..].chars().count();
         let how = serde_json::json!({ "call": call.id, "offset": offset });
-        let told = format!("[{beyond} more characters: read on by {READ_RESULT} with {how}]");
+        let note = format!("[{beyond} more characters: read on by {READ_RESULT} with {how}]");
         let media = std::mem::take(&mut result.content)
             .into_iter()
             .filter(|piece| matches!(piece, ToolResultContent::Media(_)));
         result.content = [ToolResultContent::Text(whole[..end].into())].into_iter().chain(media).collect();
-        result.content.push(ToolResultContent::Text(told));
+        result.content.push(ToolResultContent::Text(note));
         Some(whole)
     }
 
@@ -339,11 +240,12 @@ impl ToolBox {
         self.get(name).is_some()
     }
 
-    fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+    pub(super) fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.table.tools.get(name).map(|NamedTool(tool)| tool)
     }
 
-    fn find<'a>(&self, call: &'a ToolCall) -> Result<(&Arc<dyn Tool>, Cow<'a, ToolCall>), Fault> {
+    /// Returns the tool that a call is for, and the call as the tool receives it.
+    pub(super) fn find<'a>(&self, call: &'a ToolCall) -> Result<(&Arc<dyn Tool>, Cow<'a, ToolCall>), Fault> {
         let tool = self.get(&call.name).ok_or_else(|| {
             let names: Vec<_> = self.names().collect();
             let known =
@@ -391,105 +293,17 @@ impl<'de> serde::Deserialize<'de> for JsonObject {
     }
 }
 
-/// Marks the call as begun and runs it.
-async fn run(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
-    let current = CurrentCall { agent: Arc::clone(&cx.run.agent), call: call.id.clone() };
-    let begun = async {
-        cx.begin(&**tool).await?;
-        run_contained(tool, cx, call).await
-    };
-    current.of(begun).await
-}
-
-/// Runs a tool with its time limit, and contains its panics.
-async fn run_contained(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
-    let limit = tool.time_limit();
-    let contained = AssertUnwindSafe(tokio::time::timeout(limit, tool.call(cx, call))).catch_unwind();
-    match contained.await {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(_)) => Err(Fault::Timeout { message: format!("it took longer than {}", seconds(limit)) }),
-        Err(_) => Err(Fault::other("the tool crashed; its other calls are not affected")),
-    }
-}
-
-/// The text for the model if a tool proposes changes and nothing around it makes them.
-const NO_CHANGES: &str =
-    "The tool proposed changes of files, and there is nothing here that makes them: none was made.";
-
-/// Returns the result as it can be kept: bounded, and with an error as its text.
-fn whole(call: &ToolCall, outcome: Result<ToolOutput, Fault>) -> (ToolResult, Option<RunControl>) {
-    let (content, is_error, control) = match outcome {
-        Ok(ToolOutput::Reply(content)) => (content, false, None),
-        Ok(ToolOutput::Failed(content)) => (content, true, None),
-        Ok(ToolOutput::Control(content, control)) => (content, false, Some(control)),
-        Ok(ToolOutput::Needs(need)) => {
-            let text =
-                format!("it lacks {need}, and nobody can be asked for it here: go on without it, or say what you lack");
-            (vec![ToolResultContent::Text(text)], true, None)
-        }
-        Ok(ToolOutput::Propose(_)) => (vec![ToolResultContent::Text(NO_CHANGES.into())], true, None),
-        Err(fault) => (vec![ToolResultContent::Text(fault.to_string())], true, None),
-    };
-    (kept(call, content, is_error), control)
-}
-
-/// Returns as much of a result as can be kept.
-pub(crate) fn kept(call: &ToolCall, mut content: Vec<ToolResultContent>, is_error: bool) -> ToolResult {
-    cut_content(&mut content, limits::KEPT_RESULT_CHARS);
-    ToolResult { call_id: call.id.clone(), content, is_error }
-}
-
-/// Counts the characters of all texts of a result.
-fn chars(content: &[ToolResultContent]) -> usize {
-    content.iter().filter_map(text_of).map(|text| text.chars().count()).sum()
-}
-
-/// Cuts a result at [`limits::RESULT_PIECES`] pieces and its text at `chars` characters in all, and notes that in the
-/// result.
-fn cut_content(content: &mut Vec<ToolResultContent>, chars: usize) {
-    if let Some(beyond) = content.len().checked_sub(limits::RESULT_PIECES).filter(|beyond| *beyond > 0) {
-        content.truncate(limits::RESULT_PIECES);
-        content.push(ToolResultContent::Text(format!("[{beyond} more pieces were cut]")));
-    }
-    let mut left = chars;
-    let mut cut_away = 0;
-    for piece in &mut *content {
-        if let ToolResultContent::Text(text)
-        | ToolResultContent::Json(text)
-        | ToolResultContent::Other(OpaqueContent { json: text, .. }) = piece
-        {
-            if text.len() <= left {
-                // There are no more characters than bytes: most results need no counting.
-                left -= text.chars().count();
-                continue;
-            }
-            let chars = text.chars().count();
-            if let Some((end, _)) = text.char_indices().nth(left) {
-                text.truncate(end);
-                cut_away += chars - left;
-                left = 0;
-            } else {
-                left -= chars;
-            }
-        }
-    }
-    content.retain(|piece| {
-        !matches!(piece, ToolResultContent::Text(text) | ToolResultContent::Json(text) if text.is_empty())
-            || cut_away == 0
-    });
-    if cut_away > 0 {
-        content.push(ToolResultContent::Text(format!("[{cut_away} more characters were cut]")));
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use async_trait::async_trait;
 
     use super::*;
     use crate::{
         chat::{ChatSnapshot, PropertyNames, ToolHints},
         event::RunCx,
+        tool::{ToolCx, ToolOutput},
     };
 
     enum Does {

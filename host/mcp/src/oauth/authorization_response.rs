@@ -1,6 +1,7 @@
 use url::{Position, Url};
 
-use super::{super::shown, OAuthError};
+use super::oauth_error::OAuthError;
+use crate::error_text::shown;
 
 /// The query of the redirect at the end of a login.
 pub(super) struct AuthorizationResponse {

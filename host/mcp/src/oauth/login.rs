@@ -1,9 +1,7 @@
 use std::sync::Arc;
 
-use super::{
-    super::{McpError, McpHttpTarget, McpTarget, ServerConfig, http},
-    OAuthError, TokenManager,
-};
+use super::{oauth_error::OAuthError, token_manager::TokenManager};
+use crate::{McpError, McpHttpTarget, McpTarget, ServerConfig, http};
 use shelly_core::error::Fault;
 
 /// Logs in at a server, even if there is a login already: with the authorizer of its config, or as this program itself.
@@ -18,12 +16,12 @@ pub async fn login(config: &ServerConfig) -> Result<(), McpError> {
         OAuthError::Denied(why) => McpError::Denied { server: Arc::clone(name), why },
         OAuthError::Fault(fault) => unreached(name, &fault),
     };
-    let keeper = match &server.oauth {
+    let manager = match &server.oauth {
         Some(oauth) => TokenManager::new(name, server, oauth),
         None => return Err(no_logins(name)),
     };
     let challenge = http::challenge_of(server).await.map_err(|fault| unreached(name, &fault))?;
-    keeper.anew(challenge.as_deref()).await.map_err(failed)
+    manager.log_in_again(challenge.as_deref()).await.map_err(failed)
 }
 
 /// Deletes the login at a server; returns `true` if there was one. The authorization server is not notified.

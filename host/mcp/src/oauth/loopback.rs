@@ -17,7 +17,7 @@ use tokio::{
 };
 use url::Url;
 
-use super::Authorizer;
+use super::authorizer::Authorizer;
 use shelly_core::{
     error::{Fault, without_number},
     limits,

@@ -2,208 +2,28 @@
 //! and tokens are stored where no project can reach them.
 
 mod authorization_response;
+mod authorizer;
 mod login;
 mod loopback;
+mod oauth_error;
 mod oauth_http;
+mod oauth_options;
+mod scopes;
 mod store;
 mod token_manager;
 mod tokens;
 
-use std::{fmt, sync::Arc};
-
-use async_trait::async_trait;
-use ipnet::IpNet;
-use url::Url;
-
-pub(super) use self::token_manager::{OAuthAttempts, OAuthChallenge, OAuthError, TokenManager};
 pub use self::{
+    authorizer::Authorizer,
     login::{login, logout},
     loopback::LoopbackAuthorizer,
+    oauth_options::{OAuthGrantType, OAuthOptions},
     store::TokenStore,
 };
-use shelly_core::{error::Fault, limits};
-use shelly_net::{Secret, is_readable_on_the_way};
+pub(super) use self::{
+    oauth_error::OAuthError,
+    token_manager::{OAuthAttempts, OAuthChallenge, TokenManager},
+};
 
 /// The log target under which `rmcp` logs the authorization codes of logins, at levels finer than warnings.
 pub const LOG_OF_CODES: &str = "rmcp::transport::auth";
-
-/// The options of an OAuth login at a server.
-#[derive(Debug, Clone)]
-pub struct OAuthOptions {
-    /// The store of the tokens.
-    pub store: TokenStore,
-    /// The kind of login: a person's or the program's own.
-    pub grant: OAuthGrantType,
-    /// The client ID at the authorization server; `None`: the client identifies itself by `metadata_url` or registers
-    /// itself.
-    pub client_id: Option<String>,
-    /// The client secret, if the client has one.
-    pub client_secret: Option<Secret>,
-    /// The issuer that knows `client_id`; no other authorization server is used. `None`: the one that the server names.
-    pub issuer: Option<String>,
-    /// The URL of the client ID metadata document, which serves as client ID at authorization servers that support it.
-    pub metadata_url: Option<Url>,
-    /// The scopes to ask for; if empty, those that the server asks for.
-    pub scopes: Vec<String>,
-    /// Further networks in which authorization servers may be. The public Internet is always allowed, and so is this
-    /// machine if the server is on it.
-    pub networks: Vec<IpNet>,
-    /// Takes a person to a login; `None`: a login that needs a person fails.
-    pub authorizer: Option<Arc<dyn Authorizer>>,
-}
-
-/// The kind of a login.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OAuthGrantType {
-    /// A person logs in with a browser (authorization code).
-    #[default]
-    Person,
-    /// This program logs in with its client ID and secret (client credentials).
-    Client,
-}
-
-/// Takes a person to a login page, and waits for the result.
-#[async_trait]
-pub trait Authorizer: fmt::Debug + Send + Sync {
-    /// Returns the redirect URL, which never changes.
-    fn redirect(&self) -> Url;
-
-    /// Takes a person to this address and waits for the end of the login. Returns the redirect URL with the query that the
-    /// authorization server added.
-    ///
-    /// # Errors
-    ///
-    /// A [`Fault`] that says why the login was not completed.
-    async fn authorize(&self, url: &Url) -> Result<Url, Fault>;
-}
-
-impl OAuthOptions {
-    /// Returns the options of a person's login with the scopes that the server wants.
-    pub fn new(store: TokenStore) -> Self {
-        Self {
-            store,
-            grant: OAuthGrantType::default(),
-            client_id: None,
-            client_secret: None,
-            issuer: None,
-            metadata_url: None,
-            scopes: Vec::new(),
-            networks: Vec::new(),
-            authorizer: None,
-        }
-    }
-
-    /// Checks the options for a server at this URL; the error says what is wrong.
-    pub(super) fn check(&self, server: &Url) -> Result<(), String> {
-        if is_readable_on_the_way(server) {
-            return Err("others could read its tokens on the way: logins need https".into());
-        }
-        let is_short = |text: &str| (1..=limits::OAUTH_TOKEN_BYTES).contains(&text.len());
-        if !self.client_id.iter().all(|id| is_short(id)) {
-            return Err(format!("its client ID has none, or more than {} bytes", limits::OAUTH_TOKEN_BYTES));
-        }
-        if !self.client_secret.iter().all(|secret| is_short(secret.expose())) {
-            return Err(format!("its client secret has none, or more than {} bytes", limits::OAUTH_TOKEN_BYTES));
-        }
-        if self.client_id.is_none() && self.client_secret.is_some() {
-            return Err("it has a client secret, and no client ID that goes with it".into());
-        }
-        if self.grant == OAuthGrantType::Client && self.client_secret.is_none() {
-            return Err("client credentials are a client ID and a client secret".into());
-        }
-        if let Some(url) = &self.metadata_url
-            && (url.scheme() != "https" || matches!(url.path(), "" | "/"))
-        {
-            return Err("its client ID metadata document is at no https:// URL with a path".into());
-        }
-        if self.scopes.len() > limits::OAUTH_SCOPES {
-            return Err(format!("it asks for more than {} scopes", limits::OAUTH_SCOPES));
-        }
-        match self.scopes.iter().find(|scope| !is_scope(scope)) {
-            Some(scope) => Err(format!("`{}` is no scope", super::shown(scope).escape_debug())),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Returns `true` if this can be the name of a scope (RFC 6749, 3.3).
-fn is_scope(name: &str) -> bool {
-    (1..=limits::OAUTH_SCOPE_BYTES).contains(&name.len())
-        && name.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
-}
-
-/// Returns each of these scopes once, in order, at most as many as may be asked for.
-fn rights<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let mut rights = Vec::<String>::new();
-    for name in names {
-        if rights.len() < limits::OAUTH_SCOPES && is_scope(name) && !rights.iter().any(|right| right == name) {
-            rights.push(name.into());
-        }
-    }
-    rights
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn invalid_oauth_options_are_refused() {
-        let plain = || OAuthOptions::new(TokenStore::in_memory());
-        let secret = |secret: &str| Some(Secret::new(secret));
-        let long = "x".repeat(limits::OAUTH_TOKEN_BYTES + 1);
-        let (https, loopback) = ("https://mcp.example/x", "http://127.0.0.1:1/mcp");
-        for (server, oauth, why) in [
-            (https, plain(), ""),
-            (loopback, plain(), ""),
-            ("http://mcp.example", plain(), "need https"),
-            (
-                https,
-                OAuthOptions { client_id: Some(long.clone()), ..plain() },
-                "client ID has none, or more than 16384",
-            ),
-            (https, OAuthOptions { client_id: Some(String::new()), ..plain() }, "client ID has none"),
-            (https, OAuthOptions { client_secret: secret("s"), ..plain() }, "no client ID"),
-            (
-                https,
-                OAuthOptions { client_id: Some("c".into()), client_secret: secret(&long), ..plain() },
-                "client secret has none, or more than 16384",
-            ),
-            (
-                https,
-                OAuthOptions { grant: OAuthGrantType::Client, client_id: Some("c".into()), ..plain() },
-                "and a client secret",
-            ),
-            (
-                https,
-                OAuthOptions { metadata_url: Some("http://c.example/x".parse().unwrap()), ..plain() },
-                "no https:// URL",
-            ),
-            (
-                https,
-                OAuthOptions { metadata_url: Some("https://c.example".parse().unwrap()), ..plain() },
-                "no https:// URL",
-            ),
-            (https, OAuthOptions { scopes: vec!["a b".into()], ..plain() }, "`a b` is no scope"),
-            (
-                https,
-                OAuthOptions { scopes: vec!["x".into(); limits::OAUTH_SCOPES + 1], ..plain() },
-                "more than 128 scopes",
-            ),
-        ] {
-            match oauth.check(&server.parse().unwrap()) {
-                Ok(()) => assert_eq!(why, "", "{server} {oauth:?}"),
-                Err(said) => assert!(!why.is_empty() && said.contains(why), "{said}"),
-            }
-        }
-    }
-
-    #[test]
-    fn rights_are_asked_for_once_and_within_bounds() {
-        assert_eq!(rights(["b", "a", "b", "", "c d", "q\"", "e\\", "ü"]), ["b", "a"]);
-        let longest = "x".repeat(limits::OAUTH_SCOPE_BYTES);
-        assert_eq!(rights([longest.as_str(), &format!("{longest}x")]), [longest.as_str()]);
-        let many: Vec<_> = (0..=limits::OAUTH_SCOPES).map(|number| number.to_string()).collect();
-        assert_eq!(rights(many.iter().map(String::as_str)).len(), limits::OAUTH_SCOPES);
-    }
-}

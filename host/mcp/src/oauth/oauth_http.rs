@@ -12,7 +12,7 @@ use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRed
 use serde_json::{Map, Value};
 use url::{Host, Position, Url};
 
-use super::super::shown;
+use crate::error_text::shown;
 use shelly_core::{
     capability::{AllowedAddresses, is_localhost, loopback},
     error::Fault,

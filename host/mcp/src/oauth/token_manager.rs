@@ -13,14 +13,16 @@ use tokio::{
 use url::{Position, Url, form_urlencoded};
 
 use super::{
-    Authorizer, OAuthGrantType, OAuthOptions,
     authorization_response::AuthorizationResponse,
+    authorizer::Authorizer,
+    oauth_error::OAuthError,
     oauth_http::OAuthHttp,
-    rights,
+    oauth_options::{OAuthGrantType, OAuthOptions},
+    scopes::rights,
     store::StoredLogin,
     tokens::{client_of, stored, take},
 };
-use crate::{McpHttpTarget, shown};
+use crate::{McpHttpTarget, error_text::shown};
 use shelly_core::{error::Fault, limits};
 use shelly_net::Secret;
 
@@ -29,7 +31,7 @@ pub(crate) struct TokenManager {
     name: Arc<str>,
     server: Url,
     oauth: OAuthOptions,
-    way: Arc<OAuthHttp>,
+    http: Arc<OAuthHttp>,
     state: Arc<Mutex<TokenManagerState>>,
 }
 
@@ -44,24 +46,6 @@ struct TokenManagerState {
 impl fmt::Debug for TokenManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keeper").field("server", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// The reason why there is no token.
-#[derive(Debug)]
-pub(crate) enum OAuthError {
-    /// A person must act; the text says how.
-    Denied(String),
-    /// A failure that may be transient, or whose cause is unknown.
-    Fault(Fault),
-}
-
-impl From<Fault> for OAuthError {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Denied { message } => Self::Denied(message),
-            fault => Self::Fault(fault),
-        }
     }
 }
 
@@ -90,10 +74,10 @@ struct DiscoveredAuthServer {
 }
 
 impl TokenManager {
-    pub fn new(name: &Arc<str>, http: &McpHttpTarget, oauth: &OAuthOptions) -> Self {
-        let way = Arc::new(OAuthHttp::new(&http.client, &http.url, &oauth.networks));
-        let (name, server) = (Arc::clone(name), http.url.clone());
-        Self { name, server, oauth: oauth.clone(), way, state: Arc::default() }
+    pub fn new(name: &Arc<str>, target: &McpHttpTarget, oauth: &OAuthOptions) -> Self {
+        let (name, server) = (Arc::clone(name), target.url.clone());
+        let http = Arc::new(OAuthHttp::new(&target.client, &target.url, &oauth.networks));
+        Self { name, server, oauth: oauth.clone(), http, state: Arc::default() }
     }
 
     /// Returns the token to send; `None` if there is no login.
@@ -146,7 +130,7 @@ impl TokenManager {
     }
 
     /// Logs in even if there is a login already. `challenge` is the server's challenge to a request without a token.
-    pub async fn anew(&self, challenge: Option<&str>) -> Result<(), OAuthError> {
+    pub async fn log_in_again(&self, challenge: Option<&str>) -> Result<(), OAuthError> {
         let mut state = self.state.lock().await;
         state.kept = Some(self.read().await?);
         self.log_in(&mut state, OAuthChallenge::Token, challenge).await.map(drop)
@@ -284,10 +268,10 @@ impl TokenManager {
     /// Discovers the server's authorization server and its metadata. If the server names none, the default endpoints of
     /// earlier revisions are used if `may_guess`.
     async fn find(&self, challenge: Option<&str>, may_guess: bool) -> Result<DiscoveredAuthServer, OAuthError> {
-        self.way.begin();
+        self.http.begin();
         let refusal = |error: &AuthError| self.refusal(error, &[]);
-        let way = Arc::clone(&self.way);
-        let mut manager = AuthorizationManager::new_with_oauth_http_client(self.server.as_str(), way)
+        let http = Arc::clone(&self.http);
+        let mut manager = AuthorizationManager::new_with_oauth_http_client(self.server.as_str(), http)
             .await
             .map_err(|error| refusal(&error))?;
         let found = manager.resolve_metadata_from_challenge(challenge).await.map_err(|error| refusal(&error))?;
@@ -335,7 +319,7 @@ impl TokenManager {
         let scopes: Vec<_> = kept.scopes.iter().map(String::as_str).collect();
         let url = found.manager.get_authorization_url(&scopes).await.map_err(|error| self.refusal(&error, &secrets))?;
         let url = Url::parse(&url).map_err(|error| Fault::other(format!("its login is at no address: {error}")))?;
-        self.way.check(&url)?;
+        self.http.check(&url)?;
         let led_back = timeout(limits::OAUTH_LOGIN_TIME, authorizer.authorize(&url)).await;
         let late = |_| Fault::Timeout { message: format!("nobody has logged in for {:?}", limits::OAUTH_LOGIN_TIME) };
         let led_back = led_back.map_err(late)??;
@@ -441,7 +425,7 @@ impl TokenManager {
 
     /// Converts an error of `rmcp`; the message is free of secrets, even if a server repeated one.
     fn refusal(&self, error: &AuthError, secrets: &[Secret]) -> OAuthError {
-        if let Some(fault) = self.way.failed() {
+        if let Some(fault) = self.http.failed() {
             return fault.into();
         }
         let text = match error {

@@ -4,7 +4,7 @@ use rmcp::transport::auth::{OAuthClientConfig, OAuthTokenResponse, StoredCredent
 use serde_json::json;
 use url::Url;
 
-use super::{OAuthError, store::StoredLogin};
+use super::{oauth_error::OAuthError, store::StoredLogin};
 use shelly_core::{error::Fault, limits};
 use shelly_net::Secret;
 

@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn only_those_come_in_who_may() {
-        let doors = AccessPolicy {
+        let policy = AccessPolicy {
             token: None,
             hosts: vec!["tools.example".into()],
             origins: vec!["https://app.example".into(), "http://app.example:8080/".into()],
@@ -182,7 +182,7 @@ mod tests {
             (&[("host", "localhost"), ("origin", "file://localhost")], Err(AccessDenied::Origin)),
         ] {
             assert_eq!(
-                doors.admit(&headers(pairs), address),
+                policy.admit(&headers(pairs), address),
                 admitted.map(|from| from.map(str::to_owned)),
                 "{pairs:?}"
             );
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_token_is_shown_whole_or_not_at_all() {
         let token = BearerToken::new("0123456789abcdef").unwrap();
-        let doors = AccessPolicy { token: Some(token), ..AccessPolicy::default() };
+        let policy = AccessPolicy { token: Some(token), ..AccessPolicy::default() };
         for (shown, is_known) in [
             (Some("Bearer 0123456789abcdef"), true),
             (Some("bearer  0123456789abcdef"), true),
@@ -204,7 +204,7 @@ mod tests {
             (None, false),
         ] {
             let pairs: Vec<_> = shown.into_iter().map(|shown| ("authorization", shown)).collect();
-            assert_eq!(doors.knows(&headers(&pairs)).is_ok(), is_known, "{shown:?}");
+            assert_eq!(policy.knows(&headers(&pairs)).is_ok(), is_known, "{shown:?}");
         }
         assert!(AccessPolicy::default().knows(&HeaderMap::new()).is_ok());
         for wrong in ["", "0123456789abcde", "0123456789 abcdef", "0123456789äbcdef"] {
@@ -227,8 +227,8 @@ mod tests {
         for (hosts, origins) in
             [("a/b", "https://a"), ("", "https://a"), ("*", "https://a"), ("a", "a"), ("a", "https://a/b")]
         {
-            let doors = AccessPolicy { hosts: vec![hosts.into()], origins: vec![origins.into()], token: None };
-            assert!(doors.check("127.0.0.1:1".parse().unwrap()).is_err(), "{hosts} {origins}");
+            let policy = AccessPolicy { hosts: vec![hosts.into()], origins: vec![origins.into()], token: None };
+            assert!(policy.check("127.0.0.1:1".parse().unwrap()).is_err(), "{hosts} {origins}");
         }
     }
 }

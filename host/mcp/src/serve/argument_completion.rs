@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use rmcp::model::{ArgumentInfo, CompletionInfo};
 
-use super::McpResource;
+use super::server_setup::McpResource;
 
 /// Returns the values of a variable of `template` in these resources that begin as the argument does and whose other
 /// variables are as given.

@@ -10,7 +10,7 @@ use rmcp::{
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::McpToolCaller;
+use super::server_setup::McpToolCaller;
 use shelly_core::{
     error::cut,
     event::{Event, EventSink, LogLevel},
@@ -28,7 +28,7 @@ pub(super) struct CallNotifier {
     pub events: EventSink,
     /// Makes the texts fit for the client.
     pub caller: Arc<dyn McpToolCaller>,
-    pub said: SentNotifications,
+    pub sent: SentNotifications,
 }
 
 /// The notifications sent for a call so far.
@@ -66,18 +66,18 @@ impl CallNotifier {
         if let Event::PluginLog { plugin, level, message, .. } = &event
             && let Some(least) = self.level
             && rank(of_log(*level)) >= rank(least)
-            && self.said.lines.has_room()
+            && self.sent.lines.has_room()
         {
             let entry = LoggingMessageNotificationParam::new(of_log(*level), Value::String(self.caller.shown(message)));
             let _ = self.peer.notify_logging_message(entry.with_logger(&**plugin)).await;
             return;
         }
         if let Some(mark) = &self.mark
-            && let Some((progress, total, message)) = self.said.progress(call, &event)
+            && let Some((progress, total, message)) = self.sent.progress(call, &event)
         {
-            let mut told = ProgressNotificationParam::new(mark.clone(), progress);
-            (told.total, told.message) = (total, message.map(|message| self.caller.shown(&message)));
-            let _ = self.peer.notify_progress(told).await;
+            let mut notification = ProgressNotificationParam::new(mark.clone(), progress);
+            (notification.total, notification.message) = (total, message.map(|message| self.caller.shown(&message)));
+            let _ = self.peer.notify_progress(notification).await;
         }
         self.events.emit_now(event);
     }

@@ -25,10 +25,13 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    McpCatalog, McpResourceProvider, McpServerState, argument_completion,
+    argument_completion,
     call_notifier::CallNotifier,
+    client_call_slots::ClientCallSlots,
     results,
-    served_call::{ClientCallSlots, ElicitationMode, ParkedCalls, ServedCall, ServedCallOutcome},
+    served_call::{ElicitationMode, ServedCall, ServedCallOutcome},
+    server_setup::{McpCatalog, McpPrompt, McpResource, McpResourceProvider},
+    server_state::McpServerState,
 };
 use shelly_core::{
     chat::ToolSpec,
@@ -38,8 +41,8 @@ use shelly_core::{
 
 /// The state of one client.
 pub(super) struct McpServerHandler {
-    house: Arc<McpServerState>,
-    turns: ClientCallSlots,
+    server: Arc<McpServerState>,
+    slots: ClientCallSlots,
     /// The minimum level of the log entries that the client wants.
     level: Mutex<Option<LoggingLevel>>,
     is_watching: AtomicBool,
@@ -52,19 +55,19 @@ pub(super) struct McpServerHandler {
 const TASK: &str = "task";
 
 impl McpServerHandler {
-    pub fn new(house: Arc<McpServerState>, gone: CancellationToken) -> Self {
-        let (turns, level, is_watching) = (ClientCallSlots::new(), Mutex::default(), AtomicBool::new(false));
+    pub fn new(server: Arc<McpServerState>, gone: CancellationToken) -> Self {
+        let (slots, level, is_watching) = (ClientCallSlots::new(), Mutex::default(), AtomicBool::new(false));
         let guard = gone.clone().drop_guard();
-        Self { house, turns, level, is_watching, gone, _gone: guard }
+        Self { server, slots, level, is_watching, gone, _gone: guard }
     }
 
-    fn shelf(&self) -> Arc<McpCatalog> {
-        Arc::clone(&self.house.served.shelf.borrow())
+    fn catalog(&self) -> Arc<McpCatalog> {
+        Arc::clone(&self.server.served.shelf.borrow())
     }
 
-    fn archive(&self) -> Result<&Arc<dyn McpResourceProvider>, ErrorData> {
+    fn resources(&self) -> Result<&Arc<dyn McpResourceProvider>, ErrorData> {
         let none = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "there are no resources here", None);
-        self.house.served.archive.as_ref().ok_or_else(none)
+        self.server.served.archive.as_ref().ok_or_else(none)
     }
 
     /// Returns the notifier for a call of this client.
@@ -74,9 +77,9 @@ impl McpServerHandler {
             peer: context.peer.clone(),
             mark: context.meta.get_progress_token(),
             level: context.meta.log_level().or(level),
-            events: self.house.served.events.clone(),
-            caller: Arc::clone(&self.house.served.caller),
-            said: Default::default(),
+            events: self.server.served.events.clone(),
+            caller: Arc::clone(&self.server.served.caller),
+            sent: Default::default(),
         }
     }
 
@@ -97,29 +100,32 @@ impl McpServerHandler {
         let (made, asks) = ((request.name.into_owned(), arguments), asks(context));
         let waited = match request.request_state {
             Some(state) => {
-                let resumed = self.house.parked.resume(&state, &made, request.input_responses);
+                let resumed = self.server.parked.resume(&state, &made, request.input_responses);
                 Some(resumed.map_err(|fault| ErrorData::invalid_params(fault.to_string(), None))?)
             }
-            None if self.shelf().tools.iter().any(|tool| tool.name == made.0) => None,
+            None if self.catalog().tools.iter().any(|tool| tool.name == made.0) => None,
             None => {
                 let what = format!("unknown tool: {}", cut(&made.0, limits::NAME_SHOWN_CHARS));
                 return Err(ErrorData::invalid_params(what, None));
             }
         };
-        let place = match self.turns.take(&self.house.places).await {
-            Ok(place) => place,
+        let permit = match self.slots.take(&self.server.permits).await {
+            Ok(permit) => permit,
             Err(fault) => return Ok(refused(&fault).into()),
         };
         let mut call = match waited {
             Some(mut call) => {
-                call.go_on(place);
+                call.go_on(permit);
                 call
             }
-            None => ServedCall::begin(&self.house, made.0.clone(), made.1.clone(), asks, place),
+            None => {
+                let caller = Arc::clone(&self.server.served.caller);
+                ServedCall::begin(self.server.next_run(), caller, made.clone(), asks, permit)
+            }
         };
         match call.drive(&mut self.notes(context), asks).await {
             ServedCallOutcome::Done(result) => Ok(results::result(result).into()),
-            ServedCallOutcome::Asks(question) => match ParkedCalls::park(&self.house, call, question, made) {
+            ServedCallOutcome::Asks(question) => match self.server.parked.park(call, question, made) {
                 Ok(waits) => Ok(CallToolResponse::InputRequired(waits)),
                 Err(fault) => Ok(refused(&fault).into()),
             },
@@ -150,11 +156,11 @@ fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
 
 /// Converts a fault to a protocol error.
 fn error(fault: Fault) -> ErrorData {
-    let said = fault.to_string();
+    let message = fault.to_string();
     match fault {
-        Fault::Invalid { .. } | Fault::TooLarge { .. } => ErrorData::invalid_params(said, None),
-        Fault::NotFound { .. } => ErrorData::resource_not_found(said, None),
-        _ => ErrorData::internal_error(said, None),
+        Fault::Invalid { .. } | Fault::TooLarge { .. } => ErrorData::invalid_params(message, None),
+        Fault::NotFound { .. } => ErrorData::resource_not_found(message, None),
+        _ => ErrorData::internal_error(message, None),
     }
 }
 
@@ -185,24 +191,24 @@ fn only_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
 
 /// Watches the catalog for changes.
 struct CatalogWatcher {
-    shelf: watch::Receiver<Arc<McpCatalog>>,
+    catalog: watch::Receiver<Arc<McpCatalog>>,
     before: Arc<McpCatalog>,
 }
 
 impl CatalogWatcher {
-    fn of(house: &McpServerState) -> Self {
-        let mut shelf = house.served.shelf.clone();
-        let before = Arc::clone(&shelf.borrow_and_update());
-        Self { shelf, before }
+    fn of(server: &McpServerState) -> Self {
+        let mut catalog = server.served.shelf.clone();
+        let before = Arc::clone(&catalog.borrow_and_update());
+        Self { catalog, before }
     }
 
     /// Waits for the next change. Returns whether the tools changed, and whether the prompts did.
     async fn next(&mut self) -> (bool, bool) {
-        if self.shelf.changed().await.is_err() {
+        if self.catalog.changed().await.is_err() {
             // The sender is gone: nothing changes any more.
             std::future::pending().await
         }
-        let now = Arc::clone(&self.shelf.borrow_and_update());
+        let now = Arc::clone(&self.catalog.borrow_and_update());
         let before = std::mem::replace(&mut self.before, Arc::clone(&now));
         (!same_tools(&before.tools, &now.tools), before.prompts != now.prompts)
     }
@@ -247,7 +253,7 @@ async fn tell(mut changes: CatalogWatcher, sink: SubscriptionSink) {
 
 impl ServerHandler for McpServerHandler {
     fn get_info(&self) -> ServerConfig {
-        let served = &self.house.served;
+        let served = &self.server.served;
         let capabilities = ServerCapabilities::builder()
             .enable_logging()
             .enable_tools()
@@ -273,11 +279,11 @@ impl ServerHandler for McpServerHandler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         only_page(request)?;
-        Ok(ListToolsResult::with_all_items(self.shelf().tools.iter().map(|tool| results::tool(tool)).collect()))
+        Ok(ListToolsResult::with_all_items(self.catalog().tools.iter().map(|tool| results::tool(tool)).collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.shelf().tools.iter().find(|tool| tool.name == name).map(|tool| results::tool(tool))
+        self.catalog().tools.iter().find(|tool| tool.name == name).map(|tool| results::tool(tool))
     }
 
     async fn call_tool(
@@ -302,11 +308,11 @@ impl ServerHandler for McpServerHandler {
     ) -> Result<ListPromptsResult, ErrorData> {
         only_page(request)?;
         let task = || PromptArgument::new(TASK).with_description("What to do that way.").with_required(false);
-        let prompt = |prompt: &super::McpPrompt| {
+        let prompt = |prompt: &McpPrompt| {
             let description = Some(&prompt.description).filter(|description| !description.is_empty());
             Prompt::new(&prompt.name, description, Some(vec![task()]))
         };
-        Ok(ListPromptsResult::with_all_items(self.shelf().prompts.iter().map(prompt).collect()))
+        Ok(ListPromptsResult::with_all_items(self.catalog().prompts.iter().map(prompt).collect()))
     }
 
     async fn get_prompt(
@@ -314,8 +320,8 @@ impl ServerHandler for McpServerHandler {
         request: GetPromptRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let (name, shelf) = (of_length("the name", request.name)?, self.shelf());
-        let prompt = shelf.prompts.iter().find(|prompt| prompt.name == name);
+        let (name, catalog) = (of_length("the name", request.name)?, self.catalog());
+        let prompt = catalog.prompts.iter().find(|prompt| prompt.name == name);
         let prompt = prompt.ok_or_else(|| unknown_prompt(&name))?;
         let mut messages = vec![PromptMessage::new_text(Role::User, &prompt.text)];
         messages.extend(task_of(request.arguments)?.map(|task| PromptMessage::new_text(Role::User, task)));
@@ -331,9 +337,9 @@ impl ServerHandler for McpServerHandler {
     ) -> Result<ListResourcesResult, ErrorData> {
         let after = request.and_then(|request| request.cursor);
         let after = after.map(|after| of_length("the cursor", after)).transpose()?;
-        let (page, has_more) = self.archive()?.list(after).await.map_err(error)?;
+        let (page, has_more) = self.resources()?.list(after).await.map_err(error)?;
         let last = page.last().map(|last| last.uri.clone()).filter(|_| has_more);
-        let resource = |there: super::McpResource| {
+        let resource = |there: McpResource| {
             Resource::new(there.uri, there.name).with_description(there.description).with_size(there.size)
         };
         let mut listed = ListResourcesResult::with_all_items(page.into_iter().map(resource).collect());
@@ -347,7 +353,7 @@ impl ServerHandler for McpServerHandler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         only_page(request)?;
-        let (uri, what) = self.archive()?.template();
+        let (uri, what) = self.resources()?.template();
         let template = ResourceTemplate::new(uri, what);
         Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
     }
@@ -360,18 +366,18 @@ impl ServerHandler for McpServerHandler {
         let values = match request.r#ref {
             Reference::Prompt(prompt) => {
                 let name = of_length("the name", prompt.name)?;
-                let is_there = self.shelf().prompts.iter().any(|there| there.name == name);
+                let is_there = self.catalog().prompts.iter().any(|there| there.name == name);
                 // The values of a task are unknown.
                 is_there.then(Vec::new).ok_or_else(|| unknown_prompt(&name))?
             }
             Reference::Resource(resource) => {
-                let archive = self.archive()?;
-                let (template, _) = archive.template();
+                let resources = self.resources()?;
+                let (template, _) = resources.template();
                 if resource.uri != template {
                     let what = format!("unknown template: {}", cut(&resource.uri, limits::NAME_SHOWN_CHARS));
                     return Err(ErrorData::invalid_params(what, None));
                 }
-                let (page, _) = archive.list(None).await.map_err(error)?;
+                let (page, _) = resources.list(None).await.map_err(error)?;
                 let given = request.context.and_then(|context| context.arguments).unwrap_or_default();
                 argument_completion::values(template, &page, &request.argument, &given)
             }
@@ -387,7 +393,7 @@ impl ServerHandler for McpServerHandler {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = of_length("the URI", request.uri)?;
-        let content = self.archive()?.read(uri.clone()).await.map_err(error)?;
+        let content = self.resources()?.read(uri.clone()).await.map_err(error)?;
         let content = content.ok_or_else(|| {
             let about = Some(serde_json::json!({"uri": uri}));
             ErrorData::resource_not_found(format!("there is no resource {uri}"), about)
@@ -415,7 +421,7 @@ impl ServerHandler for McpServerHandler {
         if self.is_watching.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (changes, gone) = (CatalogWatcher::of(&self.house), self.gone.clone());
+        let (changes, gone) = (CatalogWatcher::of(&self.server), self.gone.clone());
         tokio::spawn(async move {
             tokio::select! {
                 () = gone.cancelled() => {}
@@ -432,7 +438,7 @@ impl ServerHandler for McpServerHandler {
         tokio::select! {
             () = context.cancelled() => {}
             () = self.gone.cancelled() => {}
-            () = tell(CatalogWatcher::of(&self.house), context.sink().clone()) => {}
+            () = tell(CatalogWatcher::of(&self.server), context.sink().clone()) => {}
         }
         Ok(())
     }

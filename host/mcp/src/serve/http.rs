@@ -17,10 +17,10 @@ use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AccessPolicy, McpServer,
-    access_policy::AccessDenied,
+    access_policy::{AccessDenied, AccessPolicy},
     connections::{ClientConnection, ConnectionUse, Connections, ReplyBody},
     handler::McpServerHandler,
+    server::McpServer,
     sessions::{HttpSessions, PEER},
     write_timeout::WriteTimeoutStream,
 };
@@ -35,7 +35,7 @@ type McpHttpReply = Response<BoxBody<Bytes, Infallible>>;
 /// State shared by all connections.
 struct HttpServerState {
     service: StreamableHttpService<McpServerHandler, HttpSessions>,
-    doors: AccessPolicy,
+    policy: AccessPolicy,
     address: SocketAddr,
     connections: Connections,
 }
@@ -49,23 +49,23 @@ impl McpServer {
     pub async fn http(
         &self,
         listener: TcpListener,
-        doors: AccessPolicy,
+        policy: AccessPolicy,
         stop: CancellationToken,
     ) -> Result<(), String> {
         let address = listener.local_addr().map_err(|error| error.to_string())?;
-        doors.check(address)?;
+        policy.check(address)?;
         let mut config = StreamableHttpServerConfig::default();
-        // `doors` checks both, before anything is read.
+        // The policy checks both, before anything is read.
         config.allowed_hosts.clear();
         config.allowed_origins.clear();
         config.sse_keep_alive = Some(limits::MCP_SERVE_KEEP_ALIVE);
         config.sse_retry = Some(limits::MCP_SERVE_RETRY);
         config.max_request_body_bytes = limits::MCP_SERVE_BODY_BYTES;
         config.cancellation_token = stop.child_token();
-        let (house, gone) = (Arc::clone(&self.0), stop.clone());
-        let handler = move || Ok(McpServerHandler::new(Arc::clone(&house), gone.child_token()));
+        let (server, gone) = (Arc::clone(&self.0), stop.clone());
+        let handler = move || Ok(McpServerHandler::new(Arc::clone(&server), gone.child_token()));
         let service = StreamableHttpService::new(handler, Arc::new(HttpSessions::new()), config);
-        let front = Arc::new(HttpServerState { service, doors, address, connections: Connections::default() });
+        let front = Arc::new(HttpServerState { service, policy, address, connections: Connections::default() });
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -82,16 +82,16 @@ impl McpServer {
             // An answer is written in pieces: with Nagle's algorithm each would wait for the client's delayed
             // acknowledgement, 40 ms.
             let _ = stream.set_nodelay(true);
-            let place = tokio::select! {
+            let client = tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
-                place = front.connections.add(peer.ip()) => Arc::new(place),
+                client = front.connections.add(peer.ip()) => Arc::new(client),
             };
-            let (front, closed) = (Arc::clone(&front), place.closed.clone());
+            let (front, closed) = (Arc::clone(&front), client.closed.clone());
             connections.spawn(async move {
                 let answered = service_fn(move |request| {
-                    let (front, place) = (Arc::clone(&front), Arc::clone(&place));
-                    async move { Ok::<_, Infallible>(front.take(request, &place).await) }
+                    let (front, client) = (Arc::clone(&front), Arc::clone(&client));
+                    async move { Ok::<_, Infallible>(front.take(request, &client).await) }
                 });
                 let stream = TokioIo::new(WriteTimeoutStream::new(stream, limits::MCP_WRITE_TIME));
                 let connection = http1::Builder::new()
@@ -123,13 +123,13 @@ impl HttpServerState {
 
     async fn answer(&self, request: Request<Incoming>, connection: &ClientConnection) -> McpHttpReply {
         if request.uri().path() != PATH {
-            return said(StatusCode::NOT_FOUND, format!("there is nothing here: the path is {PATH}"));
+            return text_reply(StatusCode::NOT_FOUND, format!("there is nothing here: the path is {PATH}"));
         }
-        let origin = match self.doors.admit(request.headers(), self.address) {
+        let origin = match self.policy.admit(request.headers(), self.address) {
             Ok(origin) => origin,
-            Err(closed) => return said(StatusCode::FORBIDDEN, closed.to_string()),
+            Err(closed) => return text_reply(StatusCode::FORBIDDEN, closed.to_string()),
         };
-        let mut reply = match (request.method(), self.doors.knows(request.headers())) {
+        let mut reply = match (request.method(), self.policy.knows(request.headers())) {
             // A preflight request of a browser has no token.
             (&Method::OPTIONS, _) if origin.is_some() => preflight(),
             (_, Err(closed)) => unknown(closed),
@@ -153,7 +153,7 @@ impl HttpServerState {
     async fn post(&self, request: Request<Incoming>, connection: &ClientConnection) -> McpHttpReply {
         let (parts, body) = request.into_parts();
         let most = limits::MCP_SERVE_BODY_BYTES;
-        let too_large = || said(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {most} bytes"));
+        let too_large = || text_reply(StatusCode::PAYLOAD_TOO_LARGE, format!("the body has more than {most} bytes"));
         // A body that declares to be too large is not read.
         if body.size_hint().lower() > most as u64 {
             return too_large();
@@ -162,12 +162,12 @@ impl HttpServerState {
         let body = match timeout(limits::MCP_SERVE_REQUEST_TIME, whole).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return too_large(),
-            Ok(Err(_)) => return said(StatusCode::BAD_REQUEST, "the body cannot be read".into()),
-            Err(_) => return said(StatusCode::REQUEST_TIMEOUT, "the body does not come".into()),
+            Ok(Err(_)) => return text_reply(StatusCode::BAD_REQUEST, "the body cannot be read".into()),
+            Err(_) => return text_reply(StatusCode::REQUEST_TIMEOUT, "the body does not come".into()),
         };
         if let Err(answer) = read_request(&body) {
             let json = serde_json::to_string(&answer).unwrap_or_default();
-            let mut reply = said(StatusCode::BAD_REQUEST, json);
+            let mut reply = text_reply(StatusCode::BAD_REQUEST, json);
             reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             return reply;
         }
@@ -176,7 +176,7 @@ impl HttpServerState {
     }
 }
 
-fn said(status: StatusCode, text: String) -> McpHttpReply {
+fn text_reply(status: StatusCode, text: String) -> McpHttpReply {
     let mut reply = Response::new(Full::new(Bytes::from(text)).boxed());
     *reply.status_mut() = status;
     reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -184,13 +184,13 @@ fn said(status: StatusCode, text: String) -> McpHttpReply {
 }
 
 fn unknown(closed: AccessDenied) -> McpHttpReply {
-    let mut reply = said(StatusCode::UNAUTHORIZED, closed.to_string());
+    let mut reply = text_reply(StatusCode::UNAUTHORIZED, closed.to_string());
     reply.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     reply
 }
 
 fn preflight() -> McpHttpReply {
-    let mut reply = said(StatusCode::NO_CONTENT, String::new());
+    let mut reply = text_reply(StatusCode::NO_CONTENT, String::new());
     let headers = reply.headers_mut();
     headers.remove(header::CONTENT_TYPE);
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));

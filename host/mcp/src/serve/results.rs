@@ -62,8 +62,8 @@ pub(super) fn result(result: ToolResult) -> CallToolResult {
 
 /// Returns a text resource; `about` holds its URI, media type and annotations.
 fn embedded(about: String, text: String) -> ContentBlock {
-    let said: Value = serde_json::from_str(&about).unwrap_or_default();
-    let word = |key: &str| said.get(key).and_then(Value::as_str);
+    let members: Value = serde_json::from_str(&about).unwrap_or_default();
+    let word = |key: &str| members.get(key).and_then(Value::as_str);
     let Some(uri) = word("uri") else { return ContentBlock::text(text) };
     let contents = ResourceContents::text(text, uri);
     let contents = match word("mimeType") {
@@ -96,9 +96,11 @@ fn medium(Media { media_type, name, source }: Media, at: usize) -> ContentBlock 
 
 /// Adds annotations to a block unless it has some.
 fn annotate(block: &mut ContentBlock, json: &str) {
-    let said =
-        serde_json::from_str::<Value>(json).ok().and_then(|mut said| said.get_mut("annotations").map(Value::take));
-    let Some(said) = said.and_then(|said| serde_json::from_value::<Option<Annotations>>(said).ok().flatten()) else {
+    let members = serde_json::from_str::<Value>(json).ok();
+    let annotations = members.and_then(|mut members| members.get_mut("annotations").map(Value::take));
+    let Some(annotations) =
+        annotations.and_then(|json| serde_json::from_value::<Option<Annotations>>(json).ok().flatten())
+    else {
         return;
     };
     let of = match block {
@@ -109,7 +111,7 @@ fn annotate(block: &mut ContentBlock, json: &str) {
         ContentBlock::ResourceLink(link) => &mut link.annotations,
         _ => return,
     };
-    of.get_or_insert(said);
+    of.get_or_insert(annotations);
 }
 
 #[cfg(test)]

@@ -1,17 +1,15 @@
 //! Redirects: their target, and the parts of the request that go along.
 
-use http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use url::Url;
 
 use super::{
-    hop::{EgressHop, EgressPolicy, checked},
+    hop::{EgressHop, checked},
+    policy::EgressPolicy,
+    request_body::EgressRequestBody,
     scrub::Scrubber,
-    upload::EgressRequestBody,
 };
 use shelly_core::{error::Fault, limits};
-
-/// Headers of a plugin that identify the sender.
-pub(super) const OF_THE_SENDER: [HeaderName; 3] = [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION];
 
 /// Returns the request that a redirect asks for; `None` if the response is final.
 ///

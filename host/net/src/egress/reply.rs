@@ -7,9 +7,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     facts::scrubbed,
+    request_body::BodyCutReason,
     scrub::{ScrubStream, Scrubber},
     throttle::EgressPermit,
-    upload::BodyCutReason,
 };
 use crate::failure::{is_of_decoder, root, timed_out, unavailable};
 use shelly_core::{error::Fault, limits};
@@ -35,7 +35,7 @@ pub(super) struct OpenEgressBody {
     /// The longest silence.
     pub idle: Option<Duration>,
     pub why_cut: BodyCutReason,
-    pub _place: EgressPermit,
+    pub _permit: EgressPermit,
     /// An object that must live as long as the body.
     pub held: Option<Box<dyn Any + Send>>,
 }

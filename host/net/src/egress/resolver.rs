@@ -15,7 +15,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::Semaphore;
 use tower_service::Service;
 
-use super::BoxError;
+use super::box_error::BoxError;
 use shelly_core::{
     capability::{AllowedAddresses, is_localhost},
     limits,
@@ -30,19 +30,19 @@ pub(crate) fn of_system() -> AddressLookup {
     in_threads(ALL.clone(), |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
 }
 
-/// Returns a lookup that calls `ask` in threads, limited by the permits of `places`. A caller that stops waiting does not
+/// Returns a lookup that calls `ask` in threads, limited by these permits. A caller that stops waiting does not
 /// end its thread.
 fn in_threads(
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     ask: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Clone + Send + Sync + 'static,
 ) -> AddressLookup {
     Arc::new(move |name| {
-        let (places, ask) = (places.clone(), ask.clone());
+        let (permits, ask) = (permits.clone(), ask.clone());
         Box::pin(async move {
-            let place = places.acquire_owned().await.map_err(io::Error::other)?;
+            let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
             let asking = tokio::task::spawn_blocking(move || {
                 let found = ask(&name);
-                drop(place);
+                drop(permit);
                 found
             });
             asking.await.map_err(io::Error::other)?

@@ -55,7 +55,7 @@ impl EgressThrottle {
     }
 
     /// Returns a permit if one is available. Does not wait, because a caller could wait for a permit that it holds itself.
-    pub fn place(&self) -> Result<EgressPermit, Fault> {
+    pub fn acquire(&self) -> Result<EgressPermit, Fault> {
         let none = |message: String| Fault::RateLimited { message, after: None };
         let here = self.here.clone().try_acquire_owned().map_err(|_| {
             none("too many requests at once (http_concurrency): read or drop a body that is open".into())
@@ -121,13 +121,13 @@ mod tests {
         let all = Arc::new(Semaphore::new(3));
         let one = EgressThrottle::new(1, 2).among(all.clone());
         let two = EgressThrottle::new(1, 9).among(all);
-        let mut held = vec![one.place().unwrap(), one.place().unwrap()];
-        let fault = one.place().unwrap_err();
+        let mut held = vec![one.acquire().unwrap(), one.acquire().unwrap()];
+        let fault = one.acquire().unwrap_err();
         assert!(matches!(&fault, Fault::RateLimited { message, after: None } if message.contains("http_concurrency")));
-        held.push(two.place().unwrap());
-        let fault = two.place().unwrap_err();
+        held.push(two.acquire().unwrap());
+        let fault = two.acquire().unwrap_err();
         assert!(matches!(&fault, Fault::RateLimited { message, after: None } if message.contains("all plugins")));
         held.clear();
-        assert!(one.place().is_ok() && two.place().is_ok());
+        assert!(one.acquire().is_ok() && two.acquire().is_ok());
     }
 }

@@ -38,7 +38,7 @@ use tower_http::decompression::Decompression;
 use tower_service::Service;
 use url::Url;
 
-use super::{BoxError, resolver::GrantedResolver};
+use super::{box_error::BoxError, resolver::GrantedResolver};
 use shelly_core::limits;
 
 /// An HTTP client. Clones share its connections.

@@ -209,7 +209,7 @@ async fn response_without_upgrade_is_a_fault() {
     ])
     .await;
     let url = endpoint(&server.url, &["v1"]).unwrap();
-    let retries = Retries { first_pause: Duration::ZERO, ..Retries::HOUSE };
+    let retries = Retries { first_pause: Duration::ZERO, ..Retries::DEFAULT };
     let request =
         HttpRequest { auth: Some(AuthHeader::bearer(Secret::new("sk-secret"))), retries, ..HttpRequest::new(url) };
     for expected in [

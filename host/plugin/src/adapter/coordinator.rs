@@ -2,12 +2,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::run_context;
+use super::run_context::run_context;
 use crate::{
     bindings::exports::coordinator as wit,
     convert::{self, GuestMediaIndex, GuestPayload},
     loader::Plugin,
-    runtime::{CallSetup, ChatView, Lane},
+    metering::Lane,
+    runtime::CallSetup,
+    store::ChatView,
 };
 use shelly_core::{
     capability::{NameSet, Power},
@@ -36,7 +38,7 @@ impl PluginCoordinator {
 #[async_trait]
 impl Coordinator for PluginCoordinator {
     fn name(&self) -> &str {
-        &self.plugin.id
+        self.plugin.id()
     }
 
     fn models(&self) -> &NameSet {
@@ -48,7 +50,7 @@ impl Coordinator for PluginCoordinator {
     }
 
     /// Returns `true`: a `report` of the contract cannot carry a handover, so a note in the chat has to tell of it.
-    fn reads_hand_overs(&self) -> bool {
+    fn reads_handoffs(&self) -> bool {
         true
     }
 
@@ -56,14 +58,14 @@ impl Coordinator for PluginCoordinator {
         let Some(kind) = &self.plugin.kinds.coordinator else {
             return Err(Fault::other("the plugin has no coordinator"));
         };
-        let told = moment_to_wit(cx, moment);
+        let wit_moment = moment_to_wit(cx, moment);
         let setup = CallSetup {
             function: "coordinator.next",
-            time: self.plugin.limits.step_time,
+            time: self.plugin.limits().step_time,
             lane: Lane::Step,
-            input: told.bytes() + state.len(),
+            input: wit_moment.bytes() + state.len(),
         };
-        let step = self.plugin.call(
+        let step = self.plugin.executor.call(
             cx,
             setup,
             |store| {
@@ -71,7 +73,7 @@ impl Coordinator for PluginCoordinator {
                 // A team has no tools: its members have.
                 store.chat = ChatView { chat, tools: [].into(), powers };
             },
-            async |store, instance| kind.load(&mut *store, instance)?.call_next(store, &told, &state).await,
+            async |store, instance| kind.load(&mut *store, instance)?.call_next(store, &wit_moment, &state).await,
         );
         let step = step.await?;
         let reply = moment.reply.as_ref().and_then(|reply| reply.as_ref().ok());

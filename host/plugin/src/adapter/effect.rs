@@ -2,12 +2,14 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-use super::run_context;
+use super::run_context::run_context;
 use crate::{
     bindings::exports::effect as wit,
     convert::{self, GuestMediaIndex, GuestPayload},
     loader::Plugin,
-    runtime::{CallSetup, ChatView, Lane},
+    metering::Lane,
+    runtime::CallSetup,
+    store::ChatView,
 };
 use shelly_core::{
     agent::{Effect, EffectAction, EffectEdit, EffectInput, EffectPhase, EffectStep, OnFailure, Wake},
@@ -27,14 +29,18 @@ pub struct PluginEffect {
 impl PluginEffect {
     /// Creates the effect of a plugin; `None` if the plugin has none.
     pub fn new(plugin: &Arc<Plugin>) -> Option<Self> {
-        plugin.kinds.effect.is_some().then(|| Self { setup: digest(&plugin.config), plugin: Arc::clone(plugin) })
+        plugin
+            .kinds
+            .effect
+            .is_some()
+            .then(|| Self { setup: digest(&plugin.executor.config), plugin: Arc::clone(plugin) })
     }
 }
 
 #[async_trait]
 impl Effect for PluginEffect {
     fn name(&self) -> &str {
-        &self.plugin.id
+        self.plugin.id()
     }
 
     fn phases(&self) -> &[EffectPhase] {
@@ -66,21 +72,21 @@ impl Effect for PluginEffect {
         state: Vec<u8>,
     ) -> Result<EffectStep, Fault> {
         let Some(kind) = &self.plugin.kinds.effect else { return Err(Fault::other("the plugin has no effect")) };
-        let told = moment_to_wit(cx, moment, chat);
+        let wit_moment = moment_to_wit(cx, moment, chat);
         let setup = CallSetup {
             function: "effect.eval",
-            time: self.plugin.limits.step_time,
+            time: self.plugin.limits().step_time,
             lane: Lane::Step,
-            input: told.bytes() + state.len(),
+            input: wit_moment.bytes() + state.len(),
         };
-        let step = self.plugin.call(
+        let step = self.plugin.executor.call(
             cx,
             setup,
             |store| {
                 let (chat, tools, powers) = (chat.clone(), tools.clone(), self.plugin.grant.powers.clone());
                 store.chat = ChatView { chat, tools, powers };
             },
-            async |store, instance| kind.load(&mut *store, instance)?.call_eval(store, &told, &state).await,
+            async |store, instance| kind.load(&mut *store, instance)?.call_eval(store, &wit_moment, &state).await,
         );
         let step = step.await?;
         let reply = moment.reply.as_ref().and_then(|reply| reply.as_ref().ok());

@@ -12,7 +12,9 @@ use crate::{
         FunctionAction, FunctionOutput, FunctionTool, ResourceHandles, WitType, WitTypeKind, arguments, written,
     },
     loader::{Plugin, no_function},
-    runtime::{CallSetup, Lane, PluginState, RunInstances},
+    metering::Lane,
+    runtime::{CallSetup, RunInstances},
+    store::PluginState,
 };
 use shelly_core::{
     chat::{ToolCall, ToolResultContent, ToolSpec},
@@ -55,13 +57,13 @@ impl PluginFunction {
 
     fn setup(&self, values: &[Val], lane: Lane) -> CallSetup {
         let input = values.iter().map(weight).sum();
-        CallSetup { function: "functions.call", time: self.plugin.limits.tool_time, lane, input }
+        CallSetup { function: "functions.call", time: self.plugin.limits().tool_time, lane, input }
     }
 
     async fn fresh(&self, cx: &ToolCx, json: &str) -> Result<ToolOutput, Fault> {
         let values = arguments(&self.tool.function.params, json, None)?.values;
         let setup = self.setup(&values, self.plugin.lane());
-        let returned = self.plugin.call(
+        let returned = self.plugin.executor.call(
             &cx.run,
             setup,
             |state| self.reach(state, cx),
@@ -71,11 +73,11 @@ impl PluginFunction {
     }
 
     async fn kept(&self, cx: &ToolCx, json: &str) -> Result<ToolOutput, Fault> {
-        let instances = cx.run.kept.get::<RunInstances>();
-        let mut slot = instances.slot(&self.plugin).await?;
+        let instances = cx.run.extensions.get::<RunInstances>();
+        let mut slot = instances.slot(&self.plugin.executor).await?;
         let given = arguments(&self.tool.function.params, json, Some(&slot.handles))?;
         let setup = self.setup(&given.values, Lane::Kept);
-        let returned = self.plugin.call_kept(
+        let returned = self.plugin.executor.call_kept(
             &mut slot,
             &cx.run,
             setup,
@@ -94,7 +96,7 @@ impl PluginFunction {
 
     /// Gives a call its HTTP client and programs.
     fn reach(&self, state: &mut PluginState, cx: &ToolCx) {
-        state.asker = self.plugin.asker(&cx.run);
+        state.http = self.plugin.http_client(&cx.run);
         state.programs = self.plugin.programs();
     }
 
@@ -145,7 +147,7 @@ impl Tool for PluginFunction {
     }
 
     fn origin(&self) -> &str {
-        &self.plugin.id
+        self.plugin.id()
     }
 
     fn concurrency(&self) -> ToolConcurrency {
@@ -154,7 +156,7 @@ impl Tool for PluginFunction {
 
     fn time_limit(&self) -> Duration {
         // The limit of other tools, and the wait for earlier calls where calls run one after the other.
-        limits::PLUGIN_PLACE_WAIT * 2 + self.plugin.limits.tool_time * 2 + limits::READER_WAIT
+        limits::PLUGIN_PLACE_WAIT * 2 + self.plugin.limits().tool_time * 2 + limits::READER_WAIT
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {

@@ -2,12 +2,13 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-use super::run_context;
+use super::run_context::run_context;
 use crate::{
-    bindings::exports::run_middleware as wit,
+    bindings::{exports::run_middleware as wit, types},
     convert::{self, GuestMediaIndex, GuestPayload},
     loader::Plugin,
-    runtime::{CallSetup, Lane},
+    metering::Lane,
+    runtime::CallSetup,
 };
 use shelly_core::{
     agent::{AfterRunDecision, BeforeRunDecision, RunMiddleware, RunOutcome},
@@ -41,7 +42,7 @@ impl PluginRunMiddleware {
 #[async_trait]
 impl RunMiddleware for PluginRunMiddleware {
     fn name(&self) -> &str {
-        &self.plugin.id
+        self.plugin.id()
     }
 
     fn may_replace(&self) -> bool {
@@ -54,18 +55,18 @@ impl RunMiddleware for PluginRunMiddleware {
 
     async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeRunDecision, Fault> {
         let kind = self.kind()?;
-        let (context, told) = (run_context(cx), input.iter().map(convert::message_to_wit).collect::<Vec<_>>());
+        let (context, wit_input) = (run_context(cx), input.iter().map(convert::message_to_wit).collect::<Vec<_>>());
         let setup = CallSetup {
             function: "run-middleware.before",
-            time: self.plugin.limits.step_time,
+            time: self.plugin.limits().step_time,
             lane: Lane::Step,
-            input: told.bytes(),
+            input: wit_input.bytes(),
         };
-        let decision = self.plugin.call(
+        let decision = self.plugin.executor.call(
             cx,
             setup,
             |_| {},
-            async |store, instance| kind.load(&mut *store, instance)?.call_before(store, &context, &told).await,
+            async |store, instance| kind.load(&mut *store, instance)?.call_before(store, &context, &wit_input).await,
         );
         let decision = decision.await?;
         let seen = GuestMediaIndex::in_messages(input);
@@ -88,22 +89,24 @@ impl RunMiddleware for PluginRunMiddleware {
         }
         let kind = self.kind()?;
         let context = run_context(cx);
-        let told = wit::Outcome {
+        let wit_outcome = wit::Outcome {
             reply: outcome.reply.as_ref().map(convert::message_to_wit).map_err(convert::fault_to_wit),
             usage: convert::usage_to_wit(outcome.usage),
             attempt: outcome.attempt,
         };
         let setup = CallSetup {
             function: "run-middleware.after",
-            time: self.plugin.limits.step_time,
+            time: self.plugin.limits().step_time,
             lane: Lane::Step,
-            input: told.bytes() + state.len(),
+            input: wit_outcome.bytes() + state.len(),
         };
-        let decision = self.plugin.call(
+        let decision = self.plugin.executor.call(
             cx,
             setup,
             |_| {},
-            async |store, instance| kind.load(&mut *store, instance)?.call_after(store, &context, &told, &state).await,
+            async |store, instance| {
+                kind.load(&mut *store, instance)?.call_after(store, &context, &wit_outcome, &state).await
+            },
         );
         let decision = decision.await?;
         let seen = outcome
@@ -124,7 +127,7 @@ impl RunMiddleware for PluginRunMiddleware {
 }
 
 /// Converts a message; refuses one with tool calls or tool results.
-fn plain_message(message: super::types::Message, seen: &GuestMediaIndex<'_>) -> Result<Message, Fault> {
+fn plain_message(message: types::Message, seen: &GuestMediaIndex<'_>) -> Result<Message, Fault> {
     let message = convert::message(message, seen)?;
     if message.is_paired() {
         return Err(Fault::other("a middleware's message can have neither tool calls nor results"));

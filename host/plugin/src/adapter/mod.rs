@@ -6,6 +6,7 @@ mod function;
 mod middleware;
 mod model_middleware;
 mod provider;
+mod run_context;
 mod tool;
 mod tool_middleware;
 
@@ -16,10 +17,3 @@ pub use model_middleware::PluginModelMiddleware;
 pub use provider::PluginModel;
 pub use tool::PluginTool;
 pub use tool_middleware::PluginToolMiddleware;
-
-use super::bindings::types;
-use shelly_core::event::RunCx;
-
-fn run_context(cx: &RunCx) -> types::RunContext {
-    types::RunContext { run: cx.run.to_string(), agent: cx.agent.to_string(), depth: cx.depth }
-}

@@ -2,12 +2,14 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-use super::run_context;
+use super::run_context::run_context;
 use crate::{
     bindings::{exports::model_middleware as wit, types},
     convert::{self, GuestMediaIndex, GuestPayload},
     loader::Plugin,
-    runtime::{CallSetup, Lane, PluginState},
+    metering::Lane,
+    runtime::CallSetup,
+    store::PluginState,
 };
 use shelly_core::{
     capability::{NameSet, Power},
@@ -33,7 +35,7 @@ impl PluginModelMiddleware {
     }
 
     fn setup(&self, function: &'static str, input: usize) -> CallSetup {
-        CallSetup { function, time: self.plugin.limits.step_time, lane: Lane::Step, input }
+        CallSetup { function, time: self.plugin.limits().step_time, lane: Lane::Step, input }
     }
 
     /// Makes the request readable for the call, as far as the plugin's powers allow.
@@ -77,7 +79,7 @@ fn kept(names: &[types::ToolSpec], asked: &CompletionRequest) -> Result<Arc<[Arc
 #[async_trait]
 impl ModelMiddleware for PluginModelMiddleware {
     fn name(&self) -> &str {
-        &self.plugin.id
+        self.plugin.id()
     }
 
     fn models(&self) -> &NameSet {
@@ -94,12 +96,12 @@ impl ModelMiddleware for PluginModelMiddleware {
 
     async fn before(&self, cx: &RunCx, sending: &ModelRequestAttempt<'_>) -> Result<RequestVerdict, Fault> {
         let kind = self.kind()?;
-        let (context, told) = (run_context(cx), sending_to_wit(sending));
-        let decision = self.plugin.call(
+        let (context, wit_request) = (run_context(cx), sending_to_wit(sending));
+        let decision = self.plugin.executor.call(
             cx,
-            self.setup("model-middleware.before", told.bytes()),
+            self.setup("model-middleware.before", wit_request.bytes()),
             self.lend(sending.request),
-            async |store, instance| kind.load(&mut *store, instance)?.call_before(store, &context, &told).await,
+            async |store, instance| kind.load(&mut *store, instance)?.call_before(store, &context, &wit_request).await,
         );
         Ok(match decision.await? {
             wit::BeforeDecision::Proceed(wit::Pass { model, request, state }) => {
@@ -123,17 +125,17 @@ impl ModelMiddleware for PluginModelMiddleware {
         state: Vec<u8>,
     ) -> Result<ReplyVerdict, Fault> {
         let kind = self.kind()?;
-        let (context, told) = (run_context(cx), sending_to_wit(sending));
+        let (context, wit_request) = (run_context(cx), sending_to_wit(sending));
         let answered = reply.map(convert::completion_to_wit).map_err(convert::fault_to_wit);
         let input =
-            told.bytes() + answered.as_ref().map_or_else(GuestPayload::bytes, GuestPayload::bytes) + state.len();
-        let decision = self.plugin.call(
+            wit_request.bytes() + answered.as_ref().map_or_else(GuestPayload::bytes, GuestPayload::bytes) + state.len();
+        let decision = self.plugin.executor.call(
             cx,
             self.setup("model-middleware.after", input),
             self.lend(sending.request),
             async |store, instance| {
                 let guest = kind.load(&mut *store, instance)?;
-                guest.call_after(store, &context, &told, answered.as_ref(), &state).await
+                guest.call_after(store, &context, &wit_request, answered.as_ref(), &state).await
             },
         );
         Ok(match decision.await? {

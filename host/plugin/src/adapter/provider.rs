@@ -9,9 +9,11 @@ use tokio::time::Instant;
 use crate::{
     bindings::types,
     convert::{self, GuestMediaIndex, GuestPayload},
-    imports::{GuestAttachments, PluginHttpClient},
+    http_client::PluginHttpClient,
     loader::Plugin,
-    runtime::{CallSetup, Lane},
+    metering::Lane,
+    runtime::CallSetup,
+    store::GuestAttachments,
 };
 use shelly_core::{
     error::Fault,
@@ -41,7 +43,7 @@ impl PluginModel {
         max_tokens: Option<u32>,
         temperature: Option<f32>,
     ) -> Option<Self> {
-        let (retries, idle) = (Retries::HOUSE, limits::STREAM_IDLE_TIME);
+        let (retries, idle) = (Retries::DEFAULT, limits::STREAM_IDLE_TIME);
         plugin.kinds.provider.is_some().then(|| Self {
             plugin: Arc::clone(plugin),
             info,
@@ -68,21 +70,21 @@ impl PluginModel {
         request: &CompletionRequest,
         asked: &types::Request,
         sink: DeltaSink,
-        asker: Option<PluginHttpClient>,
+        client: Option<PluginHttpClient>,
     ) -> Result<Completion, Fault> {
         let Some(kind) = &self.plugin.kinds.provider else { return Err(Fault::other("the plugin has no provider")) };
         let setup = CallSetup {
             function: "provider.complete",
-            time: self.plugin.limits.completion_time,
+            time: self.plugin.limits().completion_time,
             lane: Lane::Stream,
             input: asked.bytes(),
         };
-        let completion = self.plugin.call(
+        let completion = self.plugin.executor.call(
             cx,
             setup,
             |state| {
                 state.sink = sink;
-                state.asker = asker;
+                state.http = client;
                 state.attachments = GuestAttachments::of(&request.messages);
             },
             async |store, instance| {
@@ -95,7 +97,7 @@ impl PluginModel {
 
     /// Warns that the streamed pieces differ from the final reply, which is the one that counts.
     async fn tell_difference(&self, cx: &RunCx, what: &str) {
-        let (agent, model, plugin) = (&cx.agent, &self.info.name, &self.plugin.id);
+        let (agent, model, plugin) = (&cx.agent, &self.info.name, self.plugin.id());
         let message = format!(
             "the model `{}` of plugin `{}` streamed {what} to agent `{}` that its reply does not have; the reply counts",
             model.escape_debug(),
@@ -116,13 +118,13 @@ impl Completer for PluginModel {
         let mut asked = convert::request_to_wit(request);
         asked.max_output_tokens = model::shorter(asked.max_output_tokens, self.max_tokens);
         asked.temperature = asked.temperature.or(self.temperature);
-        let deadline = Instant::now() + self.plugin.limits.completion_time;
+        let deadline = Instant::now() + self.plugin.limits().completion_time;
         let attempt = || async {
             let (sink, seen) = sink.observed();
             let (sink, shown) = sink.compared();
-            let asker = self.plugin.asker(cx).map(|asker| PluginHttpClient { idle: Some(self.idle), ..asker });
-            let nobody_listens = asker.as_ref().map(|asker| Arc::clone(&asker.nobody_listens)).unwrap_or_default();
-            let completion = self.attempt(cx, request, &asked, sink, asker).await;
+            let client = self.plugin.http_client(cx).map(|client| PluginHttpClient { idle: Some(self.idle), ..client });
+            let nobody_listens = client.as_ref().map(|client| Arc::clone(&client.nobody_listens)).unwrap_or_default();
+            let completion = self.attempt(cx, request, &asked, sink, client).await;
             if let Some(what) = completion.as_ref().ok().and_then(|reply| shown.differs_from(&reply.parts)) {
                 self.tell_difference(cx, what).await;
             }
@@ -130,6 +132,6 @@ impl Completer for PluginModel {
             completion.map_err(|fault| FailedAttempt { fault, again: !seen.is_set() && !in_vain() })
         };
         let observer = RetryObserver::of_model(cx, &self.info.name);
-        self.retries.repeat(&self.plugin.id, deadline, &observer, attempt).await
+        self.retries.repeat(self.plugin.id(), deadline, &observer, attempt).await
     }
 }

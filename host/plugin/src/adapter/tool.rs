@@ -6,7 +6,8 @@ use super::function::PluginFunction;
 use crate::{
     convert::{self, GuestMediaIndex, GuestPayload},
     loader::Plugin,
-    runtime::{CallSetup, ChatView, ToolProgressThrottle},
+    runtime::CallSetup,
+    store::{ChatView, ToolProgressThrottle},
 };
 use shelly_core::{
     chat::{ToolCall, ToolSpec},
@@ -41,7 +42,7 @@ impl Tool for PluginTool {
     }
 
     fn origin(&self) -> &str {
-        &self.plugin.id
+        self.plugin.id()
     }
 
     fn concurrency(&self) -> ToolConcurrency {
@@ -50,7 +51,7 @@ impl Tool for PluginTool {
 
     fn time_limit(&self) -> Duration {
         // The call has a limit of its own; this one also covers waiting for permits and for a slow reader.
-        limits::PLUGIN_PLACE_WAIT + self.plugin.limits.tool_time * 2 + limits::READER_WAIT
+        limits::PLUGIN_PLACE_WAIT + self.plugin.limits().tool_time * 2 + limits::READER_WAIT
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
@@ -58,17 +59,17 @@ impl Tool for PluginTool {
         let wit = convert::tool_call_to_wit(call);
         let setup = CallSetup {
             function: "tool.call",
-            time: self.plugin.limits.tool_time,
+            time: self.plugin.limits().tool_time,
             lane: self.plugin.lane(),
             input: wit.bytes(),
         };
-        let content = self.plugin.call(
+        let content = self.plugin.executor.call(
             &cx.run,
             setup,
             |state| {
-                state.asker = self.plugin.asker(&cx.run);
+                state.http = self.plugin.http_client(&cx.run);
                 state.programs = self.plugin.programs();
-                state.progress = Some(ToolProgressThrottle { call: call.id.clone(), told: None, waiting: None });
+                state.progress = Some(ToolProgressThrottle { call: call.id.clone(), last_sent: None, waiting: None });
                 if self.plugin.grant.chat {
                     let (chat, tools, powers) = (cx.chat.clone(), cx.tools.clone(), self.plugin.grant.powers.clone());
                     state.chat = ChatView { chat, tools, powers };
@@ -81,6 +82,6 @@ impl Tool for PluginTool {
             return Ok(ToolOutput::Needs(need));
         }
         let seen = if self.plugin.grant.chat { GuestMediaIndex::in_chat(&cx.chat) } else { GuestMediaIndex::none() };
-        convert::tool_output(content, &seen, |path| self.plugin.place(path))
+        convert::tool_output(content, &seen, |path| self.plugin.resolve(path))
     }
 }

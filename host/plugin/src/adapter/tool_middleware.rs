@@ -3,12 +3,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use super::run_context;
+use super::run_context::run_context;
 use crate::{
     bindings::exports::tool_middleware as wit,
     convert::{self, GuestMediaIndex, GuestPayload},
     loader::Plugin,
-    runtime::{CallSetup, Lane},
+    metering::Lane,
+    runtime::CallSetup,
 };
 use shelly_core::{
     chat::{Part, ToolCall, ToolResult, ToolResultContent},
@@ -34,14 +35,14 @@ impl PluginToolMiddleware {
     }
 
     fn setup(&self, function: &'static str, input: usize) -> CallSetup {
-        CallSetup { function, time: self.plugin.limits.step_time, lane: Lane::Step, input }
+        CallSetup { function, time: self.plugin.limits().step_time, lane: Lane::Step, input }
     }
 }
 
 #[async_trait]
 impl ToolMiddleware for PluginToolMiddleware {
     fn name(&self) -> &str {
-        &self.plugin.id
+        self.plugin.id()
     }
 
     fn on_failure(&self) -> OnFailure {
@@ -50,14 +51,14 @@ impl ToolMiddleware for PluginToolMiddleware {
 
     async fn before(&self, cx: &RunCx, call: &ToolCall, target: &ToolTarget) -> Result<ToolCallDecision, Fault> {
         let kind = self.kind()?;
-        let (context, told) = (run_context(cx), convert::tool_call_to_wit(call));
+        let (context, wit_call) = (run_context(cx), convert::tool_call_to_wit(call));
         let target = wit::Target { origin: target.origin.clone(), hints: convert::hints_to_wit(&target.hints) };
-        let decision = self.plugin.call(
+        let decision = self.plugin.executor.call(
             cx,
-            self.setup("tool-middleware.before", told.bytes() + target.origin.len()),
+            self.setup("tool-middleware.before", wit_call.bytes() + target.origin.len()),
             |_| {},
             async |store, instance| {
-                kind.load(&mut *store, instance)?.call_before(store, &context, &told, &target).await
+                kind.load(&mut *store, instance)?.call_before(store, &context, &wit_call, &target).await
             },
         );
         let wit::Decision { verdict, arguments, state } = decision.await?;
@@ -87,16 +88,17 @@ impl ToolMiddleware for PluginToolMiddleware {
         state: Vec<u8>,
     ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
         let kind = self.kind()?;
-        let (context, told) = (run_context(cx), convert::tool_call_to_wit(call));
+        let (context, wit_call) = (run_context(cx), convert::tool_call_to_wit(call));
         let came = outcome.map(convert::content_list_to_wit).map_err(convert::fault_to_wit);
-        let input = told.bytes() + came.as_ref().map_or_else(GuestPayload::bytes, GuestPayload::bytes) + state.len();
-        let content = self.plugin.call(
+        let input =
+            wit_call.bytes() + came.as_ref().map_or_else(GuestPayload::bytes, GuestPayload::bytes) + state.len();
+        let content = self.plugin.executor.call(
             cx,
             self.setup("tool-middleware.after", input),
             |_| {},
             async |store, instance| {
                 let guest = kind.load(&mut *store, instance)?;
-                guest.call_after(store, &context, &told, came.as_ref().map(|all| &all[..]), &state).await
+                guest.call_after(store, &context, &wit_call, came.as_ref().map(|all| &all[..]), &state).await
             },
         );
         let Some(content) = content.await? else { return Ok(None) };

@@ -1,64 +1,23 @@
 //! The parent's side of the process that validates and compiles one component.
 
 use std::{
-    fmt,
     path::Path,
     process::{Command, ExitStatus, Stdio},
     thread::available_parallelism,
-    time::Duration,
 };
 
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
-    CompileLimits, CompileWorker,
+    compile_config::CompileLimits,
     protocol::{ANSWER_HEAD, CompileRequest, CompileResponse},
+    worker::CompileWorker,
 };
+use crate::error::CompileFailure;
 use shelly_core::{
     limits,
     process::{PipeOutput, PipeOverflow, ProcessGroup, feed},
 };
-
-/// The reason why the process that compiles a component gave no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CompileFailure {
-    /// The process asked for more memory than this, in bytes.
-    Memory(u64),
-    /// The process used this much processor time.
-    Cpu(Duration),
-    /// The process took this much wall time.
-    Wall(Duration),
-    /// The code is longer than this, in bytes.
-    Code(usize),
-    /// The process crashed, or was killed from outside.
-    Ended(String),
-    /// The output is not an answer of the protocol.
-    Answer,
-    /// The process could not be started, or its pipes failed.
-    Start(String),
-}
-
-impl fmt::Display for CompileFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |time: &Duration| humantime::format_duration(*time);
-        match self {
-            Self::Memory(bytes) => write!(f, "compiling the component takes more than {} MiB of memory", bytes >> 20),
-            Self::Cpu(time) => write!(f, "compiling the component takes more than {} of processor time", shown(time)),
-            Self::Wall(time) => write!(f, "compiling the component takes longer than {}", shown(time)),
-            Self::Code(bytes) => write!(f, "the component compiles to more than {} MiB of code", bytes >> 20),
-            Self::Ended(how) => write!(f, "the process that compiled the component ended with {how}"),
-            Self::Answer => f.write_str("the process that compiled the component returned no valid answer"),
-            Self::Start(why) => write!(f, "cannot run the process that compiles the component: {why}"),
-        }
-    }
-}
-
-impl CompileFailure {
-    /// Returns `true` if the component asked for too much, and would do so again.
-    pub(crate) fn is_of_component(&self) -> bool {
-        matches!(self, Self::Memory(_) | Self::Cpu(_) | Self::Wall(_) | Self::Code(_))
-    }
-}
 
 /// Bounds the number of concurrent children, over all compilers.
 static CHILDREN: Semaphore = Semaphore::const_new(limits::COMPILE_CHILDREN);
@@ -90,7 +49,7 @@ pub async fn ask(
         CompileCaller::Waits => &CHILDREN,
         CompileCaller::Blocks => &CHILDREN_OF_BLOCKED,
     };
-    let _place = children.acquire().await.map_err(|closed| CompileFailure::Start(closed.to_string()))?;
+    let _permit = children.acquire().await.map_err(|closed| CompileFailure::Start(closed.to_string()))?;
 
     let threads = available_parallelism().map_or(1, |count| count.get().min(limits::COMPILE_THREADS));
     let mut command = Command::new(program);
@@ -108,10 +67,10 @@ pub async fn ask(
         return Err(CompileFailure::Start("it has no pipes".into()));
     };
 
-    let (mut said, mut complained) = (PipeOutput::default(), PipeOutput::default());
+    let (mut output, mut complained) = (PipeOutput::default(), PipeOutput::default());
     let request = request.to_bytes();
     let talking = async {
-        let heard = said.listen(stdout, bounds.code_bytes.saturating_add(ANSWER_HEAD), PipeOverflow::HangUp);
+        let heard = output.listen(stdout, bounds.code_bytes.saturating_add(ANSWER_HEAD), PipeOverflow::HangUp);
         let complaints = complained.listen(stderr, limits::COMPILE_COMPLAINT_BYTES, PipeOverflow::Forget);
         // A child that does not read its request to the end has answered, or has died.
         let (fed, heard, complaints) = tokio::join!(feed(stdin, &request), heard, complaints);
@@ -128,13 +87,13 @@ pub async fn ask(
         Err(_) => return Err(CompileFailure::Wall(bounds.wall)),
         Ok(talked) => talked?,
     }
-    if said.is_cut {
+    if output.is_cut {
         return Err(CompileFailure::Code(bounds.code_bytes));
     }
     if !stopped.success() {
         return Err(why_ended(stopped, &complained.bytes, bounds));
     }
-    let (answer, walls) = CompileResponse::parse(said.bytes).ok_or(CompileFailure::Answer)?;
+    let (answer, walls) = CompileResponse::parse(output.bytes).ok_or(CompileFailure::Answer)?;
     tracing::debug!(?walls, "a component was compiled by a child behind these walls");
     Ok(answer)
 }

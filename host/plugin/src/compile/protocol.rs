@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::{CompileSandboxStatus, CompileStep, MemoryLayout};
-use crate::component_error::ComponentError;
+use super::{compile_step::CompileStep, memory_layout::MemoryLayout, sandbox::CompileSandboxStatus};
+use crate::error::ComponentError;
 use shelly_core::{error::cut, limits};
 
 /// A request to the child: a component, and the step to take with it.
@@ -90,8 +90,8 @@ pub enum ComponentValidationError {
 
 impl ComponentValidationError {
     /// Converts an error; `None` for one that needs no validator, which the parent finds by itself.
-    pub fn of(misshapen: ComponentError) -> Option<Self> {
-        Some(match misshapen {
+    pub fn of(error: ComponentError) -> Option<Self> {
+        Some(match error {
             ComponentError::CutOff { offset, said, there } => Self::CutOff { offset, said, there },
             ComponentError::Invalid { message, offset } => Self::Invalid { message, offset },
             ComponentError::Feature { message } => Self::Feature { message },
@@ -105,7 +105,7 @@ impl ComponentValidationError {
         })
     }
 
-    pub fn into_misshapen(self) -> ComponentError {
+    pub fn into_component_error(self) -> ComponentError {
         match self {
             Self::CutOff { offset, said, there } => ComponentError::CutOff { offset, said, there },
             Self::Invalid { message, offset } => ComponentError::Invalid { message, offset },
@@ -258,10 +258,10 @@ mod tests {
 
     #[test]
     fn only_validator_errors_become_refusals() {
-        let misshapen = ComponentError::Async { functions: vec!["f".into(); limits::NAMES_SHOWN + 9] };
-        let refusal = ComponentValidationError::of(misshapen).unwrap();
+        let error = ComponentError::Async { functions: vec!["f".into(); limits::NAMES_SHOWN + 9] };
+        let refusal = ComponentValidationError::of(error).unwrap();
         assert_eq!(
-            refusal.into_misshapen(),
+            refusal.into_component_error(),
             ComponentError::Async { functions: vec!["f".into(); limits::NAMES_SHOWN + 1] }
         );
         assert_eq!(ComponentValidationError::of(ComponentError::NoKind), None);

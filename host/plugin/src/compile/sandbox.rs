@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::CompileLimits;
+use super::compile_config::CompileLimits;
 
 /// The parts of the sandbox that are active. A part is `false` if the system lacks it, as a kernel without Landlock or
 /// seccomp does, or any system but Linux; the child compiles all the same.

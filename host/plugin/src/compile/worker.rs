@@ -7,11 +7,14 @@ use std::{
 };
 
 use super::{
-    CompileLimits, CompileStep, MemoryLayout,
+    compile_config::CompileLimits,
+    compile_step::CompileStep,
+    engine_config,
+    memory_layout::MemoryLayout,
     protocol::{self, CompileResponse, ComponentValidationError},
     sandbox,
 };
-use crate::{anatomy::ComponentSurvey, runtime};
+use crate::component::ComponentSurvey;
 
 /// The hidden command that makes the program compile one component.
 pub const COMPILE_WORKER: &str = "compile-worker";
@@ -70,7 +73,7 @@ fn work(step: CompileStep, layout: MemoryLayout, component: &[u8]) -> CompileRes
     }
     match step {
         CompileStep::Validate => CompileResponse::Valid,
-        CompileStep::Compile => match runtime::precompile(layout, component) {
+        CompileStep::Compile => match engine_config::precompile(layout, component) {
             Ok(code) => CompileResponse::Code(code),
             Err(error) => {
                 let message =

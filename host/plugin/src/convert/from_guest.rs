@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use super::{WitError, bounded, sha256, too_large};
-use crate::bindings::types as wit;
+use super::text::{bounded, sha256, too_large};
+use crate::bindings::types::{self as wit, Error as WitError};
 use shelly_core::{
     agent::ModelQuery,
     change::{ChangePath, FileChange, FileChangeAction},
@@ -231,7 +231,7 @@ fn file_change(
         wit::FileAct::MakeFolder => FileChangeAction::MakeFolder,
     };
     let expected = change.expected.map(|digest| digest.parse()).transpose()?;
-    Ok(FileChange { place: place(&change.path)?, expected, act })
+    Ok(FileChange { path: place(&change.path)?, expected, act })
 }
 
 /// The kind of opaque content with which a tool reports what it lacks.
@@ -239,13 +239,13 @@ const NEEDS: &str = "shelly.needs";
 
 /// Returns what a tool lacks for a call, if its content reports that.
 pub fn need(contents: &[wit::Content]) -> Result<Option<ToolNeed>, Fault> {
-    let said = |content: &wit::Content| match content {
+    let need_bytes = |content: &wit::Content| match content {
         wit::Content::Other(opaque) if opaque.kind == NEEDS => Some(opaque.json.len()),
         _ => None,
     };
     let wrong =
         |what: String| Fault::invalid(format!("it said what it lacks (`{NEEDS}`) in no way that is known: {what}"));
-    let Some(bytes) = contents.iter().find_map(said) else { return Ok(None) };
+    let Some(bytes) = contents.iter().find_map(need_bytes) else { return Ok(None) };
     let [wit::Content::Other(opaque)] = contents else { return Err(wrong("there is more beside it".into())) };
     if bytes > limits::NEED_BYTES {
         return Err(wrong(format!("it has {bytes} bytes, at most {} are taken", limits::NEED_BYTES)));
@@ -363,6 +363,18 @@ pub fn tool_spec(spec: wit::ToolSpec) -> Result<ToolSpec, String> {
     let tool = tool::described(spec.name, spec.description, spec.input_schema, hints)?;
     own_meta(spec.meta).map_err(|fault| format!("of `{}`: {fault}", tool.name))?;
     Ok(tool)
+}
+
+/// Builds a tool from a name, a description and a schema alone, with the checks for one that a guest describes.
+pub fn described(name: &str, description: &str, schema: &str) -> Result<ToolSpec, String> {
+    tool_spec(wit::ToolSpec {
+        name: name.into(),
+        description: description.into(),
+        input_schema: schema.into(),
+        output_schema: None,
+        hints: wit::ToolHints::empty(),
+        meta: vec![],
+    })
 }
 
 /// Returns the bytes of a tool description.

@@ -1,9 +1,9 @@
 //! The size of the values that cross between host and guest: bytes of strings and lists.
 
-use super::{WitError, content_bytes, message_bytes, part_bytes, tool_spec_bytes};
+use super::from_guest::{content_bytes, message_bytes, part_bytes, tool_spec_bytes};
 use crate::bindings::{
     exports::{coordinator, effect, model_middleware, run_middleware as middleware, tool_middleware},
-    types as wit,
+    types::{self as wit, Error as WitError},
 };
 
 /// A value that crosses between host and guest. Numbers and case names count as nothing.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{WitError, sha256};
-use crate::bindings::types as wit;
+use super::text::sha256;
+use crate::bindings::types::{self as wit, Error as WitError};
 use shelly_core::{
     capability::{Power, Powers},
     chat::{

@@ -89,13 +89,13 @@ impl WitDocs {
 
     fn add_json(&mut self, interface: &str, functions: &Value, types: &Value) {
         let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
-        for (function, said) in objects(functions) {
+        for (function, docs) in objects(functions) {
             // The first version of the format had the text alone.
-            self.add_function(interface, function, said.as_str().or(said["docs"].as_str()));
+            self.add_function(interface, function, docs.as_str().or(docs["docs"].as_str()));
         }
-        for (name, said) in objects(types) {
-            let items = objects(&said["items"]).map(|(item, said)| (item.clone(), text(said))).collect();
-            self.add_type(interface, name, TypeDocs { about: text(&said["docs"]), items });
+        for (name, docs) in objects(types) {
+            let items = objects(&docs["items"]).map(|(item, docs)| (item.clone(), text(docs))).collect();
+            self.add_type(interface, name, TypeDocs { about: text(&docs["docs"]), items });
         }
     }
 

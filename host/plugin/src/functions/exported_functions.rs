@@ -14,7 +14,7 @@ use super::{
     runtime_exports,
     wit_types::{CONCURRENT, IS_ASYNC, WitField, WitType, WitTypeKind, WitTypeNames, WitTypeReader},
 };
-use crate::anatomy::of_contract;
+use crate::contract::of_contract;
 use shelly_core::limits;
 
 /// The exported functions of a component of kind `functions`.

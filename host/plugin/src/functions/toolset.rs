@@ -39,11 +39,11 @@ impl FunctionToolset {
     /// # Errors
     ///
     /// A mistake in the manifest: an unknown function or parameter, two tools with one name, or too many tools.
-    pub fn new(exported: &ExportedFunctions, said: &FunctionsManifest) -> Result<Self, String> {
+    pub fn new(exported: &ExportedFunctions, manifest: &FunctionsManifest) -> Result<Self, String> {
         let names: Vec<_> = exported.functions.iter().map(|function| function.tool.as_str()).collect();
-        let mentioned = said.only.iter().flatten().map(|name| ("only", name));
-        let mentioned = mentioned.chain(said.leave_out.iter().map(|name| ("leave_out", name)));
-        let mentioned = mentioned.chain(said.functions.keys().map(|name| ("functions", name)));
+        let mentioned = manifest.only.iter().flatten().map(|name| ("only", name));
+        let mentioned = mentioned.chain(manifest.leave_out.iter().map(|name| ("leave_out", name)));
+        let mentioned = mentioned.chain(manifest.functions.keys().map(|name| ("functions", name)));
         for (key, name) in mentioned {
             if !names.contains(&name.as_str()) {
                 let known: Vec<_> = names.iter().take(limits::NAMES_SHOWN).map(|name| format!("`{name}`")).collect();
@@ -55,19 +55,20 @@ impl FunctionToolset {
             }
         }
         let is_meant = |name: &str| {
-            said.only.as_ref().is_none_or(|only| only.iter().any(|one| one == name))
-                && !said.leave_out.iter().any(|one| one == name)
+            manifest.only.as_ref().is_none_or(|only| only.iter().any(|one| one == name))
+                && !manifest.leave_out.iter().any(|one| one == name)
         };
         let nothing = FunctionOverrides::default();
         let mut left_out = exported.left_out.clone();
         let mut tools: Vec<Arc<FunctionTool>> = Vec::new();
         for function in exported.functions.iter().filter(|function| is_meant(&function.tool)) {
-            let said = said.functions.get(&function.tool).unwrap_or(&nothing);
-            if let Some(param) = said.params.keys().find(|name| function.params.iter().all(|it| it.name != **name)) {
+            let overrides = manifest.functions.get(&function.tool).unwrap_or(&nothing);
+            if let Some(param) = overrides.params.keys().find(|name| function.params.iter().all(|it| it.name != **name))
+            {
                 let (tool, param) = (&function.tool, param.escape_debug());
                 return Err(format!("functions.{tool}.params: the function has no parameter `{param}`"));
             }
-            match spec(function, said) {
+            match spec(function, overrides) {
                 Ok(spec) => tools.push(Arc::new(FunctionTool { function: function.clone(), spec: spec.into() })),
                 Err(why) => left_out.push((function.path.to_string(), why)),
             }
@@ -92,7 +93,7 @@ impl FunctionToolset {
                 ));
             }
         }
-        let is_kept = said.instance == InstanceLifetime::Run || exported.has_handles();
+        let is_kept = manifest.instance == InstanceLifetime::Run || exported.has_handles();
         Ok(Self { tools, left_out, is_kept })
     }
 
@@ -114,8 +115,8 @@ fn spec_bytes(spec: &ToolSpec) -> usize {
     spec.name.len() + spec.description.len() + spec.input_schema.get().len()
 }
 
-fn spec(function: &ExportedFunction, said: &FunctionOverrides) -> Result<ToolSpec, String> {
-    let about = said.description.as_ref().or(function.docs.as_ref()).map(|text| text.trim());
+fn spec(function: &ExportedFunction, overrides: &FunctionOverrides) -> Result<ToolSpec, String> {
+    let about = overrides.description.as_ref().or(function.docs.as_ref()).map(|text| text.trim());
     let place = match (&function.act, &function.path.interface) {
         (FunctionAction::Drop(_), _) => String::new(),
         (FunctionAction::Call, Some(interface)) => format!("WIT, interface {interface}:\n{}", wit::signature(function)),
@@ -124,10 +125,10 @@ fn spec(function: &ExportedFunction, said: &FunctionOverrides) -> Result<ToolSpe
     let parts: Vec<_> = [about.unwrap_or_default(), place.as_str()].into_iter().filter(|it| !it.is_empty()).collect();
     let hints = match function.act {
         // Dropping a handle reaches nothing but the component's own resources.
-        FunctionAction::Drop(_) => ToolHints { closed_world: true, ..said.tool_hints() },
-        FunctionAction::Call => said.tool_hints(),
+        FunctionAction::Drop(_) => ToolHints { closed_world: true, ..overrides.tool_hints() },
+        FunctionAction::Call => overrides.tool_hints(),
     };
-    let schema = schema::object(&function.params, |name| said.params.get(name).cloned());
-    let name = said.tool.clone().unwrap_or_else(|| function.tool.clone());
+    let schema = schema::object(&function.params, |name| overrides.params.get(name).cloned());
+    let name = overrides.tool.clone().unwrap_or_else(|| function.tool.clone());
     described(name, parts.join("\n\n"), schema.to_string(), hints)
 }

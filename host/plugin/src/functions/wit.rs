@@ -91,12 +91,12 @@ fn defined(name: &str, of: &WitTypeKind, docs: Option<&TypeDocs>) -> String {
         other => return format!("{}type {name} = {}", comment(docs.map(|docs| &docs.about), ""), form(other)),
     };
     let about = comment(docs.map(|docs| &docs.about), "");
-    let said = |part: &str| docs.and_then(|docs| docs.items.get(part));
-    if parts.iter().all(|(part, _)| said(part).is_none()) {
+    let docs_of = |part: &str| docs.and_then(|docs| docs.items.get(part));
+    if parts.iter().all(|(part, _)| docs_of(part).is_none()) {
         let parts: Vec<_> = parts.into_iter().map(|(_, text)| text).collect();
         return format!("{about}{keyword} {name} {{ {} }}", parts.join(", "));
     }
-    let part = |(part, text): &(&str, String)| format!("{}  {text},\n", comment(said(part), "  "));
+    let part = |(part, text): &(&str, String)| format!("{}  {text},\n", comment(docs_of(part), "  "));
     format!("{about}{keyword} {name} {{\n{}}}", parts.iter().map(part).collect::<String>())
 }
 

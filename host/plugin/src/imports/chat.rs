@@ -1,7 +1,7 @@
 use crate::{
     bindings::{imports::chat, types},
     convert,
-    runtime::PluginState,
+    store::PluginState,
 };
 use shelly_core::{
     chat::{ChatEntry, Part},

@@ -1,6 +1,6 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::{bindings::imports::clock, runtime::PluginState};
+use crate::{bindings::imports::clock, store::PluginState};
 
 impl clock::Host for PluginState {
     async fn now(&mut self) -> wasmtime::Result<u64> {

@@ -1,4 +1,4 @@
-use crate::{bindings::imports::config, runtime::PluginState};
+use crate::{bindings::imports::config, store::PluginState};
 
 impl config::Host for PluginState {
     async fn get(&mut self) -> wasmtime::Result<String> {

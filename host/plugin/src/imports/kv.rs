@@ -1,63 +1,21 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 use crate::{
     bindings::{imports::kv, types},
     convert,
-    loader::PluginSettings,
-    runtime::PluginState,
+    store::PluginState,
 };
 use shelly_core::{
-    capability::{Grant, KvScope},
     error::Fault,
-    event::{Event, RunCx},
-    kv::{KvError, KvPrecondition, KvStore, KvStoreOwner, KvStores},
+    event::Event,
+    kv::{KvError, KvPrecondition, KvStore},
 };
-
-/// The store that a plugin was granted by one user: an agent, or a model.
-pub struct KvBinding {
-    scope: KvScope,
-    /// The user's place in the config, which is unique.
-    user: String,
-    plugin: String,
-    stores: KvStores,
-}
-
-/// The stores of one run, by user and plugin.
-#[derive(Default)]
-struct RunKvStores(Mutex<HashMap<(String, String), KvStore>>);
-
-impl KvBinding {
-    /// Creates the binding; `None` if no store is granted.
-    pub fn of(granted: &Grant, settings: &PluginSettings, plugin: &str) -> Option<Self> {
-        let scope = *granted.kv.first()?;
-        // `agents.NAME.plugins.ID`, `providers.NAME`
-        let user = settings.place.strip_suffix(&format!(".plugins.{plugin}")).unwrap_or(&settings.place);
-        Some(Self { scope, user: user.into(), plugin: plugin.into(), stores: settings.stores.clone() })
-    }
-
-    fn store(&self, cx: &RunCx) -> KvStore {
-        let (user, plugin) = (self.user.clone(), self.plugin.clone());
-        match self.scope {
-            KvScope::Run => {
-                let stores = cx.kept.get::<RunKvStores>();
-                let mut stores = stores.0.lock().unwrap_or_else(PoisonError::into_inner);
-                stores.entry((user, plugin)).or_insert_with(|| self.stores.in_memory()).clone()
-            }
-            KvScope::Session => self.stores.get(KvStoreOwner::Session { user, plugin }),
-            KvScope::Agent => self.stores.get(KvStoreOwner::User { user, plugin }),
-            KvScope::Plugin => self.stores.get(KvStoreOwner::Plugin { plugin }),
-        }
-    }
-}
 
 impl kv::Host for PluginState {
     async fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<kv::Entry>, types::Error>> {
         self.take(key.len())?;
         let got = match self.store() {
-            Ok(store) => told(self, &store, store.get(key).await).await,
+            Ok(store) => guest_result(self, &store, store.get(key).await).await,
             Err(error) => return Ok(Err(error)),
         };
         if let Ok(Some(entry)) = &got {
@@ -86,7 +44,7 @@ impl kv::Host for PluginState {
     ) -> wasmtime::Result<Result<Vec<String>, types::Error>> {
         self.take(prefix.len() + after.as_ref().map_or(0, String::len))?;
         let keys = match self.store() {
-            Ok(store) => told(self, &store, store.keys(prefix, after).await).await,
+            Ok(store) => guest_result(self, &store, store.keys(prefix, after).await).await,
             Err(error) => Err(error),
         };
         self.hand(keys.iter().flatten().map(String::len).sum())?;
@@ -109,14 +67,18 @@ impl PluginState {
     ) -> wasmtime::Result<Result<bool, types::Error>> {
         self.take(key.len() + value.as_ref().map_or(0, Vec::len))?;
         Ok(match self.store() {
-            Ok(store) => told(self, &store, store.write(key, expected, value).await).await,
+            Ok(store) => guest_result(self, &store, store.write(key, expected, value).await).await,
             Err(error) => Err(error),
         })
     }
 }
 
 /// Converts a result for the guest. The operator is warned once about a store that cannot be used, with its place.
-async fn told<T>(state: &mut PluginState, store: &KvStore, done: Result<T, KvError>) -> Result<T, types::Error> {
+async fn guest_result<T>(
+    state: &mut PluginState,
+    store: &KvStore,
+    done: Result<T, KvError>,
+) -> Result<T, types::Error> {
     let Err(error) = done else { return done.map_err(|error| convert::fault_to_wit(&error.fault())) };
     if error.is_of_operator() && store.is_news(&error) {
         let plugin = Arc::clone(&state.plugin);

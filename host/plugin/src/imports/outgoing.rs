@@ -1,7 +1,7 @@
 use crate::{
     bindings::{imports::outgoing, types},
     convert::{self, GuestPayload},
-    runtime::PluginState,
+    store::PluginState,
 };
 
 impl outgoing::Host for PluginState {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::{
     bindings::{imports::process, types},
     convert,
-    runtime::PluginState,
+    store::PluginState,
 };
 use shelly_core::{
     error::Fault,

@@ -1,6 +1,6 @@
 use std::time::Instant;
 
-use crate::{bindings::imports::progress, convert, runtime::PluginState};
+use crate::{bindings::imports::progress, convert, store::PluginState};
 use shelly_core::{event::Event, limits};
 
 impl progress::Host for PluginState {
@@ -9,11 +9,11 @@ impl progress::Host for PluginState {
         let Some(progress) = &mut self.progress else { return Ok(()) };
         let message = message.map(|message| convert::bounded(message, limits::LOG_ENTRY_BYTES));
         let now = Instant::now();
-        if progress.told.is_some_and(|told| now - told < limits::PROGRESS_PAUSE) {
+        if progress.last_sent.is_some_and(|last_sent| now - last_sent < limits::PROGRESS_PAUSE) {
             progress.waiting = Some((done, total, message));
             return Ok(());
         }
-        progress.told = Some(now);
+        progress.last_sent = Some(now);
         progress.waiting = None;
         let (agent, call) = (self.cx.agent.clone(), progress.call.clone());
         self.emit(Event::ToolProgress { agent, call, done, total, message }).await;

@@ -1,6 +1,6 @@
 use wasmtime::bail;
 
-use crate::{bindings::imports::random, runtime::PluginState};
+use crate::{bindings::imports::random, store::PluginState};
 use shelly_core::limits;
 
 impl random::Host for PluginState {

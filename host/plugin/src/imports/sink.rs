@@ -1,6 +1,6 @@
 use wasmtime::bail;
 
-use crate::{bindings::imports::sink, convert, runtime::PluginState};
+use crate::{bindings::imports::sink, convert, store::PluginState};
 use shelly_core::{limits, model::ReplyDelta};
 
 impl sink::Host for PluginState {

@@ -5,19 +5,18 @@ use std::{
 };
 
 use tokio::sync::Semaphore;
-use wasmtime::{
-    Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails, component::Component,
-};
+use wasmtime::{Engine, component::Component};
 
-use super::{
-    GuestMemoryBudget, GuestMemoryUse, Lane, Limits, MemoryAccount, MemoryShare, MemorySource, PluginQuota,
-    cache::CompileCache,
-    machine_memory::guest_memory,
-    quotas::{ComponentPool, CpuQueue},
-};
 use crate::{
-    catalog::ComponentDigest,
-    compile::{CompileConfig, ComponentCompiler, MemoryLayout},
+    compile::{
+        CompileCache, CompileConfig, ComponentCompiler, MEMORIES_PER_PERMIT, MemoryLayout, TABLES_PER_PERMIT,
+        config_with_pool, config_without_pool,
+    },
+    component::ComponentDigest,
+    metering::{
+        ComponentPool, CpuQueue, GuestMemoryBudget, GuestMemoryUse, Lane, Limits, MemoryAccount, MemoryShare,
+        MemorySource, PluginQuota, total_guest_memory,
+    },
 };
 use shelly_core::{
     chat::ToolSpec,
@@ -39,7 +38,7 @@ pub struct PluginEngine {
     compiled: Mutex<HashMap<ComponentDigest, Weak<Component>>>,
     specs: Mutex<SpecsByConfig>,
     /// The pools of the components that agents use.
-    crowds: Mutex<HashMap<ComponentDigest, Weak<ComponentPool>>>,
+    pools: Mutex<HashMap<ComponentDigest, Weak<ComponentPool>>>,
     /// The memory budget of all plugins together.
     memory: Arc<GuestMemoryBudget>,
     /// The memory accounts of the agents, by the agent's name in the config.
@@ -57,14 +56,6 @@ type SpecsByConfig = HashMap<(ComponentDigest, String), Arc<[Arc<ToolSpec>]>>;
 const STREAMS: u32 = limits::PLUGIN_CALLS / 4;
 /// The number of all other concurrent calls.
 const STEPS: u32 = limits::PLUGIN_CALLS - STREAMS;
-
-/// The number of memories and tables per permit. Most components have one memory and two tables. One that has more
-/// takes more permits, so that a call with its permits also finds room in the pool.
-const MEMORIES_PER_PLACE: u32 = 2;
-const TABLES_PER_PLACE: u32 = 4;
-
-/// Extra address space of a memory outside a pool, so that it is not moved each time it grows.
-const MEMORY_GROWTH_BYTES: u64 = 1 << 20;
 
 impl PluginEngine {
     /// Creates an engine with a compiler of its own. With `Some(directory)` in place of a whole [`CompileConfig`] it
@@ -109,7 +100,7 @@ impl PluginEngine {
             engine,
             compiled: Mutex::default(),
             specs: Mutex::default(),
-            crowds: Mutex::default(),
+            pools: Mutex::default(),
             memory: Arc::new(GuestMemoryBudget::new(Self::guest_memory_for(None, limits::PLUGIN_MEMORY_BYTES).0)),
             agents_memory: Mutex::default(),
             steps: Arc::new(Semaphore::new(STEPS as usize)),
@@ -127,7 +118,7 @@ impl PluginEngine {
     /// `named` is the value of the config, which is capped at the memory that this process can have. Without it the
     /// result is a share of that memory, and at least enough for one call to have `memory_bytes`.
     pub fn guest_memory_for(named: Option<usize>, memory_bytes: usize) -> (usize, MemorySource) {
-        guest_memory(named, GuestMemoryBudget::total_for(memory_bytes))
+        total_guest_memory(named, GuestMemoryBudget::total_for(memory_bytes))
     }
 
     /// Returns the use of the memory budget of all guests.
@@ -149,7 +140,7 @@ impl PluginEngine {
         &self.turns
     }
 
-    pub(super) fn places(&self, lane: Lane) -> &Arc<Semaphore> {
+    pub(super) fn permits(&self, lane: Lane) -> &Arc<Semaphore> {
         match lane {
             Lane::Step => &self.steps,
             Lane::Stream => &self.streams,
@@ -158,10 +149,10 @@ impl PluginEngine {
     }
 
     /// Returns the quota that all calls of one plugin of an agent share.
-    pub(crate) fn share(&self, limits: &Limits, digest: ComponentDigest, agent: &str) -> PluginQuota {
-        let crowd = self.crowd(digest);
-        let memory = MemoryShare::new(Arc::clone(&self.memory), Arc::clone(crowd.memory()), self.agent_memory(agent));
-        PluginQuota::new(limits, crowd, Arc::new(memory))
+    pub(crate) fn quota(&self, limits: &Limits, digest: ComponentDigest, agent: &str) -> PluginQuota {
+        let pool = self.pool(digest);
+        let memory = MemoryShare::new(Arc::clone(&self.memory), Arc::clone(pool.memory()), self.agent_memory(agent));
+        PluginQuota::new(limits, pool, Arc::new(memory))
     }
 
     /// Returns the memory account of this agent's plugins.
@@ -177,23 +168,24 @@ impl PluginEngine {
     }
 
     /// Returns the pool that all calls of this component share.
-    fn crowd(&self, digest: ComponentDigest) -> Arc<ComponentPool> {
-        let mut crowds = lock(&self.crowds);
-        if let Some(crowd) = crowds.get(&digest).and_then(Weak::upgrade) {
-            return crowd;
+    fn pool(&self, digest: ComponentDigest) -> Arc<ComponentPool> {
+        let mut pools = lock(&self.pools);
+        if let Some(pool) = pools.get(&digest).and_then(Weak::upgrade) {
+            return pool;
         }
-        let most = |places: u32| places / 4 * limits::PLUGIN_QUARTERS_OF_ONE;
-        let crowd = Arc::new(ComponentPool::new(most(STEPS), most(STREAMS), most(limits::KEPT_INSTANCES)));
-        crowds.retain(|_, crowd| crowd.strong_count() > 0);
-        crowds.insert(digest, Arc::downgrade(&crowd));
-        crowd
+        let most = |permits: u32| permits / 4 * limits::PLUGIN_QUARTERS_OF_ONE;
+        let pool = Arc::new(ComponentPool::new(most(STEPS), most(STREAMS), most(limits::KEPT_INSTANCES)));
+        pools.retain(|_, pool| pool.strong_count() > 0);
+        pools.insert(digest, Arc::downgrade(&pool));
+        pool
     }
 
     /// Returns the number of permits that one call of a component takes.
-    pub(crate) fn places_of(component: &Component) -> u32 {
+    pub(crate) fn permits_of(component: &Component) -> u32 {
         let Some(needed) = component.resources_required() else { return 1 };
-        let places = needed.num_memories.div_ceil(MEMORIES_PER_PLACE).max(needed.num_tables.div_ceil(TABLES_PER_PLACE));
-        places.max(1)
+        let permits =
+            needed.num_memories.div_ceil(MEMORIES_PER_PERMIT).max(needed.num_tables.div_ceil(TABLES_PER_PERMIT));
+        permits.max(1)
     }
 
     /// Returns the compiler of the engine's components.
@@ -270,76 +262,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Compiles a component for an engine of this layout. Creates neither a pool nor a ticker, since the code is not run
-/// here.
-pub(crate) fn precompile(layout: MemoryLayout, component: &[u8]) -> wasmtime::Result<Vec<u8>> {
-    Engine::new(&config_of_compiler(layout))?.precompile_component(component)
-}
-
-fn config_of_compiler(layout: MemoryLayout) -> Config {
-    match layout {
-        // Code depends neither on the pool itself nor on the size of stacks.
-        MemoryLayout::Pooled => base_config(limits::PLUGIN_STACK_BYTES),
-        MemoryLayout::OnDemand => config_without_pool(limits::PLUGIN_STACK_BYTES),
-    }
-}
-
-/// Returns the configuration of the engine. Public for benchmarks alone, which must compare with the same settings.
-#[doc(hidden)]
-pub fn engine_config() -> Config {
-    config_with_pool(limits::PLUGIN_STACK_BYTES)
-}
-
-fn config_with_pool(stack_bytes: usize) -> Config {
-    let calls = limits::PLUGIN_CALLS + limits::KEPT_INSTANCES;
-    let mut pool = PoolingAllocationConfig::default();
-    pool.total_component_instances(calls)
-        .total_stacks(calls)
-        .total_memories(calls * MEMORIES_PER_PLACE)
-        .total_tables(calls * TABLES_PER_PLACE)
-        // Core instances are counted, not reserved.
-        .total_core_instances(calls * limits::PLUGIN_CORE_INSTANCES_CEILING as u32)
-        .max_core_instances_per_component(limits::PLUGIN_CORE_INSTANCES_CEILING as u32)
-        .max_memories_per_component(limits::PLUGIN_MEMORIES)
-        .max_memories_per_module(limits::PLUGIN_MEMORIES)
-        .max_tables_per_component(limits::PLUGIN_TABLES)
-        .max_tables_per_module(limits::PLUGIN_TABLES)
-        .max_memory_size(limits::PLUGIN_MEMORY_CEILING)
-        .table_elements(limits::PLUGIN_TABLE_ELEMENTS_CEILING)
-        .linear_memory_keep_resident(limits::POOL_KEEP_RESIDENT_BYTES)
-        .table_keep_resident(limits::POOL_KEEP_RESIDENT_BYTES);
-    let mut config = base_config(stack_bytes);
-    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
-    config
-}
-
-/// Returns the configuration for a machine that cannot reserve a pool: calls are slower, their limits are the same.
-fn config_without_pool(stack_bytes: usize) -> Config {
-    let mut config = base_config(stack_bytes);
-    config
-        .allocation_strategy(InstanceAllocationStrategy::OnDemand)
-        // Reserve no address space beyond what a guest uses: address space is scarce here.
-        .memory_reservation(0)
-        .memory_reservation_for_growth(MEMORY_GROWTH_BYTES)
-        .memory_guard_size(0);
-    config
-}
-
-fn base_config(stack_bytes: usize) -> Config {
-    let mut config = Config::new();
-    config
-        .wasm_component_model(true)
-        // With maps enabled, a function that uses one is left out alone and not with its whole component.
-        .wasm_component_model_map(true)
-        .epoch_interruption(true)
-        .max_wasm_stack(stack_bytes)
-        .async_stack_size(stack_bytes + limits::PLUGIN_HOST_STACK_BYTES)
-        // Guest frames mean nothing to readers of our errors, and details depend on environment variables.
-        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
-        .wasm_backtrace_max_frames(None);
-    config
-}
-
 /// Starts the thread that advances the epoch for all guests. It holds the engine weakly, so it ends with the engine.
 fn start_ticker(engine: &Engine) {
     let engine = engine.weak();
@@ -351,30 +273,4 @@ fn start_ticker(engine: &Engine) {
         }
     };
     thread::Builder::new().name("plugin-epochs".into()).spawn(tick).expect("a thread can be started");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn precompiled_code_equals_engine_code_of_its_layout() {
-        let component =
-            wat::parse_str("(component (core module (memory 1) (func (drop (i32.load (i32.const 0))))))").unwrap();
-        let (most, pooled) = (limits::PLUGIN_STACK_CEILING, MemoryLayout::Pooled);
-        for (layout, config) in [
-            (pooled, config_with_pool(limits::PLUGIN_STACK_BYTES)),
-            (pooled, config_with_pool(most)),
-            (MemoryLayout::OnDemand, config_without_pool(limits::PLUGIN_STACK_BYTES)),
-            (MemoryLayout::OnDemand, config_without_pool(most)),
-        ] {
-            let engine = Engine::new(&config).unwrap();
-            let code = precompile(layout, &component).unwrap();
-            // SAFETY: the code was compiled here and by nobody else.
-            let loaded = unsafe { Component::deserialize(&engine, &code) };
-            assert!(loaded.is_ok(), "{layout:?}: {:?}", loaded.err());
-            // The code must be identical, not merely acceptable.
-            assert_eq!(code, engine.precompile_component(&component).unwrap(), "{layout:?}");
-        }
-    }
 }

@@ -10,14 +10,12 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use wasmtime::{Store, component::Instance};
 
-use super::{
-    CallSetup, Lane, PluginState,
-    call::{PluginCallOutcome, wait_for_growth},
-};
+use super::executor::{CallSetup, GuestExecutor, PluginCallOutcome, wait_for_growth};
 use crate::{
     convert::{GuestPayload, WitError},
     functions::ResourceHandles,
-    loader::Plugin,
+    metering::Lane,
+    store::PluginState,
 };
 use shelly_core::{error::Fault, event::RunCx, limits};
 
@@ -26,7 +24,7 @@ use shelly_core::{error::Fault, event::RunCx, limits};
 pub struct RunInstances(Mutex<Vec<PluginSlot>>);
 
 /// A plugin, and the slot of its instance.
-type PluginSlot = (Arc<Plugin>, Arc<AsyncMutex<InstanceSlot>>);
+type PluginSlot = (Arc<GuestExecutor>, Arc<AsyncMutex<InstanceSlot>>);
 
 /// The slot of the instance of one plugin in one run.
 pub struct InstanceSlot {
@@ -43,7 +41,7 @@ struct LiveInstance {
     store: Store<PluginState>,
     instance: Instance,
     used: Instant,
-    _places: [OwnedSemaphorePermit; 2],
+    _permits: [OwnedSemaphorePermit; 2],
 }
 
 impl RunInstances {
@@ -52,20 +50,20 @@ impl RunInstances {
     /// # Errors
     ///
     /// [`Fault::Unavailable`] if other calls use it for longer than [`limits::PLUGIN_PLACE_WAIT`].
-    pub async fn slot(&self, plugin: &Arc<Plugin>) -> Result<OwnedMutexGuard<InstanceSlot>, Fault> {
+    pub async fn slot(&self, executor: &Arc<GuestExecutor>) -> Result<OwnedMutexGuard<InstanceSlot>, Fault> {
         let slot = {
             let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match slots.iter().find(|(of, _)| Arc::ptr_eq(of, plugin)) {
+            match slots.iter().find(|(of, _)| Arc::ptr_eq(of, executor)) {
                 Some((_, slot)) => Arc::clone(slot),
                 None => {
                     let slot = Arc::new_cyclic(|me| AsyncMutex::new(InstanceSlot::new(me.clone())));
-                    slots.push((Arc::clone(plugin), Arc::clone(&slot)));
+                    slots.push((Arc::clone(executor), Arc::clone(&slot)));
                     slot
                 }
             }
         };
         let mut slot = timeout(limits::PLUGIN_PLACE_WAIT, slot.lock_owned()).await.map_err(|_| {
-            let (id, waited) = (&plugin.id, limits::PLUGIN_PLACE_WAIT.as_secs());
+            let (id, waited) = (&executor.id, limits::PLUGIN_PLACE_WAIT.as_secs());
             let message = format!(
                 "plugin `{id}` is called one call after the other in a run, and none came to an end in {waited} seconds: \
                  try it later"
@@ -114,10 +112,10 @@ async fn drop_when_idle(slot: Weak<AsyncMutex<InstanceSlot>>) {
     }
 }
 
-impl Plugin {
+impl GuestExecutor {
     /// Calls the instance that is kept in this slot, or creates one and keeps it. An instance that traps, exceeds a
     /// limit or times out is dropped, and so is one whose call is cancelled.
-    pub(crate) async fn call_kept<R: GuestPayload>(
+    pub async fn call_kept<R: GuestPayload>(
         &self,
         slot: &mut InstanceSlot,
         cx: &RunCx,
@@ -125,15 +123,15 @@ impl Plugin {
         prepare: impl FnOnce(&mut PluginState),
         call: impl AsyncFnOnce(&mut Store<PluginState>, &Instance) -> wasmtime::Result<Result<R, WitError>>,
     ) -> Result<R, Fault> {
-        let _place = match self.own_place().await {
-            Ok(place) => place,
-            Err(fault) => return self.refused(cx, &setup, fault).await,
+        let _permit = match self.own_permit().await {
+            Ok(permit) => permit,
+            Err(fault) => return self.refuse(cx, &setup, fault).await,
         };
-        let (mut store, mut instance, places) = match slot.live.take() {
-            Some(LiveInstance { store, instance, _places, .. }) => (store, Some(instance), _places),
-            None => match self.shared_places(Lane::Kept).await {
-                Ok(places) => (self.store(cx), None, places),
-                Err(fault) => return self.refused(cx, &setup, fault).await,
+        let (mut store, mut instance, permits) = match slot.live.take() {
+            Some(LiveInstance { store, instance, _permits, .. }) => (store, Some(instance), _permits),
+            None => match self.shared_permits(Lane::Kept).await {
+                Ok(permits) => (self.store(cx), None, permits),
+                Err(fault) => return self.refuse(cx, &setup, fault).await,
             },
         };
         store.data_mut().begin(cx);
@@ -154,7 +152,7 @@ impl Plugin {
         store.data_mut().rest();
         match (end, instance) {
             (PluginCallOutcome::Ok | PluginCallOutcome::Fault, Some(instance)) => {
-                slot.keep(LiveInstance { store, instance, used: Instant::now(), _places: places });
+                slot.keep(LiveInstance { store, instance, used: Instant::now(), _permits: permits });
             }
             (PluginCallOutcome::Timeout, _) => slot.lose("its plugin ran out of time"),
             (PluginCallOutcome::Limit, _) => slot.lose("its plugin ran into a limit"),

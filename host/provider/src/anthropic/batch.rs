@@ -41,7 +41,7 @@ impl BatchProtocol for Anthropic {
             return Ok(BatchState::Ended);
         }
         let counts = wire.request_counts.unwrap_or_default();
-        let done = [counts.succeeded, counts.errored, counts.canceled, counts.expired];
+        let done = [counts.succeeded, counts.errored, counts.cancelled, counts.expired];
         Ok(BatchState::Working { done: done.into_iter().flatten().fold(0, u64::saturating_add) })
     }
 
@@ -88,7 +88,8 @@ struct AnthropicBatch {
 struct AnthropicBatchCounts {
     succeeded: Option<u64>,
     errored: Option<u64>,
-    canceled: Option<u64>,
+    #[serde(rename = "canceled")]
+    cancelled: Option<u64>,
     expired: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! A parser for the calls of a text, from the position where they may begin.
 
 use super::{
-    FENCE, literal,
+    literal,
     marks::{BETWEEN, CLOSINGS, CallMarks, OPENINGS, SPECIALS},
     printed_arguments,
     printed_call::{self, PrintedCall},
@@ -9,6 +9,8 @@ use super::{
 };
 use crate::tool_names::ToolNames;
 use shelly_core::{error::cut, limits};
+
+const FENCE: &str = "```";
 
 /// The position at which possible calls begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,12 @@ use proptest::prelude::*;
 use serde_json::value::RawValue;
 
 use super::*;
-use crate::tool_names::COMMON;
-use shelly_core::chat::{PropertyNames, ToolHints, ToolSpec};
+use crate::tool_names::{COMMON, ToolNames};
+use shelly_core::{
+    chat::{PropertyNames, ToolHints, ToolSpec},
+    error::Fault,
+    limits,
+};
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"path":{"type":"string"},"count":{"type":"integer"},
     "deep":{"type":"boolean"},"tags":{"type":"array","items":{}},"maybe":{"anyOf":[{"type":"string"},{"type":"null"}]}}}"#;

@@ -191,7 +191,7 @@ fn exec_result_puts_the_failure_first() {
         (ended(ProcessExit::Signal(11), "", "", false), failed("[ended by signal 11]")),
         (ended(ProcessExit::Time, "so far", "", false), failed("[it was ended after 5 seconds]\nso far")),
     ] {
-        assert_eq!(told(ended, time), output);
+        assert_eq!(tool_output(ended, time), output);
     }
 }
 

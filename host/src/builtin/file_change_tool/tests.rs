@@ -46,8 +46,7 @@ fn world(broker: &ApprovalBroker, asks: ChangeApprovalPolicy) -> World {
     let tool = tool::function("write", "Writes.", move |_, Args { path }: Args| {
         let place = ChangePath::new(&root, Path::new(&path), &path);
         async move {
-            let change =
-                FileChange { place: place?, expected: None, act: FileChangeAction::Write(b"new\n"[..].into()) };
+            let change = FileChange { path: place?, expected: None, act: FileChangeAction::Write(b"new\n"[..].into()) };
             let said = ChangeProposalPart::Content(ToolResultContent::Text("as you wish:".into()));
             Ok(ToolOutput::Propose(vec![said, ChangeProposalPart::Change(change)]))
         }
@@ -161,7 +160,7 @@ async fn hanging_file_change_tool_times_out_without_approval_time() {
     let hangs = tool::function("hang", "", |_, Args { .. }: Args| std::future::pending::<Result<&str, Fault>>());
     let hangs =
         FileChangeTool::new(Arc::new(hangs), ChangeApplier::default(), broker, "ada", "", ChangeApprovalPolicy::All);
-    assert_eq!(hangs.time_limit(), limits::TOOL_TIME + limits::QUESTION_TIME + limits::CHANGE_TIME);
+    assert_eq!(Tool::time_limit(&hangs), limits::TOOL_TIME + limits::QUESTION_TIME + limits::CHANGE_TIME);
     let cx = ToolCx {
         run: RunCx::new("a"),
         chat: ChatSnapshot::default(),
@@ -177,7 +176,7 @@ async fn hanging_file_change_tool_times_out_without_approval_time() {
 async fn proposal_without_an_applier_is_reported_to_the_model() {
     let bare = tool::function("write", "", |_, Args { path }: Args| async move {
         let place = ChangePath::new("/", Path::new(&path), &path)?;
-        let change = FileChange { place, expected: None, act: FileChangeAction::MakeFolder };
+        let change = FileChange { path: place, expected: None, act: FileChangeAction::MakeFolder };
         Ok(ToolOutput::Propose(vec![ChangeProposalPart::Change(change)]))
     });
     let cx = ToolCx {

@@ -15,7 +15,7 @@ use repository::GitRepositoryInfo;
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{confirmed_tool::declined, exec::told};
+use super::{confirmed_tool::declined, exec::tool_output};
 use crate::{
     approval::{ApprovalBroker, PermissionSubject, Verdict},
     chat::ToolHints,
@@ -145,7 +145,7 @@ impl GitContext {
         A: DeserializeOwned + JsonSchema + Send + 'static,
     {
         let git = self.clone();
-        let most = limits::QUESTION_TIME + limits::PROCESS_PLACE_WAIT + limits::GIT_TIME + limits::TOOL_TIME;
+        let most = limits::QUESTION_TIME + limits::PROCESS_PERMIT_WAIT + limits::GIT_TIME + limits::TOOL_TIME;
         tool::function(name, description, move |cx, args: A| call(git.clone(), cx, args))
             .with_hints(hints)
             .with_concurrency(ToolConcurrency::touching(hints, [ConcurrencyDomain::Files]))
@@ -260,7 +260,7 @@ impl GitContext {
             let listed: Vec<_> = list;
             let listed = self.repository.run(&prepared, &listed, Vec::new()).await?;
             if !listed.is_success() {
-                return Ok(told(listed, limits::GIT_TIME));
+                return Ok(tool_output(listed, limits::GIT_TIME));
             }
             let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
             if listed.trim().is_empty() {
@@ -280,7 +280,7 @@ impl GitContext {
     async fn read(&self, cx: &ToolCx, tool: &str, words: &[&str]) -> Result<ToolOutput, Fault> {
         self.may_read(&cx.run, tool).await?;
         let prepared = self.repository.prepare().await?;
-        Ok(told(self.repository.run(&prepared, words, Vec::new()).await?, limits::GIT_TIME))
+        Ok(tool_output(self.repository.run(&prepared, words, Vec::new()).await?, limits::GIT_TIME))
     }
 
     async fn may_read(&self, cx: &RunCx, tool: &str) -> Result<(), Fault> {
@@ -324,8 +324,8 @@ impl GitContext {
             return Err(Fault::TooLarge { message });
         }
         // The model's text comes last, so that it cannot imitate the parts after it.
-        let said = if message.is_empty() { String::new() } else { format!("\nThe message is:\n{message}") };
-        let detail = format!("{detail}\n{prepared}{said}");
+        let quoted = if message.is_empty() { String::new() } else { format!("\nThe message is:\n{message}") };
+        let detail = format!("{detail}\n{prepared}{quoted}");
         let ruling = self.broker.permit(&cx.run, PermissionSubject::Program { name: GIT.into() }, &detail).await?;
         if ruling.verdict == Verdict::No {
             return Err(declined(tool, ruling.by));
@@ -357,7 +357,7 @@ fn changed(ended: ProcessOutput) -> Result<ToolOutput, Fault> {
                       could run programs then: name the files beside it one by one"
                 .into(),
         }),
-        false => Ok(told(ended, limits::GIT_TIME)),
+        false => Ok(tool_output(ended, limits::GIT_TIME)),
     }
 }
 

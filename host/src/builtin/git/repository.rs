@@ -97,9 +97,9 @@ impl GitRepository {
     ///
     /// [`Fault`] if there is no repository, git is missing, or the repository is not that of the folder.
     pub(super) async fn prepare(&self) -> Result<GitRepositoryInfo, Fault> {
-        let places = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir"];
-        let places = self.asked(&places).await?;
-        let [top, git_dir, common] = &*places.lines().map(PathBuf::from).collect::<Vec<_>>() else {
+        let folders = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir"];
+        let folders = self.asked(&folders).await?;
+        let [top, git_dir, common] = &*folders.lines().map(PathBuf::from).collect::<Vec<_>>() else {
             return Err(Fault::other("git does not say where the repository is"));
         };
         let settings = self.asked(&["config", "--list", "--null", "--show-scope", "--includes"]).await?;
@@ -165,14 +165,14 @@ impl GitRepository {
     /// Returns the output of a query that must succeed.
     async fn asked(&self, words: &[&str]) -> Result<String, Fault> {
         let ended = self.run_with(&[], words, Vec::new()).await?;
-        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match ended.exit {
-            ProcessExit::Status(0) if !ended.is_cut => Ok(said(&ended.stdout)),
+            ProcessExit::Status(0) if !ended.is_cut => Ok(text(&ended.stdout)),
             ProcessExit::Status(0) => {
                 Err(Fault::TooLarge { message: "the configuration of the repository is too large".into() })
             }
             exit => {
-                let why = cut(said(&ended.stderr).trim(), limits::ERROR_BYTES / 4);
+                let why = cut(text(&ended.stderr).trim(), limits::ERROR_BYTES / 4);
                 Err(Fault::other(format!("git cannot be used here: {why} ({exit})")))
             }
         }

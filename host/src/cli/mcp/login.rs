@@ -5,8 +5,9 @@ use super::servers::McpConfigArgs;
 use crate::{
     app::{mcp_login, mcp_logout, mcp_server_at},
     cli::{
+        command_runtime::runtime,
         render::{self, RunOutputFormat, escaped, print, tell},
-        runtime, trust,
+        trust,
     },
     config::check_url,
     error::{ErrorKind, Report},

@@ -7,10 +7,12 @@ use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    app::{App, AppReloader, AppServer, ServeOptions},
+    app::App,
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     cli::{
         ask::{self, ApprovalModeArg},
+        config_path::read_config,
+        host_environment::{compiling, environment, plugin_dirs},
         render::{self, DIM, PLAIN, ProgressDisplay, RunOutputFormat, name, tell, warn},
         secrets, signals, trust,
     },
@@ -20,6 +22,7 @@ use crate::{
     limits,
     mcp::serve::{AccessPolicy, BearerToken, McpServer, PATH},
     plugin::PluginCatalog,
+    serve::{AppReloader, AppServer, ServeOptions},
 };
 
 /// The options of serving MCP clients.
@@ -92,13 +95,13 @@ impl McpServeArgs {
         // One listener covers the whole command: a signal between two of them would be lost.
         let interrupt = signals::ended();
         tokio::pin!(interrupt);
-        let doors = self.doors()?;
+        let policy = self.access_policy()?;
         // A wrong address is reported before anything else is done.
         let listener = match self.http {
-            Some(address) => Some(listen(address, &doors).await?),
+            Some(address) => Some(listen(address, &policy).await?),
             None => None,
         };
-        let config = crate::cli::config(self.config.as_ref())?;
+        let config = read_config(self.config.as_ref())?;
         let broker = ApprovalBroker::new(
             self.approve.map_or(HeadlessPolicy::Never, HeadlessPolicy::from),
             TrustedSubjects::default(),
@@ -116,7 +119,7 @@ impl McpServeArgs {
             record: !self.no_session,
             events: events.clone(),
         };
-        let starting = AppServer::start(app, self.remake(&config, &broker), inbox, options);
+        let starting = AppServer::start(app, self.reloader(&config, &broker), inbox, options);
         let serving = tokio::select! {
             biased;
             code = &mut interrupt => {
@@ -134,7 +137,7 @@ impl McpServeArgs {
             match listener {
                 Some((listener, address)) => {
                     tell(&format!("serving at http://{address}{PATH}\n"));
-                    let served = server.http(listener, doors, stop.clone()).await;
+                    let served = server.http(listener, policy, stop.clone()).await;
                     served.map_err(|why| Report::new(ErrorKind::Usage, "cannot serve over HTTP").cause(why))
                 }
                 None => {
@@ -164,15 +167,15 @@ impl McpServeArgs {
     }
 
     fn app(&self, config: &Config, broker: &ApprovalBroker, plugins: &[PathBuf]) -> Result<App, Report> {
-        let (mut dirs, compiling) = (crate::cli::plugin_dirs(plugins), crate::cli::compiling());
+        let (mut dirs, compiling) = (plugin_dirs(plugins), compiling());
         // The flag counts even if all named directories are empty now.
         dirs.offers_standard = self.plugins.is_empty();
-        let app = App::new(config.clone(), dirs, compiling, crate::cli::environment(), broker.clone())?;
+        let app = App::new(config.clone(), dirs, compiling, environment(), broker.clone())?;
         Ok(app.with_own_key(trust::own_key()).with_approvals(trust::store(), self.trust).with_logins(trust::logins()))
     }
 
     /// Returns a function that rebuilds the app, and checks that the person has consented to what is new in it.
-    fn remake(&self, config: &Config, broker: &ApprovalBroker) -> AppReloader {
+    fn reloader(&self, config: &Config, broker: &ApprovalBroker) -> AppReloader {
         let (this, config, broker) = (self.clone(), config.clone(), broker.clone());
         Arc::new(move || {
             // A directory whose plugins were all removed is not an error here.
@@ -184,7 +187,7 @@ impl McpServeArgs {
         })
     }
 
-    fn doors(&self) -> Result<AccessPolicy, Report> {
+    fn access_policy(&self) -> Result<AccessPolicy, Report> {
         let token = self.token_env.as_ref().map(|variable| {
             let wrong = |why: String| {
                 Report::new(ErrorKind::Usage, format!("the variable `{}` holds no token", variable.escape_debug()))
@@ -203,8 +206,8 @@ impl McpServeArgs {
 }
 
 /// Listens at an address, if the access policy suits it.
-async fn listen(address: SocketAddr, doors: &AccessPolicy) -> Result<(TcpListener, SocketAddr), Report> {
-    doors.check(address).map_err(|why| {
+async fn listen(address: SocketAddr, policy: &AccessPolicy) -> Result<(TcpListener, SocketAddr), Report> {
+    policy.check(address).map_err(|why| {
         Report::new(ErrorKind::Usage, "cannot serve over HTTP")
             .cause(why)
             .hint("set a token with --token-env, or listen on 127.0.0.1; a host is tools.example.com, an origin https://tools.example.com")

@@ -9,8 +9,10 @@ use crate::{
     app::{App, ConnectedMcpServer},
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     cli::{
-        self,
         ask::{self, Consent, ConsentPrompt},
+        command_runtime::runtime,
+        config_path::read_config,
+        host_environment::{compiling, environment, plugin_dirs},
         plugin::CliOutputFormat,
         render::{self, RunOutputFormat, escaped, json_line, name, one_line, print, print_for_people, tell},
         trust,
@@ -87,7 +89,7 @@ impl McpListArgs {
             None => app.servers().iter().collect(),
             Some(server) => app.servers().iter().filter(|config| config.name == *server).collect(),
         };
-        cli::runtime()?.block_on(async {
+        runtime()?.block_on(async {
             self.from.admit(&app).await?;
             if let (Some(server), []) = (&self.server, &configs[..]) {
                 app.server(server).await.map(|_| ())?;
@@ -132,7 +134,7 @@ impl McpApproveArgs {
 
     fn approve(&self) -> Result<(), Report> {
         let app = self.from.app()?;
-        cli::runtime()?.block_on(async {
+        runtime()?.block_on(async {
             self.from.admit(&app).await?;
             let server = app.server(&self.server).await?;
             let done = self.decide(&app, &server).await;
@@ -192,10 +194,10 @@ impl McpApproveArgs {
 impl McpConfigArgs {
     pub(super) fn app(&self) -> Result<App, Report> {
         let (config, broker) = (
-            cli::config(self.config.as_ref())?,
+            read_config(self.config.as_ref())?,
             ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()),
         );
-        let app = App::new(config, cli::plugin_dirs(&[]), cli::compiling(), cli::environment(), broker)?;
+        let app = App::new(config, plugin_dirs(&[]), compiling(), environment(), broker)?;
         Ok(app.with_approvals(trust::store(), false).with_logins(trust::logins()))
     }
 

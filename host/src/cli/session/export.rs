@@ -6,7 +6,12 @@ use std::{
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{LoadedTranscript, SessionProjectArgs, date, facts, instant, markdown, read};
+use super::{
+    loaded_transcript::{LoadedTranscript, facts, read},
+    markdown,
+    session_project_args::SessionProjectArgs,
+    times::{date, instant},
+};
 use crate::{
     agent::journal::RecordedRunEnd,
     chat::Message,

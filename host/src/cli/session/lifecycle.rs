@@ -5,12 +5,13 @@ use std::{path::Path, time::Duration};
 use clap::{ArgGroup, Args};
 use serde_json::json;
 
-use super::{CliOutputFormat, SessionProjectArgs, damaged, named};
+use super::{loaded_transcript::damaged, session_project_args::SessionProjectArgs};
 use crate::{
     cli::{
-        plugin::size,
+        command_words::resume_arguments,
+        plugin::{CliOutputFormat, size},
         render::{self, RunOutputFormat, json_line, name, print, tell, warn},
-        session_target::resume_arguments,
+        session_name::named,
     },
     error::Report,
     session::{PrunePolicy, PruneReport},

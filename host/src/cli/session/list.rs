@@ -3,11 +3,15 @@ use std::time::SystemTime;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{CliOutputFormat, SessionProjectArgs, ago, date, table, when};
+use super::{
+    session_project_args::SessionProjectArgs,
+    table::table,
+    times::{ago, date, when},
+};
 use crate::{
     chat::Role,
     cli::{
-        plugin::size,
+        plugin::{CliOutputFormat, size},
         render::{json_line, name, one_line, print, tell, warn},
     },
     error::{ErrorKind, Report},

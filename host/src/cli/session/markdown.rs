@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::{
-    LoadedTranscript, date, instant,
-    show::{media, outcome, speaker},
+    loaded_transcript::LoadedTranscript,
+    times::{date, instant},
+    transcript_words::{media, outcome, speaker},
 };
 use crate::{
     chat::{Part, Role, ToolCall, ToolResult, ToolResultContent},

@@ -2,20 +2,26 @@ use std::{collections::HashMap, path::Path};
 
 use clap::Args;
 
-use super::{CliOutputFormat, LoadedTranscript, SessionProjectArgs, export, instant, read, steps, table, when};
+use super::{
+    export,
+    loaded_transcript::{LoadedTranscript, read},
+    session_project_args::SessionProjectArgs,
+    steps,
+    table::table,
+    times::{instant, when},
+    transcript_words::{media, outcome, speaker},
+};
 use crate::{
-    agent::journal::RecordedRunEnd,
-    chat::{Media, MediaData, Message, Part, Role, ToolCall, ToolResult},
+    chat::{Part, Role, ToolCall, ToolResult},
     cli::{
-        plugin::size,
+        command_words::words_of,
+        plugin::CliOutputFormat,
         render::{self, RunOutputFormat, escaped, json_line, name, one_line, print},
-        session_target::words_of,
     },
     error::Report,
     limits,
     model::UsageTally,
     session::{LaunchOptions, RunTranscript, SessionHeader, Transcript, TranscriptMessage},
-    tool::CompletionStatus,
 };
 
 /// Show what was said in a session: the conversation, those of the agents that worked for it, and what they used.
@@ -98,49 +104,6 @@ fn facts(id: &str, header: &SessionHeader) -> String {
         fact("with", format!("{} {} {}", part.kind.word(), name(&part.name), digest.get(..19).unwrap_or(&digest)));
     }
     text
-}
-
-/// Describes the end of a run in a few words.
-pub fn outcome(ended: &RecordedRunEnd) -> String {
-    match ended {
-        RecordedRunEnd::Answered { .. } => "ended with an answer".into(),
-        RecordedRunEnd::Completed { completed, .. } => {
-            format!(
-                "ended: {}",
-                if completed.status == CompletionStatus::Completed { "it is done" } else { "it failed" }
-            )
-        }
-        RecordedRunEnd::HandedOver { to, .. } => {
-            format!("handed over to {}: {}", name(&to.agent), one_line(&to.reason, 200))
-        }
-        RecordedRunEnd::Failed { error, cancelled, .. } => {
-            format!("{}: {}", if *cancelled { "was cancelled" } else { "failed" }, one_line(error, 500))
-        }
-    }
-}
-
-/// Describes media without their bytes.
-pub fn media(media: &Media) -> String {
-    let about = match &media.source {
-        MediaData::Bytes(bytes) => size(bytes.len() as u64),
-        MediaData::Url(url) => url.clone(),
-    };
-    let parts = [media.media_type.as_str(), media.name.as_deref().unwrap_or_default(), &about];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the sender of a message, and its marks.
-pub fn speaker(message: &Message, note: bool, edited: bool) -> String {
-    let role = match message.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "agent",
-        Role::Tool => "result",
-    };
-    let who = if message.sender.is_empty() { role.to_owned() } else { name(&message.sender) };
-    let marks: Vec<_> =
-        [(note, "a note"), (edited, "edited")].iter().filter(|mark| mark.0).map(|mark| mark.1).collect();
-    if marks.is_empty() { who } else { format!("{who} ({})", marks.join(", ")) }
 }
 
 /// Returns the model of a run for a line that names the run; empty for a team, which has none.

@@ -4,11 +4,20 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{CliOutputFormat, damaged, date, instant, named, show::outcome, table};
+use super::{
+    loaded_transcript::damaged,
+    table::table,
+    times::{date, instant},
+    transcript_words::outcome,
+};
 use crate::{
     agent::journal::JournalRecord,
     chat::{ChatChange, Message},
-    cli::render::{self, RunOutputFormat, json_line, name, one_line, print, warn},
+    cli::{
+        plugin::CliOutputFormat,
+        render::{self, RunOutputFormat, json_line, name, one_line, print, warn},
+        session_name::named,
+    },
     error::Report,
     event::AnsweredBy,
     limits,
@@ -96,7 +105,7 @@ impl SessionStepRow {
 fn summary(record: &JournalRecord) -> (&'static str, String) {
     let short = |text: &str| one_line(text, limits::SESSION_STEP_CHARS);
     match record {
-        JournalRecord::Began { agent, model, errand, continues, input, .. } => {
+        JournalRecord::Began { agent, model, delegation_key: errand, continues, input, .. } => {
             let why = match (errand, continues) {
                 (Some(errand), _) => format!(", for call {} of run {}", name(&errand.call), errand.run),
                 (None, Some(before)) => format!(", goes on with run {before}"),

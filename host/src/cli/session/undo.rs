@@ -2,14 +2,16 @@
 
 use clap::Args;
 
-use super::{SessionProjectArgs, named};
+use super::{session_project_args::SessionProjectArgs, times::when};
 use crate::{
     app,
     change::UndoableChange,
     cli::{
         ask::{self, Consent, ConsentPrompt, coloured},
+        command_runtime::runtime,
         render::{name, print, tell, warn},
-        runtime, trust,
+        session_name::named,
+        trust,
     },
     error::{ErrorKind, Report},
 };
@@ -75,7 +77,7 @@ impl SessionUndoArgs {
         let shown = change
             .shown()
             .map_err(|error| refused(error.to_string()).hint("put it back as it was, or take it back by hand"))?;
-        let when = super::when(change.at());
+        let when = when(change.at());
         tell(&format!("what `{}` did at {when} (UTC):\n{}", name(change.tool()), coloured(&shown)));
         if self.yes {
             return Ok(());

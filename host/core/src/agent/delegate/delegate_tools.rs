@@ -1,27 +1,30 @@
-use std::sync::{Arc, LazyLock};
+use std::{
+    pin::pin,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::{
-    delegation::{DelegateQuestion, DelegationRequest, QuestionRoute},
-    delegation_report::{DelegationReport, fit},
-    run_state::RunState,
+    delegate_args::{DelegateArgs, DelegateCall},
+    delegate_calls::{answer_children, delegate_tasks},
 };
 use crate::{
     agent::{
-        Agent, InteractionMode, Runner,
-        registry::{is_same_name, no_agent},
+        context::{DelegateQuestion, InteractionMode, QuestionRoute, RunState, is_same_name, no_agent},
+        journal::{DelegationReport, fit},
     },
-    capability::Budget,
     chat::{ToolResultContent, ToolSpec},
     error::{Fault, seconds},
-    event::Event,
     limits,
     tool::{
-        self, CompletionStatus, FnTool, READ_RESULT, RunControl, TaskCompletion, TaskHandoff, Tool, ToolBox,
-        ToolConcurrency, ToolCx, ToolOutput, current_call,
+        self, CompletionStatus, FnTool, READ_RESULT, RunControl, TaskCompletion, TaskHandoff, Tool, ToolConcurrency,
+        ToolCx, ToolOutput, current_call,
     },
 };
 
@@ -37,42 +40,21 @@ pub const RUN_TOOLS: [&str; 7] = [
     READ_RESULT,
 ];
 
-/// Returns the agent's own tools and those that depend on the position of its run.
-pub async fn equip(agent: &Agent, me: &Arc<RunState>) -> ToolBox {
-    let mut tools = agent.toolbox();
-    // Tools of the team come first: no other tool may receive what is meant for the next member.
-    let taken: Vec<_> = me.more_tools.names().filter(|name| tools.contains(name)).map(str::to_owned).collect();
-    for name in &taken {
-        let message = format!("{}: its own tool `{name}` is left out, since one of its team is called so", agent.name);
-        me.cx.events.emit(Event::Warning { message }).await;
-    }
-    tools = tools.without(&taken);
-    let more = me.more_tools.iter().cloned();
-    for tool in more.chain(own_tools(agent, me)) {
-        if let Err(clash) = tools.register(tool) {
-            let message = format!("{clash}: {} cannot work as it should", agent.name);
-            me.cx.events.emit(Event::Warning { message }).await;
-        }
-    }
-    tools
-}
-
-fn own_tools(agent: &Agent, me: &Arc<RunState>) -> Vec<Arc<dyn Tool>> {
+/// Returns the tools that depend on the position of a run. `quiet`: middleware around the run may still change an answer.
+pub(crate) fn run_tools(me: &Arc<RunState>, quiet: bool) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     if me.delegates_to().is_some() {
         tools.push(Arc::new(list_agents(Arc::clone(me))));
         tools.push(Arc::new(delegate(Arc::clone(me))));
-        if agent.options.interaction != InteractionMode::Blocking {
+        if me.options.interaction != InteractionMode::Blocking {
             tools.push(Arc::new(answer_questions(Arc::clone(me))));
         }
     }
-    // A report or question that middleware may still change must not be seen before.
-    let quiet = agent.may_replace_answers();
     if me.run_origin.assignment().is_some() {
         tools.push(Arc::new(task_complete(quiet)));
         tools.push(Arc::new(request_input(Arc::clone(me), quiet)));
-        if me.agent_group.is_some() && agent.options.max_handoffs > 0 {
-            tools.push(Arc::new(hand_off(Arc::clone(me), quiet)));
+        if me.agent_group.is_some() && me.options.max_handoffs > 0 {
+            tools.push(Arc::new(handoff(Arc::clone(me), quiet)));
         }
     }
     tools
@@ -101,42 +83,6 @@ fn list_agents(me: Arc<RunState>) -> impl Tool {
     .with_concurrency(ToolConcurrency::Independent)
 }
 
-/// Tasks for other agents.
-#[derive(Deserialize, JsonSchema)]
-struct DelegateArgs {
-    /// All of them are worked on at once. The results come in the same order.
-    tasks: Vec<DelegateTaskArgs>,
-    /// Whether the others are stopped as soon as one fails. Usually not.
-    #[serde(default)]
-    fail_fast: bool,
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct DelegateTaskArgs {
-    /// The agent's name, as list_agents has it.
-    agent: String,
-    /// What it is to do, and how you will know that it is done.
-    task: String,
-    /// All that it must know: it sees nothing of your conversation. Files, decisions, constraints.
-    context: String,
-    /// The id of a task on the shared board, which is then claimed and updated for it.
-    #[serde(default)]
-    task_id: Option<String>,
-    /// What it may spend at most. Left out: an equal share of what you have.
-    #[serde(default)]
-    budget: Option<Budget>,
-    /// Whether you answer its questions (interactive) or its context does (blocking).
-    #[serde(default)]
-    mode: Option<DelegationMode>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum DelegationMode {
-    Blocking,
-    Interactive,
-}
-
 fn delegate(me: Arc<RunState>) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         tool::spec::<DelegateArgs>(
@@ -151,56 +97,14 @@ fn delegate(me: Arc<RunState>) -> impl Tool {
         let me = Arc::clone(&me);
         async move {
             let agent_group = me.delegates_to().ok_or_else(|| Fault::other("this agent cannot delegate"))?;
-            told(me.delegate(agent_group, DelegateCall::of(&me, args)?).await)
+            let call = current_call().map(|call| call.call).unwrap_or_default();
+            told(delegate_tasks(&me, agent_group, &call, DelegateCall::of(&me, args)?).await)
         }
     })
     .repeatable()
     .with_concurrency(ToolConcurrency::Delegation { conversation: None })
     .with_time_limit(limits::DELEGATION_TIME)
     .with_result_chars(RESULT_CHARS)
-}
-
-fn orders(me: &RunState, tasks: Vec<DelegateTaskArgs>) -> Result<Vec<DelegationRequest>, Fault> {
-    if tasks.len() > limits::TASKS_PER_DELEGATION {
-        let most = limits::TASKS_PER_DELEGATION;
-        return Err(Fault::invalid(format!("{} tasks are too many: at most {most} in one call", tasks.len())));
-    }
-    let order = |(at, task): (usize, DelegateTaskArgs)| {
-        if is_same_name(&task.agent, &me.agent) {
-            return Err(Fault::invalid(format!("tasks[{at}]: you are {}; delegate to another agent", me.agent)));
-        }
-        for (name, text) in [("agent", &task.agent), ("task", &task.task), ("context", &task.context)] {
-            if text.trim().is_empty() {
-                return Err(Fault::invalid(format!("tasks[{at}]: `{name}` is empty")));
-            }
-        }
-        let asks = match (me.options.interaction, task.mode) {
-            (InteractionMode::Blocking, _) | (_, Some(DelegationMode::Blocking)) | (InteractionMode::Auto, None) => {
-                false
-            }
-            (_, Some(DelegationMode::Interactive)) | (InteractionMode::Interactive, None) => true,
-        };
-        let DelegateTaskArgs { agent, task, context, task_id, budget, .. } = task;
-        Ok(DelegationRequest { agent, task, context, task_id, budget: budget.unwrap_or_default(), asks })
-    };
-    tasks.into_iter().enumerate().map(order).collect()
-}
-
-/// The tasks of one `delegate` call.
-pub(super) struct DelegateCall {
-    pub orders: Vec<DelegationRequest>,
-    pub fail_fast: bool,
-}
-
-impl DelegateCall {
-    fn of(me: &RunState, args: DelegateArgs) -> Result<Self, Fault> {
-        Ok(Self { orders: orders(me, args.tasks)?, fail_fast: args.fail_fast })
-    }
-
-    /// Returns the tasks of a call with these arguments.
-    pub fn read(me: &RunState, arguments: &str) -> Option<Self> {
-        Self::of(me, serde_json::from_str(arguments).ok()?).ok()
-    }
 }
 
 fn told(mut entries: Vec<DelegationReport>) -> Result<ToolOutput, Fault> {
@@ -245,7 +149,8 @@ fn answer_questions(me: Arc<RunState>) -> impl Tool {
         let me = Arc::clone(&me);
         async move {
             let answers = args.answers.into_iter().map(|answer| (answer.delegation_id, answer.answer)).collect();
-            told(me.answer(answers).await.map_err(Fault::invalid)?)
+            let call = current_call().map(|call| call.call).unwrap_or_default();
+            told(answer_children(&me, &call, answers).await.map_err(Fault::invalid)?)
         }
     })
     .repeatable()
@@ -338,7 +243,7 @@ async fn ask(me: &RunState, question: String, quiet: bool) -> Result<String, Fau
     }
     // If middleware may rewrite answers, a question would reach the parent unchecked. The agent is then answered from its
     // context, even in interactive mode.
-    let parent = match &assignment.asker {
+    let parent = match &assignment.question_route {
         QuestionRoute::Parent(parent) if !quiet => Some(parent),
         _ => None,
     };
@@ -350,14 +255,22 @@ async fn ask(me: &RunState, question: String, quiet: bool) -> Result<String, Fau
         ));
     };
     let gone = || Fault::other("the agent that gave you your task does not listen any more");
-    let (answer, answered) = oneshot::channel();
+    let ((answer, answered), timed_out) = (oneshot::channel(), Arc::<AtomicBool>::default());
     let asked = async {
-        let (by, call) = (me.cx.agent.clone(), current_call().map(|call| call.call).unwrap_or_default());
-        parent.send(DelegateQuestion { by, call, question, answer }).await.map_err(|_| gone())?;
+        let (agent, call) = (me.cx.agent.clone(), current_call().map(|call| call.call).unwrap_or_default());
+        let question = DelegateQuestion { agent, call, question, answer, timed_out: Arc::clone(&timed_out) };
+        parent.send(question).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
     };
     let Some(limit) = assignment.question_time else { return me.place.wait_for(asked).await };
-    me.place.wait_for(tokio::time::timeout(limit, asked)).await.unwrap_or_else(|_| {
+    let in_time = async {
+        let mut asked = pin!(asked);
+        let answered = tokio::time::timeout(limit, asked.as_mut()).await;
+        // Set before `asked` is dropped, which closes the question.
+        timed_out.store(answered.is_err(), Ordering::Relaxed);
+        answered
+    };
+    me.place.wait_for(in_time).await.unwrap_or_else(|_| {
         Err(Fault::Timeout {
             message: format!(
                 "no answer came within {}; decide as well as you can, and say in your report what you decided",
@@ -369,7 +282,7 @@ async fn ask(me: &RunState, question: String, quiet: bool) -> Result<String, Fau
 
 /// To whom you hand your task over.
 #[derive(Deserialize, JsonSchema)]
-struct HandOffArgs {
+struct HandoffArgs {
     /// The agent's name.
     target_agent: String,
     /// Why it is better suited.
@@ -378,18 +291,18 @@ struct HandOffArgs {
     context: String,
 }
 
-fn hand_off(me: Arc<RunState>, quiet: bool) -> impl Tool {
+fn handoff(me: Arc<RunState>, quiet: bool) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
-        tool::spec::<HandOffArgs>(
+        tool::spec::<HandoffArgs>(
             "handoff",
             "Hands your whole task over to another agent, which reports in your place. Your own work ends with it.",
         )
         .into()
     });
-    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: HandOffArgs| {
+    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: HandoffArgs| {
         let me = Arc::clone(&me);
         async move {
-            let HandOffArgs { target_agent, reason, context } = args;
+            let HandoffArgs { target_agent, reason, context } = args;
             for (name, text) in [("target_agent", &target_agent), ("reason", &reason), ("context", &context)] {
                 if text.trim().is_empty() {
                     return Err(Fault::invalid(format!("`{name}` is empty")));
@@ -406,7 +319,7 @@ fn hand_off(me: Arc<RunState>, quiet: bool) -> impl Tool {
             if !list.iter().any(|entry| *entry.name == target_agent) {
                 return Err(Fault::invalid(no_agent(&target_agent, &list)));
             }
-            if me.run_origin.assignment().is_none_or(|assignment| assignment.hand_overs == 0) {
+            if me.run_origin.assignment().is_none_or(|assignment| assignment.handoffs_left == 0) {
                 return Err(Fault::Exhausted {
                     message: "this task has been handed over as often as it may be: finish it yourself".into(),
                 });

@@ -1,18 +1,22 @@
-//! Delegation: tools with which agents give each other tasks. The agent loop does not know these tools.
+//! Runs of agents and teams for another run: of team members, of agents that are called as tools, and of agents to which
+//! tasks are delegated. The agent loop does not know them.
 //!
-//! [`equip`] selects the tools of a run. `delegate_tools.rs` has the tools that a model sees, `delegation.rs` one task from
-//! its request to its report, `delegation_report.rs` the report, and `run_state.rs` the state of a run, with its child agents that
-//! wait for answers.
+//! Each of them ends in [`ChildRun::execute`](child_run::ChildRun::execute). `delegate_tools.rs` has the tools that a model
+//! sees, `delegate_calls.rs` their calls, `delegation.rs` one task from its request to its report.
 
+mod agent_tool;
+mod board_task_claim;
+mod child_run;
+mod delegate_args;
+mod delegate_calls;
 mod delegate_tools;
 mod delegation;
-mod delegation_report;
-mod run_state;
+mod instance_name;
+mod member_runs;
+mod sub_run;
 
+pub use agent_tool::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode};
+pub(crate) use delegate_calls::restore_delegations;
 pub use delegate_tools::RUN_TOOLS;
-pub(crate) use delegate_tools::equip;
-pub(crate) use delegation::DelegationContext;
-pub(super) use delegation::in_tags;
-pub use delegation_report::DelegationReport;
-pub(super) use delegation_report::cut;
-pub(crate) use run_state::RunState;
+pub(crate) use delegate_tools::run_tools;
+pub(crate) use member_runs::{MemberAllocations, MemberFailure, MemberRun, begin_members};

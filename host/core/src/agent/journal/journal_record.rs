@@ -1,41 +1,18 @@
-use std::{collections::BTreeSet, fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
+use super::{DelegationReport, RecordedRunEnd};
 use crate::{
-    agent::{Wake, delegate::DelegationReport},
+    agent::effect::Wake,
     capability::{AllocationBounds, BudgetBreakdown, Usd},
     chat::{ChatChange, Message, StopReason, ToolResult, Usage, as_base64},
     event::AnsweredBy,
     event::NondeterministicInputs,
     model::Completion,
     state::{BlackboardChange, Task, TaskStatus},
-    tool::{CurrentCall, RunControl, TaskCompletion, TaskHandoff, current_call},
+    tool::{CurrentCall, RunControl, current_call},
 };
-
-/// Writes journal records in the order of the calls.
-pub trait Recorder: Send + Sync + fmt::Debug {
-    /// Writes a record of a run after all earlier ones, and starts its way to the disk. Never waits.
-    fn write(&self, run: u64, record: &JournalRecord) -> JournalPosition;
-
-    /// Waits until a record and all before it would survive a loss of power.
-    fn kept(&self, mark: JournalPosition) -> Pin<Box<dyn Future<Output = Result<(), JournalWriteError>> + Send + '_>>;
-
-    /// Returns the reason if nothing more can be written.
-    fn lost(&self) -> Option<JournalWriteError>;
-}
-
-/// A position in the journal; a larger one comes later.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct JournalPosition(pub u64);
-
-/// The error that the journal can no longer be written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct JournalWriteError {
-    /// The reason, and what to do about it.
-    pub reason: String,
-}
 
 /// An event in a run that is needed to resume it. The records in order, cut off anywhere, describe a state from which the
 /// run can be resumed.
@@ -50,8 +27,8 @@ pub enum JournalRecord {
         model: String,
         depth: u32,
         /// The delegated task that it works on; `None` if a person started the run.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        errand: Option<DelegationId>,
+        #[serde(rename = "errand", default, skip_serializing_if = "Option::is_none")]
+        delegation_key: Option<DelegationId>,
         /// An earlier run whose conversation it continues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         continues: Option<u64>,
@@ -164,8 +141,13 @@ pub enum JournalRecord {
     Delegated { call: String, tasks: Vec<DelegatedTask> },
     /// An agent that was delegated to waits for an answer. `question` is the id of its call.
     Parked { call: String, task: usize, delegation: String, question: String },
-    /// A question has its answer; `by` is the id of the call that gave it.
-    Answered { delegation: String, by: String, answer: String },
+    /// A question has its answer; `answered_by` is the id of the call that gave it.
+    Answered {
+        delegation: String,
+        #[serde(rename = "by")]
+        answered_by: String,
+        answer: String,
+    },
     /// A delegated task has ended. `board` is the outcome for the board task that it stands for.
     Returned {
         call: String,
@@ -253,7 +235,7 @@ pub struct ToolCallId {
 
 impl ToolCallId {
     /// Returns the call in which this code runs.
-    pub(in crate::agent) fn current() -> Option<Self> {
+    pub(crate) fn current() -> Option<Self> {
         current_call().map(|CurrentCall { agent, call }| Self { agent, call })
     }
 }
@@ -308,23 +290,7 @@ pub struct EffectMemory {
     pub seen: Option<BTreeSet<String>>,
 }
 
-/// The end of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
-pub enum RecordedRunEnd {
-    /// The run ended with an answer.
-    Answered { message: Message },
-    /// The agent reported that its task has ended.
-    Completed { message: Message, completed: TaskCompletion },
-    /// The agent handed its task over.
-    HandedOver { message: Message, to: TaskHandoff },
-    /// The run ended without an answer. `exhausted` if a bound on turns, spending, time or the size of all conversations
-    /// ended it.
-    Failed { error: String, exhausted: bool, cancelled: bool },
-}
-
-pub(crate) mod millis {
+mod millis {
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer};
@@ -349,7 +315,7 @@ mod tests {
         capability::BudgetUsage,
         chat::{Media, MediaData, OpaqueContent, Part, Role, ThinkingPart, ToolCall, ToolResultContent},
         limits,
-        tool::CompletionStatus,
+        tool::{CompletionStatus, TaskCompletion, TaskHandoff},
     };
 
     fn message() -> Message {
@@ -425,7 +391,7 @@ mod tests {
                 instance: instance.clone(),
                 model: "m".into(),
                 depth: 1,
-                errand: Some(DelegationId { run: 1, call: call.clone(), task: 2 }),
+                delegation_key: Some(DelegationId { run: 1, call: call.clone(), task: 2 }),
                 continues: Some(3),
                 beside: Some(SideChatRef { name: "m".into(), heard: Some(7) }),
                 input: vec![message()],
@@ -478,7 +444,7 @@ mod tests {
                 }],
             },
             JournalRecord::Parked { call: call.clone(), task: 1, delegation: "d-1".into(), question: "q".into() },
-            JournalRecord::Answered { delegation: "d-1".into(), by: call.clone(), answer: "a".into() },
+            JournalRecord::Answered { delegation: "d-1".into(), answered_by: call.clone(), answer: "a".into() },
             JournalRecord::Returned {
                 call: call.clone(),
                 task: 1,

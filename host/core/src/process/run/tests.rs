@@ -90,8 +90,8 @@ async fn process_has_own_session_and_no_inherited_files() {
     // The parent process of the tests may have left some files open.
     let pipes = open().await;
     // The pipes of another run also count.
-    let places = ProcessSlots::default();
-    let mut other = Box::pin(places.run(shell("sleep 1000")));
+    let slots = ProcessSlots::default();
+    let mut other = Box::pin(slots.run(shell("sleep 1000")));
     assert!(timeout(Duration::from_millis(100), &mut other).await.is_err());
     assert_eq!(open().await, pipes);
     let (exit, out, _) = run(shell("cut -d' ' -f1,6,7 /proc/$$/stat; exec 2>/dev/null </dev/tty")).await;
@@ -139,8 +139,8 @@ async fn descendants_end_with_the_process() {
 #[tokio::test]
 async fn dropped_process_run_is_killed() {
     let word = &word("dropped");
-    let places = ProcessSlots::default();
-    let mut running = Box::pin(places.run(shell(&format!("sleep 1000 & echo {word}; sleep 1000; : {word}"))));
+    let slots = ProcessSlots::default();
+    let mut running = Box::pin(slots.run(shell(&format!("sleep 1000 & echo {word}; sleep 1000; : {word}"))));
     let soon = timeout(Duration::from_millis(200), &mut running).await;
     assert!(soon.is_err());
     drop(running);
@@ -195,11 +195,11 @@ async fn fast_forking_process_does_not_delay_the_timeout() {
 #[tokio::test]
 async fn concurrent_processes_are_limited() {
     let folder = tempfile::tempdir().unwrap();
-    let places = ProcessSlots::default();
+    let slots = ProcessSlots::default();
     // Each counts the runs that are active at the same time.
     let script = "touch $$.on; ls *.on | wc -l; sleep 0.2; rm $$.on";
     let job = || ProcessSpec { folder: folder.path().into(), ..shell(script) };
-    let all = join_all((0..2 * limits::PROCESSES).map(|_| places.run(job()))).await;
+    let all = join_all((0..2 * limits::PROCESSES).map(|_| slots.run(job()))).await;
     let counts =
         all.into_iter().map(|ended| String::from_utf8(ended.unwrap().stdout).unwrap().trim().parse::<usize>().unwrap());
     let most = counts.max().unwrap();
@@ -208,12 +208,12 @@ async fn concurrent_processes_are_limited() {
 
 #[tokio::test(start_paused = true)]
 async fn wait_for_a_process_slot_times_out() {
-    let places = ProcessSlots::default();
-    let _all = places.0.acquire_many(limits::PROCESSES as u32).await.unwrap();
+    let slots = ProcessSlots::default();
+    let _all = slots.0.acquire_many(limits::PROCESSES as u32).await.unwrap();
     let began = tokio::time::Instant::now();
-    let refused = places.run(shell("true")).await.unwrap_err();
+    let refused = slots.run(shell("true")).await.unwrap_err();
     assert!(matches!(refused.fault(), Fault::Unavailable { .. }), "{refused}");
-    assert_eq!(began.elapsed(), limits::PROCESS_PLACE_WAIT);
+    assert_eq!(began.elapsed(), limits::PROCESS_PERMIT_WAIT);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     limits,
     state::{
-        named,
+        shown_name::shown_name,
         watched_value::{StateChangeHook, StateRestoreError},
     },
 };
@@ -35,7 +35,7 @@ pub(super) struct TaskSlot {
 
 impl TaskBoardState {
     pub(super) fn slot(&self, id: &str) -> Result<&TaskSlot, TaskError> {
-        self.slots.get(id).ok_or_else(|| TaskError::Unknown { id: named(id) })
+        self.slots.get(id).ok_or_else(|| TaskError::Unknown { id: shown_name(id) })
     }
 
     pub(super) fn create(&mut self, new: NewTask, by: TaskActor<'_>) -> Result<Task, TaskError> {
@@ -177,7 +177,8 @@ impl TaskBoardState {
 
     /// Rebuilds a board from recorded tasks, which are untrusted input.
     pub(super) fn restored(changes: impl IntoIterator<Item = Task>) -> Result<Self, StateRestoreError> {
-        let wrong = |id: &str, cause: String| StateRestoreError { place: format!("task `{}`", named(id)), cause };
+        let wrong =
+            |id: &str, cause: String| StateRestoreError { position: format!("task `{}`", shown_name(id)), cause };
         let mut board = Self::default();
         for task in changes {
             let next = format!("task-{}", board.slots.len() + 1);

@@ -81,7 +81,7 @@ fn after(blocking: &[TaskBlocker]) -> String {
 }
 
 fn list(blockers: &[TaskBlocker]) -> String {
-    let told = |blocker: &TaskBlocker| {
+    let describe = |blocker: &TaskBlocker| {
         let TaskBlocker { id, status, dead_end } = blocker;
         let status = status.as_str();
         match dead_end {
@@ -94,7 +94,7 @@ fn list(blockers: &[TaskBlocker]) -> String {
             ),
         }
     };
-    blockers.iter().map(told).collect::<Vec<_>>().join("; ")
+    blockers.iter().map(describe).collect::<Vec<_>>().join("; ")
 }
 
 impl From<TaskError> for Fault {

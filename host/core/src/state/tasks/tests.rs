@@ -1,17 +1,19 @@
 use std::{
     collections::HashSet,
-    sync::{Barrier, Mutex},
+    sync::{Arc, Barrier, Mutex},
     time::Duration,
 };
 
 use futures_util::{FutureExt, poll};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{
     TaskActor::{Agent, Host},
     TaskStatus::{Canceled, Completed, Failed, InProgress, Pending},
     *,
 };
+use crate::limits;
 
 fn new(title: &str, blocked_by: &[&str]) -> NewTask {
     let blocked_by = blocked_by.iter().map(|id| (*id).into()).collect();

@@ -2,12 +2,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{CHANGES, READS, concurrency, wait, wait_limit, watches};
+use super::{
+    hints::{CHANGES, READS, concurrency, watches},
+    waiting::{wait, wait_limit},
+};
 use crate::{
     chat::ToolResultContent,
-    error::Fault,
+    error::{Fault, cut},
     limits,
-    state::{Blackboard, BlackboardEntry, BlackboardError, cut, named},
+    state::{Blackboard, BlackboardEntry, BlackboardError, shown_name::shown_name},
     tool::{ToolBox, ToolOutput, function},
 };
 
@@ -83,7 +86,7 @@ struct BlackboardWatchArgs {
 pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, BlackboardError> {
     let letters = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     if !(1..=limits::NAMESPACE_BYTES).contains(&ns.len()) || !ns.bytes().all(letters) {
-        return Err(BlackboardError::Namespace { namespace: named(ns).escape_debug().to_string() });
+        return Err(BlackboardError::Namespace { namespace: shown_name(ns).escape_debug().to_string() });
     }
     let [of_get, of_set, of_list, of_watch] = [(); 4].map(|()| board.clone());
 
@@ -122,7 +125,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
         move |_, args: BlackboardWatchArgs| {
             let board = of_watch.clone();
             async move {
-                let in_vain = format!("nothing new came under `{}`", named(&args.key));
+                let in_vain = format!("nothing new came under `{}`", shown_name(&args.key));
                 let changed = board.changed(&args.key, args.after_revision);
                 match wait(args.timeout_seconds, in_vain, changed).await? {
                     Some(entry) => shown(entry, true),

@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{CHANGES, READS};
+use super::hints::{CHANGES, READS};
 use crate::{
     chat::{ToolHints, ToolResultContent},
     state::NoteStore,

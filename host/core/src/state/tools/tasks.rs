@@ -3,13 +3,17 @@ use std::future::{Ready, ready};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{ADDS, CHANGES, READS, concurrency, wait, wait_limit, watches};
+use super::{
+    hints::{ADDS, CHANGES, READS, concurrency, watches},
+    waiting::{wait, wait_limit},
+};
 use crate::{
     chat::{ToolHints, ToolResultContent},
     error::Fault,
     limits,
     state::{
-        NewTask, Task, TaskActor, TaskBlocker, TaskBoard, TaskFilter, TaskMetadata, TaskStatus, TaskUpdate, named,
+        NewTask, Task, TaskActor, TaskBlocker, TaskBoard, TaskFilter, TaskMetadata, TaskStatus, TaskUpdate,
+        shown_name::shown_name,
     },
     tool::{FnTool, ToolBox, ToolCx, ToolOutput, function},
 };
@@ -151,7 +155,7 @@ pub fn task_tools(board: &TaskBoard) -> ToolBox {
         move |_, args: TaskWatchArgs| {
             let board = of_watch.clone();
             async move {
-                let in_vain = format!("`{}` did not end", named(&args.id));
+                let in_vain = format!("`{}` did not end", shown_name(&args.id));
                 ToolOutput::json(&wait(args.timeout_seconds, in_vain, board.watch(&args.id)).await??)
             }
         },
@@ -190,12 +194,12 @@ where
 /// Rejects fields that a model must not set on a new task.
 fn new_task(args: TaskCreateArgs) -> Result<NewTask, Fault> {
     if let Some(status) = args.status.filter(|status| *status != TaskStatus::Pending) {
-        let told = format!("a new task is pending and cannot be {}; leave out `status`", status.as_str());
-        return Err(Fault::invalid(told));
+        let message = format!("a new task is pending and cannot be {}; leave out `status`", status.as_str());
+        return Err(Fault::invalid(message));
     }
     if args.assignee.is_some_and(|assignee| !assignee.is_empty()) {
-        let told = "a new task has no assignee; leave out `assignee`, and claim it or delegate it once it is there";
-        return Err(Fault::invalid(told));
+        let message = "a new task has no assignee; leave out `assignee`, and claim it or delegate it once it is there";
+        return Err(Fault::invalid(message));
     }
     let TaskCreateArgs { title, description, blocked_by, metadata, .. } = args;
     Ok(NewTask { title, description, blocked_by, metadata })
@@ -205,8 +209,8 @@ fn rows(tasks: &[Task]) -> Result<ToolOutput, Fault> {
     let listed: Vec<_> = tasks.iter().take(limits::TASKS_LISTED).map(TaskRow::of).collect();
     let mut output = ToolOutput::json(&listed)?;
     if let (ToolOutput::Reply(content), more @ 1..) = (&mut output, tasks.len() - listed.len()) {
-        let told = format!("[{more} more tasks are not listed; ask for those of one status or assignee]");
-        content.push(ToolResultContent::Text(told));
+        let note = format!("[{more} more tasks are not listed; ask for those of one status or assignee]");
+        content.push(ToolResultContent::Text(note));
     }
     Ok(output)
 }

@@ -11,6 +11,8 @@ use super::{
 };
 use crate::{
     chat::{ChatSnapshot, Message, Part, Role, ToolCall},
+    error::Fault,
+    limits,
     model::{Completion, StopReason, Usage},
     tool::TaskHandoff,
 };
@@ -30,7 +32,7 @@ fn coordinators() -> Vec<Arc<dyn Coordinator>> {
         Arc::new(RoundRobinUntil::new(3, StopCondition::Coordinator(model(false, false)))),
         Arc::new(RoleRoundRobin::new(3, ["r0", "r1", "r2", "r1"])),
         Arc::new(RoleRoundRobin { at_end: OnRoundsEnd::Fail, ..RoleRoundRobin::new(0, ["r1", "r3"]) }),
-        Arc::new(HandOffCoordinator::new(5)),
+        Arc::new(HandoffCoordinator::new(5)),
         model(false, false),
         model(true, false),
         model(false, true),

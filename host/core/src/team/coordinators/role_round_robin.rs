@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     super::{Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, MemberAssignment},
-    OnRoundsEnd, check_members, check_steps, exhausted, read, write,
+    OnRoundsEnd,
+    step_checks::{check_members, check_steps, exhausted},
+    stored_state::{read, write},
 };
 use crate::{error::Fault, event::RunCx, limits};
 

@@ -5,9 +5,9 @@ use regex::{Regex, RegexBuilder};
 
 use super::{
     super::{Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, MemberAssignment},
-    bounded, check, read,
     rounds::{RoundState, too_many_rounds},
-    unreadable, write,
+    step_checks::check,
+    stored_state::{bounded, read, unreadable, write},
 };
 use crate::{
     capability::NameSet,

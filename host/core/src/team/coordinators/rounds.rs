@@ -6,7 +6,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     super::{Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, MemberAssignment, MemberProfile},
-    OnRoundsEnd, check, check_members, check_steps, exhausted, read, write,
+    OnRoundsEnd,
+    step_checks::{check, check_members, check_steps, exhausted},
+    stored_state::{read, write},
 };
 use crate::{error::Fault, event::RunCx};
 

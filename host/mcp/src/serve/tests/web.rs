@@ -20,12 +20,12 @@ const JSON: &str = "content-type: application/json\r\naccept: application/json, 
 const TOKEN: &str = "0123456789abcdef";
 
 impl Web {
-    async fn start(doors: AccessPolicy) -> Self {
+    async fn start(policy: AccessPolicy) -> Self {
         let bench = Bench::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (server, stop) = (bench.server.clone(), bench.stop.clone());
-        let served = tokio::spawn(async move { server.http(listener, doors, stop).await });
+        let served = tokio::spawn(async move { server.http(listener, policy, stop).await });
         Self { bench, address, _served: AbortOnDropHandle::new(served) }
     }
 
@@ -60,9 +60,9 @@ fn status(answer: &str) -> &str {
 #[tokio::test]
 async fn only_those_come_in_who_may() {
     let token = Some(BearerToken::new(TOKEN).unwrap());
-    let doors =
+    let policy =
         AccessPolicy { token, hosts: vec!["tools.example".into()], origins: vec!["https://app.example".into()] };
-    let web = Web::start(doors).await;
+    let web = Web::start(policy).await;
     let known = format!("{JSON}authorization: Bearer {TOKEN}\r\n");
     for (headers, expected) in [
         (known.clone(), "200"),

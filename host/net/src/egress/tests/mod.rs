@@ -1,7 +1,12 @@
 //! Tests against servers on loopback: requests that are sent, and requests that are not.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+    time::Duration,
+};
 
+use bytes::Bytes;
 use ipnet::IpNet;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -9,8 +14,9 @@ use tokio::{
 };
 use url::Url;
 
-use super::*;
+use super::{clients::EgressClients, *};
 use crate::{AuthHeader, Secret};
+use shelly_core::{capability::HttpGrant, error::Fault, limits};
 use shelly_test_support::{CannedResponse, TestServer, answer};
 
 mod addresses;

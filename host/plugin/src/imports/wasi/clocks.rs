@@ -19,7 +19,7 @@ use wasmtime_wasi::p2::{
     subscribe,
 };
 
-use crate::runtime::PluginState;
+use crate::store::PluginState;
 use shelly_core::limits;
 
 /// The number of milliseconds in a second.
@@ -34,26 +34,24 @@ pub fn link(linker: &mut Linker<PluginState>, is_granted: bool) -> wasmtime::Res
         wall_clock::add_to_linker::<_, Own>(linker, PluginState::called)?;
         monotonic_clock::add_to_linker::<_, Own>(linker, PluginState::called)
     } else {
-        wall_clock::add_to_linker::<_, FrozenClock>(linker, |state| FrozenClockView(state.called()))?;
-        monotonic_clock::add_to_linker::<_, FrozenClock>(linker, |state| FrozenClockView(state.called()))
+        wall_clock::add_to_linker::<_, HasFrozenClock>(linker, |state| FrozenClockView(state.called()))?;
+        monotonic_clock::add_to_linker::<_, HasFrozenClock>(linker, |state| FrozenClockView(state.called()))
     }
 }
 
-/// The nanoseconds that the frozen clock of one instance shows. It advances by [`limits::FROZEN_STEP`] with each reading,
-/// so that a loop that waits for a time ends, and by the duration of each completed wait.
-#[derive(Default)]
-pub struct FrozenClock(Arc<AtomicU64>);
+/// The marker of the frozen clocks for the linker.
+struct HasFrozenClock;
 
-impl HasData for FrozenClock {
+impl HasData for HasFrozenClock {
     type Data<'a> = FrozenClockView<'a>;
 }
 
 /// A view of the frozen clocks of one instance.
-pub struct FrozenClockView<'a>(&'a mut PluginState);
+struct FrozenClockView<'a>(&'a mut PluginState);
 
 impl FrozenClockView<'_> {
     fn shown(&self) -> &Arc<AtomicU64> {
-        &self.0.base.frozen.0
+        &self.0.base.frozen.nanos
     }
 }
 

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::coordinator_tools::CoordinatorLookup;
+use super::coordinator_lookup::CoordinatorLookup;
 use crate::{chat::ChatSnapshot, error::cut, limits};
 
 /// The state of a model coordinator between two calls.

@@ -7,16 +7,16 @@ use std::{
 };
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::{
     super::{
         super::{CoordinatorInput, MemberProfile},
         quote::quoted,
     },
+    coordinator_lookup::CoordinatorLookup,
     coordinator_prompt,
-    model_decision::name_schema,
 };
 use crate::{
     chat::{ChatEntry, ToolSpec},
@@ -27,16 +27,6 @@ pub const STATUS: &str = "get_team_status";
 pub const OLDER: &str = "get_shared_summary";
 pub const ASSIGN: &str = "assign_task";
 pub const FINISH: &str = "finish";
-
-/// Information that a model requests before it decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CoordinatorLookup {
-    /// The status of the members.
-    Status,
-    /// A page of the messages before those that are shown; the first page has the newest ones.
-    Older(u32),
-}
 
 #[derive(Deserialize, JsonSchema)]
 pub struct TeamStatusArgs {}
@@ -102,6 +92,15 @@ fn assign(members: &[MemberProfile]) -> ToolSpec {
     list_names(&mut schema, &name_schema(members));
     spec.input_schema = serde_json::value::to_raw_value(&schema).expect("a schema is JSON").into();
     spec
+}
+
+/// Returns the JSON Schema of a member's name: an enumeration of the current names, unless they exceed what vendors accept.
+pub fn name_schema(members: &[MemberProfile]) -> Value {
+    let chars: usize = members.iter().map(|member| member.name.chars().count()).sum();
+    match members.len() <= limits::COORDINATOR_ENUM_NAMES && chars <= limits::COORDINATOR_ENUM_CHARS {
+        true => json!({"type": "string", "enum": members.iter().map(|member| &*member.name).collect::<Vec<_>>()}),
+        false => json!({"type": "string"}),
+    }
 }
 
 /// Adds the schema of the names to each property `member` in a schema.

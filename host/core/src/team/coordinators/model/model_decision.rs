@@ -1,6 +1,6 @@
 //! Parses the replies of a model that coordinates.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::{
     super::{
         super::{MemberAssignment, MemberProfile},
-        names,
         quote::on_one_line,
+        step_checks::names,
     },
+    coordinator_lookup::CoordinatorLookup,
     coordinator_tools::{
-        ASSIGN, AssignArgs, CoordinatorLookup, FINISH, FinishArgs, OLDER, OlderMessagesArgs, STATUS, TeamStatusArgs,
+        ASSIGN, AssignArgs, FINISH, FinishArgs, OLDER, OlderMessagesArgs, STATUS, TeamStatusArgs, name_schema,
     },
 };
 use crate::{
@@ -37,13 +38,14 @@ pub fn schema(members: &[MemberProfile]) -> String {
     .to_string()
 }
 
-/// Returns the JSON Schema of a member's name: an enumeration of the current names, unless they exceed what vendors accept.
-pub fn name_schema(members: &[MemberProfile]) -> Value {
-    let chars: usize = members.iter().map(|member| member.name.chars().count()).sum();
-    match members.len() <= limits::COORDINATOR_ENUM_NAMES && chars <= limits::COORDINATOR_ENUM_CHARS {
-        true => json!({"type": "string", "enum": members.iter().map(|member| &*member.name).collect::<Vec<_>>()}),
-        false => json!({"type": "string"}),
-    }
+/// Returns the text of a reply, with its calls.
+pub fn text(completion: &Completion) -> String {
+    let texts = completion.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(Cow::Borrowed(text.as_str())),
+        Part::ToolCall(call) => Some(Cow::Owned(format!("{} {}", call.name, call.arguments))),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// A parsed reply.
@@ -82,7 +84,7 @@ pub fn heard<'a>(
     match has_tools && !calls.is_empty() {
         true => called(&calls, members),
         // A model that makes no call may have written its decision as text.
-        false => said(without_thought(&super::text(completion)), members, has_tools).map(CoordinatorReply::Decided),
+        false => said(without_thought(&text(completion)), members, has_tools).map(CoordinatorReply::Decided),
     }
 }
 

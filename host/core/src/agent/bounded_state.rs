@@ -1,0 +1,11 @@
+use crate::{error::Fault, limits};
+
+/// Returns the state of an effect, a middleware or a coordinator, or a [`Fault`] if it is larger than
+/// [`limits::STATE_BYTES`].
+pub(crate) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
+    if state.len() > limits::STATE_BYTES {
+        let message = format!("its state has {} bytes, at most {} are kept", state.len(), limits::STATE_BYTES);
+        return Err(Fault::TooLarge { message });
+    }
+    Ok(state)
+}

@@ -1,0 +1,135 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    agent::journal::{JournalRecord, RunJournal},
+    chat::Message,
+    limits,
+};
+
+/// The running agents, by instance name.
+pub(crate) type Roster = Arc<Mutex<HashMap<Arc<str>, RunningAgent>>>;
+
+/// A running agent, as others reach it.
+#[derive(Clone)]
+pub(crate) struct RunningAgent {
+    pub inbox: AgentInbox,
+    pub cancel: CancellationToken,
+}
+
+/// The reason why a message was not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// No agent of this name is running.
+    #[error("no agent of this name is at work")]
+    NotWorking,
+    /// The agent has not read the messages that it was sent before.
+    #[error("{} messages wait for it already", limits::INBOX_MESSAGES)]
+    Full,
+    /// The message is not a user's, has calls or results, or is empty.
+    #[error("only a user message with something in it can be sent")]
+    Unfit,
+}
+
+/// The entry of a running agent in the roster, with its inbox and cancel token.
+#[derive(Default)]
+pub(crate) struct AgentHandle {
+    pub inbox: AgentInbox,
+    pub cancel: CancellationToken,
+    /// The roster, and the agent's instance name there.
+    entered: Option<(Roster, Arc<str>)>,
+}
+
+impl AgentHandle {
+    /// Adds an agent to the roster, where others can send it messages or cancel it until the handle is dropped. `waiting`
+    /// is in the journal already; messages sent later are recorded once [`AgentInbox::record`] was called.
+    pub fn enter(roster: &Roster, instance: &Arc<str>, waiting: Vec<Message>) -> Self {
+        let (inbox, cancel) = (AgentInbox::new(waiting), CancellationToken::new());
+        let running = RunningAgent { inbox: inbox.clone(), cancel: cancel.clone() };
+        roster.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(instance), running);
+        Self { inbox, cancel, entered: Some((Arc::clone(roster), Arc::clone(instance))) }
+    }
+}
+
+impl Drop for AgentHandle {
+    fn drop(&mut self) {
+        let Some((roster, name)) = self.entered.take() else { return };
+        let mut roster = roster.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another agent may have taken the name.
+        if roster.get(&name).is_some_and(|working| Arc::ptr_eq(&working.inbox.0, &self.inbox.0)) {
+            roster.remove(&name);
+        }
+    }
+}
+
+/// The messages that wait for an agent's next turn.
+#[derive(Clone, Default)]
+pub(crate) struct AgentInbox(Arc<Mutex<InboxQueue>>);
+
+#[derive(Default)]
+struct InboxQueue {
+    waiting: Vec<Message>,
+    closed: bool,
+    /// The journal for sent messages; `None` until the beginning of the run is recorded.
+    log: Option<RunJournal>,
+    /// The number of waiting messages that are in the journal.
+    recorded: usize,
+}
+
+impl AgentInbox {
+    fn new(waiting: Vec<Message>) -> Self {
+        let recorded = waiting.len();
+        Self(Arc::new(Mutex::new(InboxQueue { waiting, recorded, ..InboxQueue::default() })))
+    }
+
+    /// Records the messages sent so far and from now on. The beginning of the run must be recorded already.
+    pub fn record(&self, log: &RunJournal) {
+        let mut queue = self.queue();
+        for message in queue.waiting.iter().skip(queue.recorded) {
+            log.write(&JournalRecord::Sent { message: message.clone() });
+        }
+        queue.log = Some(log.clone());
+    }
+
+    pub fn put(&self, message: Message) -> Result<(), SendError> {
+        let mut queue = self.queue();
+        if queue.closed {
+            return Err(SendError::NotWorking);
+        }
+        if queue.waiting.len() >= limits::INBOX_MESSAGES {
+            return Err(SendError::Full);
+        }
+        if let Some(log) = &queue.log {
+            log.write(&JournalRecord::Sent { message: message.clone() });
+        }
+        queue.waiting.push(message);
+        Ok(())
+    }
+
+    /// Takes all waiting messages.
+    pub fn take(&self) -> Vec<Message> {
+        std::mem::take(&mut self.queue().waiting)
+    }
+
+    /// Takes the waiting messages; if there are none, closes the inbox.
+    pub fn close_if_empty(&self) -> Vec<Message> {
+        let mut queue = self.queue();
+        queue.closed = queue.waiting.is_empty();
+        std::mem::take(&mut queue.waiting)
+    }
+
+    /// Closes the inbox and takes the messages that still wait.
+    pub fn close(&self) -> Vec<Message> {
+        let mut queue = self.queue();
+        queue.closed = true;
+        std::mem::take(&mut queue.waiting)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, InboxQueue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

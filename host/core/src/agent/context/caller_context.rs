@@ -1,0 +1,11 @@
+use super::AgentModels;
+use crate::{chat::Chat, tool::ToolBox};
+
+/// What a tool may use of the agent that calls it, in addition to the [state of the run](super::RunState).
+pub(crate) struct CallerContext {
+    pub models: AgentModels,
+    /// The tools of the agent alone.
+    pub tools: ToolBox,
+    /// Its conversation; `None` for a call outside of any conversation.
+    pub chat: Option<Chat>,
+}

@@ -1,0 +1,180 @@
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use super::DelegateQuestion;
+use crate::agent::journal::{DelegatedTask, DelegationReport, RecordedDelegateCall};
+
+/// The tasks that a run has delegated: their ids, those that wait for an answer, and those from before an interruption.
+#[derive(Default)]
+pub(crate) struct DelegatedChildren {
+    /// The number of tasks that it has delegated; the id of the newest contains it.
+    count: AtomicU32,
+    parked: Mutex<ParkedChildren>,
+    /// The calls that had delegated when the run was interrupted, by their id; unset if it never was.
+    recorded: OnceLock<HashMap<String, RecordedDelegateCall>>,
+}
+
+/// The children that wait for an answer, by the id of their delegation.
+enum ParkedChildren {
+    Waiting(HashMap<String, ParkedDelegation>),
+    /// The run is over.
+    Dismissed,
+}
+
+impl Default for ParkedChildren {
+    fn default() -> Self {
+        Self::Waiting(HashMap::new())
+    }
+}
+
+/// A task that an agent works on. Dropping it stops the agent.
+pub(crate) struct ChildDelegation {
+    /// The id of the delegation.
+    pub id: String,
+    pub agent: String,
+    /// The number of questions that the agent has asked.
+    pub questions_put: usize,
+    pub work: AbortOnDropHandle<DelegationReport>,
+    /// The questions of the agent; `None` if it may not ask.
+    pub questions: Option<mpsc::Receiver<DelegateQuestion>>,
+    /// Stops all tasks of its call, if they are to fail together.
+    pub stop: Option<CancellationToken>,
+    /// The id of the call, and the position of the task in it.
+    pub of: (String, usize),
+    /// The answer to a question that the agent asked before it was interrupted. It asks again if it did not receive the
+    /// answer.
+    pub owed: Option<UndeliveredAnswer>,
+}
+
+pub(crate) struct UndeliveredAnswer {
+    pub question: String,
+    pub answer: String,
+}
+
+/// A child that waits for an answer.
+pub(crate) struct ParkedDelegation {
+    pub child: ChildDelegation,
+    pub question: ParkedQuestion,
+}
+
+pub(crate) enum ParkedQuestion {
+    /// The child has asked.
+    Open(DelegateQuestion),
+    /// The child had asked this before it was interrupted, and asks again.
+    Recorded(String),
+}
+
+/// The next event of a child.
+pub(crate) enum ChildProgress {
+    Done(DelegationReport),
+    Asked(ChildDelegation, DelegateQuestion),
+}
+
+impl ChildDelegation {
+    /// Waits until the child has ended or asks.
+    pub async fn next(mut self) -> ChildProgress {
+        loop {
+            let asked = open_question(self.questions.as_mut());
+            tokio::select! {
+                biased;
+                Some(asked) = asked => match self.owed.take() {
+                    Some(owed) if owed.question == asked.call => {
+                        let _ = asked.answer.send(owed.answer);
+                    }
+                    _ => return ChildProgress::Asked(self, asked),
+                },
+                report = &mut self.work => {
+                    let crashed = |_| DelegationReport::failed(&self.agent, "the agent crashed");
+                    return ChildProgress::Done(report.unwrap_or_else(crashed));
+                }
+            }
+        }
+    }
+}
+
+/// Returns the next question that still waits. An agent whose question timed out goes on without the answer.
+async fn open_question(questions: Option<&mut mpsc::Receiver<DelegateQuestion>>) -> Option<DelegateQuestion> {
+    let questions = questions?;
+    loop {
+        let asked = questions.recv().await?;
+        if !asked.answer.is_closed() {
+            return Some(asked);
+        }
+    }
+}
+
+impl DelegatedChildren {
+    /// Returns an id for one more delegation. Ids follow the order of the tasks.
+    pub fn next_id(&self) -> String {
+        format!("d-{}", self.count.fetch_add(1, Ordering::Relaxed).saturating_add(1))
+    }
+
+    /// Returns the number in an id.
+    pub fn number(id: &str) -> Option<u32> {
+        id.strip_prefix("d-").and_then(|number| number.parse().ok())
+    }
+
+    /// Restores the calls that had delegated when the run was interrupted. `ids` are all ids of delegations so far.
+    pub fn restore<'a>(&self, recorded: HashMap<String, RecordedDelegateCall>, ids: impl Iterator<Item = &'a String>) {
+        let of_tasks = recorded.values().flat_map(|call| &call.tasks).filter_map(|task| task.id.as_deref());
+        let newest = of_tasks.filter_map(Self::number).max();
+        let newest = newest.max(ids.filter_map(|id| Self::number(id)).max());
+        self.count.store(newest.unwrap_or(0), Ordering::Relaxed);
+        // A run is restored once.
+        let _ = self.recorded.set(recorded);
+    }
+
+    /// Returns the recorded state of this call, if it had delegated before the run was interrupted.
+    pub fn recorded_call(&self, call: &str) -> Option<&RecordedDelegateCall> {
+        self.recorded.get()?.get(call)
+    }
+
+    /// Returns the delegated task of this call, if the call began before the run was interrupted.
+    pub fn recorded_task(&self, call: &str) -> Option<&DelegatedTask> {
+        self.recorded_call(call)?.tasks.first()
+    }
+
+    /// Lets a child wait for an answer. Dropped if the run is over.
+    pub fn park(&self, id: String, child: ParkedDelegation) {
+        if let ParkedChildren::Waiting(parked) = &mut *self.parked() {
+            parked.insert(id, child);
+        }
+    }
+
+    /// Takes the parked children of these ids, all or none, in their order.
+    ///
+    /// # Errors
+    ///
+    /// The text for the model if one of them does not wait, or is named twice.
+    pub fn take<'a>(&self, ids: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<ParkedDelegation>, String> {
+        let mut parked = self.parked();
+        let ParkedChildren::Waiting(parked) = &mut *parked else { return Err("this run is over".into()) };
+        let mut seen = std::collections::HashSet::new();
+        if let Some(id) = ids.clone().find(|id| !parked.contains_key(*id) || !seen.insert(*id)) {
+            let mut waiting: Vec<_> = parked.keys().map(String::as_str).collect();
+            waiting.sort_unstable();
+            let waiting = if waiting.is_empty() { "none".into() } else { waiting.join(", ") };
+            return Err(format!("no question of a delegation `{id}` waits, or it is there twice; waiting: {waiting}"));
+        }
+        Ok(ids.filter_map(|id| parked.remove(id)).collect())
+    }
+
+    /// Drops the children that still wait for an answer, and lets no further ones wait.
+    pub fn dismiss(&self) {
+        // Dropped after the lock is released.
+        let _children = std::mem::replace(&mut *self.parked(), ParkedChildren::Dismissed);
+    }
+
+    fn parked(&self) -> MutexGuard<'_, ParkedChildren> {
+        // No code panics in the middle of a change.
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

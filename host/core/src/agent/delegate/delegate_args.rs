@@ -1,0 +1,105 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    agent::context::{InteractionMode, RunState, is_same_name},
+    capability::Budget,
+    error::Fault,
+    limits,
+};
+
+/// Tasks for other agents.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct DelegateArgs {
+    /// All of them are worked on at once. The results come in the same order.
+    tasks: Vec<DelegateTaskArgs>,
+    /// Whether the others are stopped as soon as one fails. Usually not.
+    #[serde(default)]
+    fail_fast: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct DelegateTaskArgs {
+    /// The agent's name, as list_agents has it.
+    agent: String,
+    /// What it is to do, and how you will know that it is done.
+    task: String,
+    /// All that it must know: it sees nothing of your conversation. Files, decisions, constraints.
+    context: String,
+    /// The id of a task on the shared board, which is then claimed and updated for it.
+    #[serde(default)]
+    task_id: Option<String>,
+    /// What it may spend at most. Left out: an equal share of what you have.
+    #[serde(default)]
+    budget: Option<Budget>,
+    /// Whether you answer its questions (interactive) or its context does (blocking).
+    #[serde(default)]
+    mode: Option<DelegationMode>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum DelegationMode {
+    Blocking,
+    Interactive,
+}
+
+/// A task as a model requests it.
+pub(super) struct DelegationRequest {
+    pub agent: String,
+    pub task: String,
+    pub context: String,
+    pub task_id: Option<String>,
+    /// The most that may be spent on it.
+    pub budget: Budget,
+    /// Set if its questions go to the delegating agent.
+    pub asks: bool,
+}
+
+fn orders(me: &RunState, tasks: Vec<DelegateTaskArgs>) -> Result<Vec<DelegationRequest>, Fault> {
+    if tasks.len() > limits::TASKS_PER_DELEGATION {
+        let most = limits::TASKS_PER_DELEGATION;
+        return Err(Fault::invalid(format!("{} tasks are too many: at most {most} in one call", tasks.len())));
+    }
+    let order = |(at, task): (usize, DelegateTaskArgs)| {
+        if is_same_name(&task.agent, &me.agent) {
+            return Err(Fault::invalid(format!("tasks[{at}]: you are {}; delegate to another agent", me.agent)));
+        }
+        for (name, text) in [("agent", &task.agent), ("task", &task.task), ("context", &task.context)] {
+            if text.trim().is_empty() {
+                return Err(Fault::invalid(format!("tasks[{at}]: `{name}` is empty")));
+            }
+        }
+        let asks = match (me.options.interaction, task.mode) {
+            (InteractionMode::Blocking, _) | (_, Some(DelegationMode::Blocking)) | (InteractionMode::Auto, None) => {
+                false
+            }
+            (_, Some(DelegationMode::Interactive)) | (InteractionMode::Interactive, None) => true,
+        };
+        let DelegateTaskArgs { agent, task, context, task_id, budget, .. } = task;
+        Ok(DelegationRequest { agent, task, context, task_id, budget: budget.unwrap_or_default(), asks })
+    };
+    tasks.into_iter().enumerate().map(order).collect()
+}
+
+/// The tasks of one `delegate` call.
+pub(super) struct DelegateCall {
+    pub orders: Vec<DelegationRequest>,
+    pub fail_fast: bool,
+}
+
+impl DelegateCall {
+    /// Returns the tasks of a call with these arguments.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`Fault`] for the model if a task is not valid.
+    pub fn of(me: &RunState, args: DelegateArgs) -> Result<Self, Fault> {
+        Ok(Self { orders: orders(me, args.tasks)?, fail_fast: args.fail_fast })
+    }
+
+    /// Returns the tasks of a call with these arguments.
+    pub fn read(me: &RunState, arguments: &str) -> Option<Self> {
+        Self::of(me, serde_json::from_str(arguments).ok()?).ok()
+    }
+}

@@ -1,0 +1,443 @@
+//! The `delegate` calls of a run: starts agents on their tasks, gathers the reports, passes answers on to those that ask,
+//! and restores those that waited when the run was interrupted.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, atomic::Ordering},
+};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    child_run::ParentRun,
+    delegate_args::{DelegateCall, DelegationRequest},
+    delegation::Delegation,
+    instance_name::instance_name,
+};
+use crate::{
+    agent::{
+        context::{
+            AgentGroup, ChildDelegation, ChildProgress, DelegateQuestion, DelegatedChildren, ParkedDelegation,
+            ParkedQuestion, QuestionRoute, RunState, UndeliveredAnswer,
+        },
+        journal::{
+            DelegatedTask, DelegationReport, DelegationState, JournalRecord, PendingQuestion, RecordedDelegateCall,
+            RecordedQuestion, RecordedToolCall,
+        },
+    },
+    capability::{BudgetAllocation, RestoredAllocation},
+    chat::ToolCall,
+    event::Event,
+    limits,
+};
+
+/// Runs agents on the tasks of a call, all at once. Returns a report for each task, in order, once all have ended or asked.
+/// Work that the call had begun before the run was interrupted continues.
+pub(super) async fn delegate_tasks(
+    me: &Arc<RunState>,
+    agent_group: &Arc<AgentGroup>,
+    call: &str,
+    delegation: DelegateCall,
+) -> Vec<DelegationReport> {
+    let children = start_children(me, agent_group, call, delegation, |_| true, CancellationToken::new());
+    me.place.wait_for(gather(me, children)).await
+}
+
+/// Passes answers on to children that wait for them. Returns their next reports; the other children keep waiting.
+///
+/// # Errors
+///
+/// The text for the model if one of the delegations does not wait, or is named twice.
+pub(super) async fn answer_children(
+    me: &RunState,
+    call: &str,
+    answers: Vec<(String, String)>,
+) -> Result<Vec<DelegationReport>, String> {
+    let parked = me.children.take(answers.iter().map(|(id, _)| id.as_str()))?;
+    let (mut children, mut undelivered) = (Vec::with_capacity(parked.len()), Vec::with_capacity(parked.len()));
+    for (ParkedDelegation { mut child, question }, (delegation, answer)) in parked.into_iter().zip(answers) {
+        me.write(|| JournalRecord::Answered { delegation, answered_by: call.to_owned(), answer: answer.clone() });
+        undelivered.push(match question {
+            ParkedQuestion::Open(DelegateQuestion { answer: waiting, timed_out, .. }) => {
+                let has_ended = || match timed_out.load(Ordering::Relaxed) {
+                    true => "its question had timed out: it went on without your answer",
+                    false => "it had ended before your answer came",
+                };
+                waiting.send(answer).err().map(|_| has_ended())
+            }
+            ParkedQuestion::Recorded(question) => {
+                child.owed = Some(UndeliveredAnswer { question, answer });
+                None
+            }
+        });
+        children.push(child);
+    }
+    let mut reports = me.place.wait_for(gather(me, children)).await;
+    for (report, why) in reports.iter_mut().zip(undelivered) {
+        if let Some(why) = why {
+            report.warn(why.into());
+        }
+    }
+    Ok(reports)
+}
+
+/// A task of a call that is about to start, with its state from before the run was interrupted.
+struct PendingDelegation {
+    at: usize,
+    order: DelegationRequest,
+    /// The id of the delegation.
+    id: String,
+    /// The instance name of the agent that works on it first.
+    instance: Arc<str>,
+    recorded: DelegationState,
+}
+
+/// Starts those tasks of a call that are `wanted`. `stop` ends them, if they are to fail together.
+fn start_children(
+    me: &Arc<RunState>,
+    agent_group: &Arc<AgentGroup>,
+    call: &str,
+    DelegateCall { orders, fail_fast }: DelegateCall,
+    wanted: impl Fn(usize) -> bool,
+    stop: CancellationToken,
+) -> Vec<ChildDelegation> {
+    let recorded_call = me.children.recorded_call(call);
+    let recorded_task = |at: usize| recorded_call.and_then(|recorded| recorded.tasks.get(at));
+    let recorded_state = |at: usize| {
+        let log = me.log.as_ref().filter(|_| recorded_call.is_some())?;
+        log.journal.take_delegation(&log.delegation_key(call, at))
+    };
+    let orders = orders.into_iter().enumerate().filter(|(at, _)| wanted(*at));
+    let task = |(at, order): (usize, DelegationRequest)| PendingDelegation {
+        id: recorded_task(at).and_then(|task| task.id.clone()).unwrap_or_else(|| me.children.next_id()),
+        // Named here, so that the numbers follow the order of the tasks.
+        instance: recorded_task(at)
+            .map_or_else(|| instance_name(agent_group, &order.agent, &order.task), |task| task.instance.clone()),
+        recorded: recorded_state(at).unwrap_or_default(),
+        at,
+        order,
+    };
+    let tasks: Vec<_> = orders.map(task).collect();
+    // A returned task needs no share.
+    let due = tasks.iter().filter(|task| task.recorded.returned.is_none());
+    let shares = match recorded_call {
+        None => me.budget_account.allocate(&due.map(|task| task.order.budget).collect::<Vec<_>>()),
+        Some(_) => {
+            let allocated = |task: &PendingDelegation| RestoredAllocation {
+                bounds: recorded_task(task.at).map(|recorded| recorded.bounds).unwrap_or_default(),
+                time: task.order.budget.time,
+                start: Instant::now(),
+                spent: task.recorded.spent,
+            };
+            me.budget_account.restore_allocations(&due.map(allocated).collect::<Vec<_>>())
+        }
+    };
+    if recorded_call.is_none() {
+        me.write(|| {
+            let delegated = |(task, share): (&PendingDelegation, &BudgetAllocation)| DelegatedTask {
+                id: Some(task.id.clone()),
+                agent: task.order.agent.as_str().into(),
+                instance: task.instance.clone(),
+                bounds: share.bounds(),
+            };
+            JournalRecord::Delegated { call: call.into(), tasks: tasks.iter().zip(&shares).map(delegated).collect() }
+        });
+    }
+    let mut shares = shares.into_iter();
+    let child = |task: PendingDelegation| {
+        let of = (call.to_owned(), task.at);
+        let (id, agent) = (task.id.clone(), task.order.agent.clone());
+        let (work, questions) = match task.recorded.returned {
+            Some((report, board)) => {
+                agent_group.settle(board);
+                (me.tasks.spawn(async { report }), None)
+            }
+            None => {
+                let share = shares.next().expect("one was allocated for each that has not returned");
+                let (delegation, questions) = delegation(me, agent_group, call, task, share, stop.clone());
+                (me.tasks.spawn(delegation.run()), questions)
+            }
+        };
+        let stop = fail_fast.then(|| stop.clone());
+        ChildDelegation { id, agent, questions_put: 0, work, questions, stop, of, owed: None }
+    };
+    tasks.into_iter().map(child).collect()
+}
+
+/// Returns a task that is ready to run, and the receiver of its questions if it may ask.
+fn delegation(
+    me: &RunState,
+    agent_group: &Arc<AgentGroup>,
+    call: &str,
+    PendingDelegation { at, order, instance, recorded, .. }: PendingDelegation,
+    share: BudgetAllocation,
+    stop: CancellationToken,
+) -> (Box<Delegation>, Option<mpsc::Receiver<DelegateQuestion>>) {
+    let (sender, questions) = order.asks.then(|| mpsc::channel(1)).unzip();
+    let delegation = Delegation {
+        parent_run: ParentRun::from(me),
+        agent_group: Arc::clone(agent_group),
+        delegator: Arc::clone(&me.agent),
+        handoffs: match me.options.max_handoffs {
+            0 => limits::HAND_OVERS,
+            most => most,
+        },
+        instance,
+        order,
+        share,
+        question_route: sender.map_or(QuestionRoute::Context, QuestionRoute::Parent),
+        question_time: me.options.question_timeout,
+        stop,
+        delegation_key: me.log.as_ref().map(|log| log.delegation_key(call, at)),
+        recorded_runs: recorded.runs,
+    };
+    (Box::new(delegation), questions)
+}
+
+/// Waits until each of these children has ended or asked. Those that asked wait for their answer from then on.
+async fn gather(me: &RunState, children: Vec<ChildDelegation>) -> Vec<DelegationReport> {
+    let mut reports = Vec::with_capacity(children.len());
+    let of_children: Vec<_> = children.iter().map(|child| (child.id.clone(), child.stop.clone())).collect();
+    let mut working: FuturesUnordered<_> =
+        children.into_iter().enumerate().map(async |(at, child)| (at, child.next().await)).collect();
+    while let Some((at, next)) = working.next().await {
+        let (id, stop) = &of_children[at];
+        let report = match next {
+            ChildProgress::Done(report) => {
+                DelegationReport { delegation_id: me.tells_ids().then(|| id.clone()), ..report }
+            }
+            ChildProgress::Asked(child, asked) => park(me, child, asked),
+        };
+        if let Some(stop) = stop
+            && report.has_failed()
+        {
+            stop.cancel();
+        }
+        reports.push((at, report));
+    }
+    reports.sort_unstable_by_key(|(at, _)| *at);
+    reports.into_iter().map(|(_, report)| report).collect()
+}
+
+/// Lets a child wait for the answer to its question. Returns the report with the question.
+fn park(me: &RunState, mut child: ChildDelegation, asked: DelegateQuestion) -> DelegationReport {
+    let ((call, task), id) = (child.of.clone(), child.id.clone());
+    let question_id = match child.questions_put {
+        0 => id.replacen('d', "q", 1),
+        earlier => format!("{}.{}", id.replacen('d', "q", 1), earlier + 1),
+    };
+    child.questions_put += 1;
+    let question = PendingQuestion { id: question_id, agent: asked.agent.clone(), content: asked.question.clone() };
+    me.write(|| JournalRecord::Parked { call, task, delegation: id.clone(), question: asked.call.clone() });
+    let report = DelegationReport {
+        delegation_id: Some(id.clone()),
+        pending_question: Some(question),
+        ..DelegationReport::of(&child.agent)
+    };
+    me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Open(asked) });
+    report
+}
+
+/// A child that waited for an answer when the run was interrupted.
+struct InterruptedQuestion {
+    id: String,
+    question: String,
+    /// The number of questions that it had asked before that one.
+    earlier: usize,
+}
+
+/// Restores the delegations of an interrupted run. `calls` is the recorded state of the calls of its last reply: those
+/// without a result are repeated, and restore their children themselves.
+pub(crate) fn restore_delegations(
+    me: &Arc<RunState>,
+    parked: BTreeMap<String, Vec<RecordedQuestion>>,
+    delegated: HashMap<String, RecordedDelegateCall>,
+    calls: &HashMap<String, Box<RecordedToolCall>>,
+    open: &[ToolCall],
+) {
+    me.children.restore(delegated, parked.keys());
+    for (call, tasks) in interrupted_questions(parked, calls, open) {
+        let arguments = me.children.recorded_call(&call).map(|recorded| recorded.arguments.as_str());
+        let delegation = arguments.and_then(|arguments| DelegateCall::read(me, arguments));
+        match me.delegates_to().zip(delegation) {
+            Some((agent_group, delegation)) => restore_children(me, agent_group, &call, delegation, tasks),
+            None => fail_children(me, &call, tasks),
+        }
+    }
+}
+
+/// Returns the questions that still wait: by call, since the tasks of one call may fail together, and then by task.
+fn interrupted_questions(
+    parked: BTreeMap<String, Vec<RecordedQuestion>>,
+    calls: &HashMap<String, Box<RecordedToolCall>>,
+    open: &[ToolCall],
+) -> BTreeMap<String, BTreeMap<usize, InterruptedQuestion>> {
+    let is_open =
+        |call: &str| open.iter().any(|open| open.id == call) && calls.get(call).is_none_or(|call| call.ended.is_none());
+    let waits =
+        |parking: &RecordedQuestion| !is_open(&parking.call) && parking.answered_by.as_deref().is_none_or(is_open);
+    let mut waiting: BTreeMap<String, BTreeMap<usize, InterruptedQuestion>> = BTreeMap::new();
+    let mut parked: Vec<_> = parked.into_iter().collect();
+    parked.sort_by_key(|(id, _)| DelegatedChildren::number(id));
+    for (id, questions) in parked {
+        // A child that was answered, and asked again before the answering call had its result, waits with its first
+        // question: that call is repeated, and then reaches the second question.
+        let Some((earlier, parking)) = questions.into_iter().enumerate().find(|(_, parking)| waits(parking)) else {
+            continue;
+        };
+        let tasks = waiting.entry(parking.call).or_default();
+        tasks.entry(parking.task).or_insert(InterruptedQuestion { id, question: parking.question, earlier });
+    }
+    waiting
+}
+
+/// Starts the children of a call that waited for an answer. Each asks again.
+fn restore_children(
+    me: &Arc<RunState>,
+    agent_group: &Arc<AgentGroup>,
+    call: &str,
+    delegation: DelegateCall,
+    mut tasks: BTreeMap<usize, InterruptedQuestion>,
+) {
+    let (stop, log) = (CancellationToken::new(), me.log.as_ref());
+    let has_failed = |at: &usize| log.is_some_and(|log| log.journal.has_failed(&log.delegation_key(call, *at)));
+    if delegation.fail_fast
+        && (0..delegation.orders.len()).filter(|at| !tasks.contains_key(at)).any(|at| has_failed(&at))
+    {
+        stop.cancel();
+    }
+    for child in start_children(me, agent_group, call, delegation, |at| tasks.contains_key(&at), stop) {
+        if let Some(InterruptedQuestion { id, question, earlier }) = tasks.remove(&child.of.1) {
+            let child = ChildDelegation { id: id.clone(), questions_put: earlier + 1, ..child };
+            me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded(question) });
+        }
+    }
+}
+
+/// Lets the children of a call wait that cannot go on, because this run may not delegate their tasks any more. Each reports
+/// that when it is answered.
+fn fail_children(me: &RunState, call: &str, tasks: BTreeMap<usize, InterruptedQuestion>) {
+    let recorded = me.children.recorded_call(call);
+    for (at, InterruptedQuestion { id, question, earlier }) in tasks {
+        let agent = recorded.and_then(|recorded| recorded.tasks.get(at)).map_or("", |task| &*task.agent).to_owned();
+        let message = format!("{}: delegation `{id}` is lost, since its task may not be given any more", me.cx.agent);
+        me.cx.events.emit_now(Event::Warning { message });
+        let lost = "it was interrupted, and its task may not be given to it any more; give it as a new task";
+        let report = DelegationReport::failed(&agent, lost);
+        let work = me.tasks.spawn(async { report });
+        let of = (call.to_owned(), at);
+        let child = ChildDelegation {
+            id: id.clone(),
+            agent,
+            questions_put: earlier + 1,
+            work,
+            questions: None,
+            stop: None,
+            of,
+            owed: None,
+        };
+        me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded(question) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::{
+        agent::{Agent, AgentEntry, AgentRunOptions, InteractionMode, RunParams},
+        capability::{AllocationBounds, Budget, BudgetAccount, Ceiling},
+        chat::{Chat, Message},
+        event::{EventSink, RunCx},
+        model::ScriptedCompleter,
+        tool,
+    };
+
+    #[derive(Deserialize, JsonSchema)]
+    struct NoArgs {}
+
+    /// Returns the result of the call that answers an agent to which meanwhile this happens.
+    async fn answer_after(meanwhile: impl Fn(&AgentGroup) + Send + Sync + 'static) -> String {
+        let agent_group = Arc::new(AgentGroup::default());
+        agent_group.registry.register(AgentEntry::new("bob", ""), || {
+            let report = r#"{"status":"completed","summary":"Blue."}"#;
+            let script = [
+                ScriptedCompleter::calls(&[("q1", "request_input", r#"{"question":"Which?"}"#)]),
+                ScriptedCompleter::calls(&[("e1", "task_complete", report)]),
+            ];
+            Agent::new("bob", "", Arc::new(ScriptedCompleter::new(script)))
+        });
+        let group = Arc::clone(&agent_group);
+        let wait = tool::function("wait", "", move |_, NoArgs {}| {
+            meanwhile(&group);
+            async {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                Ok("waited")
+            }
+        });
+        let model = ScriptedCompleter::new([
+            ScriptedCompleter::calls(&[(
+                "c1",
+                "delegate",
+                r#"{"tasks":[{"agent":"bob","task":"Paint the door","context":"It is old."}]}"#,
+            )]),
+            ScriptedCompleter::calls(&[("c2", "wait", "{}")]),
+            ScriptedCompleter::calls(&[(
+                "c3",
+                "answer_delegation_questions",
+                r#"{"answers":[{"delegation_id":"d-1","answer":"Red."}]}"#,
+            )]),
+            ScriptedCompleter::text("done"),
+        ]);
+        let mut lead = Agent::new("lead", "", Arc::new(model)).with_tool(wait).with_agent_group(agent_group, 1);
+        lead.options.interaction = InteractionMode::Interactive;
+        lead.options.question_timeout = Some(Duration::from_secs(10));
+        let chat = Chat::new();
+        lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Have the door painted.")]).await.unwrap();
+        let chat = chat.snapshot();
+        let mut results = chat.iter().flat_map(|entry| entry.message.tool_results());
+        results.find(|result| result.call_id == "c3").unwrap().text()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn late_answer_is_reported_with_its_reason() {
+        let timed_out = answer_after(|_| {}).await;
+        assert!(timed_out.contains("its question had timed out") && timed_out.contains("Blue."), "{timed_out}");
+        let stopped = answer_after(|agent_group| assert!(agent_group.cancel("bob-paint-1"))).await;
+        assert!(stopped.contains("it had ended before your answer came"), "{stopped}");
+        assert!(stopped.contains("task canceled") && !stopped.contains("timed out"), "{stopped}");
+    }
+
+    #[tokio::test]
+    async fn parked_child_that_cannot_go_on_is_reported_on_resume() {
+        let agent_group = Arc::new(AgentGroup::default());
+        let (events, mut stream) = EventSink::channel();
+        let cx = RunCx::new("lead").with_events(events);
+        let budget_account = BudgetAccount::new(&Budget::default(), Instant::now());
+        let params = *RunParams::of_a_person(Some(&agent_group), &cx, &budget_account, None);
+        let interaction = InteractionMode::Interactive;
+        let options = AgentRunOptions { interaction, max_delegation_depth: 1, ..AgentRunOptions::default() };
+        let me = RunState::new(&"lead".into(), &options, &Ceiling::default(), params, None);
+        let (id, instance) = (Some("d-4".into()), "bob-paint-1".into());
+        let task = DelegatedTask { id, agent: "bob".into(), instance, bounds: AllocationBounds::default() };
+        // The lead has been given the name of that agent since, and no agent delegates to itself.
+        let arguments = r#"{"tasks":[{"agent":"lead","task":"Paint","context":"It is old."}]}"#.into();
+        let delegated = [("c1".into(), RecordedDelegateCall { arguments, tasks: vec![task] })].into();
+        let question = RecordedQuestion { call: "c1".into(), task: 0, question: "q1".into(), answered_by: None };
+        restore_delegations(&me, [("d-4".into(), vec![question])].into(), delegated, &HashMap::new(), &[]);
+        let told = stream.next().await.unwrap();
+        assert!(matches!(&told, Event::Warning { message } if message.contains("`d-4` is lost")), "{told:?}");
+        let unknown = answer_children(&me, "c2", vec![("d-1".into(), "Red.".into())]).await.unwrap_err();
+        assert!(unknown.contains("waiting: d-4"), "{unknown}");
+        let reports = answer_children(&me, "c2", vec![("d-4".into(), "Red.".into())]).await.unwrap();
+        let error = reports[0].error.as_deref().unwrap_or_default();
+        assert!(reports[0].agent == "bob" && error.contains("give it as a new task"), "{reports:?}");
+        assert_eq!(me.children.next_id(), "d-5");
+    }
+}

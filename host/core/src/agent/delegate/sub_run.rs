@@ -1,0 +1,122 @@
+//! The work of a team member, or of an agent that is called as a tool, for its parent run: as many runs as it needs.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use super::child_run::{ChildConversation, ChildRun, ChildRunFailure, ParentRun, take_recorded_answer};
+use crate::{
+    agent::{
+        context::{RunOrigin, Runner, in_time},
+        journal::{DelegationReport, DelegationState, JournalRecord, RecordedFailure, RecordedRun, SideChatRef},
+        outcome::RunAnswer,
+    },
+    capability::BudgetAllocation,
+    chat::{Chat, Message},
+    error::Fault,
+    tool::ToolBox,
+};
+
+/// Work that a runner does for a parent run, with its retries.
+pub(super) struct SubRun {
+    pub parent_run: ParentRun,
+    /// The id of the tool call, or `step-N` for the members of step N of a team.
+    pub call: String,
+    /// The position among the sub-runs of that call or step, from 0; with `call` it is unique in the parent run.
+    pub task: usize,
+    pub runner: Arc<dyn Runner>,
+    /// The name by which the parent run refers to this agent.
+    pub name: Arc<str>,
+    /// The instance name of this agent.
+    pub instance: Arc<str>,
+    pub depth: u32,
+    /// The conversation to work in; `None`: a new one that no later run continues.
+    pub chat: Option<Chat>,
+    /// The relation of this chat to the parent's chat; `None` if it is the parent's chat or a new one.
+    pub beside: Option<SideChatRef>,
+    /// The messages that are new to this agent.
+    pub input: Vec<Message>,
+    /// Tools that it has in addition to its own.
+    pub tools: ToolBox,
+    /// The instructions for all members of its team; empty outside a team.
+    pub team_instructions: Arc<str>,
+    /// The number of failures that are followed by another attempt.
+    pub retries: u32,
+    /// A semaphore from which it takes a permit, in addition to that of the group.
+    pub places: Option<Arc<Semaphore>>,
+    /// The budget allocation of this work.
+    pub share: BudgetAllocation,
+    /// The state from before the parent run was interrupted.
+    pub recorded: DelegationState,
+}
+
+impl SubRun {
+    /// Works until there is an answer, or until the retries are used up.
+    pub async fn execute(mut self) -> Result<RunAnswer, Fault> {
+        let mut input = std::mem::take(&mut self.input);
+        let mut attempt = 0;
+        let done = loop {
+            let recorded = self.parent_run.recorded(&self.recorded.runs, attempt as usize);
+            let done = self.attempt(std::mem::take(&mut input), recorded).await;
+            match done {
+                // An exhausted budget or bound stays exhausted at the next attempt.
+                Err(fault) if attempt < self.retries && !matches!(fault, Fault::Exhausted { .. }) => attempt += 1,
+                done => break done,
+            }
+        };
+        let Self { parent_run, call, task, name, share, recorded, .. } = self;
+        let account = share.settle();
+        if recorded.returned.is_none()
+            && let Some(log) = parent_run.log
+        {
+            let error = done.as_ref().err().map(ToString::to_string);
+            let entry = DelegationReport { error, ..DelegationReport::of(&name) };
+            log.write(&JournalRecord::Returned { call, task, entry, account, board: None });
+        }
+        done
+    }
+
+    async fn attempt(
+        &self,
+        input: Vec<Message>,
+        mut recorded: Option<(u64, Box<RecordedRun>)>,
+    ) -> Result<RunAnswer, Fault> {
+        if let Some(answer) = recorded.as_mut().and_then(|(_, recorded)| take_recorded_answer(recorded)) {
+            return answer.map_err(Fault::from);
+        }
+        let ParentRun { cx, ceiling, log, .. } = &self.parent_run;
+        let child = ChildRun {
+            parent_run: &self.parent_run,
+            runner: &*self.runner,
+            instance: &self.instance,
+            depth: self.depth,
+            ceiling,
+            run_origin: RunOrigin::Member(Arc::clone(&cx.agent)),
+            delegation_key: log.as_ref().map(|log| log.delegation_key(&self.call, self.task)),
+            conversation: match &self.chat {
+                Some(chat) => ChildConversation::Shared(chat.clone(), self.beside.clone()),
+                None => ChildConversation::New,
+            },
+            tools: self.tools.clone(),
+            team_instructions: Arc::clone(&self.team_instructions),
+            recorded,
+        };
+        let own = child.allocate(self.share.budget_account());
+        let place = in_time(own.budget_account(), self.parent_run.permits(self.places.as_ref())).await;
+        let place = place.map_err(|error| error.as_fault())?;
+        child.execute(own, place, input).await.map_err(|failure| match failure {
+            ChildRunFailure::Lost(error) => Fault::other(format!("what it did is lost: {error}")),
+            // The same words as those read back from the journal.
+            ChildRunFailure::Run(error) => error.as_fault().saying(error.in_full()),
+        })
+    }
+}
+
+impl From<RecordedFailure> for Fault {
+    fn from(RecordedFailure { error: message, exhausted, .. }: RecordedFailure) -> Self {
+        match exhausted {
+            true => Self::Exhausted { message },
+            false => Self::other(message),
+        }
+    }
+}

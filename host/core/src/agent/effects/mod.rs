@@ -1,0 +1,6 @@
+//! The effects of a run: called in each turn, with the state that the host keeps for them.
+
+mod effect_memory;
+mod running_effects;
+
+pub(crate) use running_effects::{EffectSelection, EffectTarget, Effects};

@@ -1,0 +1,199 @@
+use std::sync::Arc;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::{
+    ClaimedTask, NewTask, Task, TaskActor, TaskBlocker, TaskError, TaskFilter, TaskStatus, TaskStatusReport,
+    TaskUpdate, board::TaskBoardState,
+};
+use crate::{
+    limits,
+    state::watched_value::{StateChangeHook, StateRestoreError, WatchedValue},
+};
+
+/// A board of tasks with their assignees and dependencies. Clones are the same board.
+///
+/// | from | to | condition |
+/// |---|---|---|
+/// | pending | in progress | an agent claims the task or is assigned it; all its dependencies must be completed |
+/// | in progress | completed, failed | |
+/// | in progress | pending | the task is given back and loses its assignee |
+/// | pending, in progress | canceled | |
+/// | completed, failed, canceled | pending | the task is reopened and loses its assignee |
+///
+/// No other transition exists. Only the creator of a task, its assignee and the host may change it in any way. Once it has
+/// ended, only its metadata can change until it is reopened.
+#[derive(Debug, Clone, Default)]
+pub struct TaskBoard {
+    board: Arc<WatchedValue<TaskBoardState>>,
+}
+
+impl TaskBoard {
+    /// Creates a board without tasks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the callback for each task that is created or changed from now on, in the order of the changes, replacing an
+    /// earlier callback. It is called while the board is locked: it must not block and must not use the board.
+    pub fn on_change(&self, hook: Arc<dyn Fn(&Task) + Send + Sync>) {
+        self.board.set(|board| board.hook = StateChangeHook::new(hook));
+    }
+
+    /// Replaces the content with the result of replaying these changes on an empty board. The change callback is not called
+    /// for them. Assignees keep their tasks and can claim them again.
+    ///
+    /// # Errors
+    ///
+    /// [`StateRestoreError`] if the changes are inconsistent; the board is unchanged then.
+    pub fn restore(&self, changes: impl IntoIterator<Item = Task>) -> Result<(), StateRestoreError> {
+        let mut restored = TaskBoardState::restored(changes)?;
+        self.board.set(|board| {
+            restored.hook = std::mem::take(&mut board.hook);
+            *board = restored;
+        });
+        Ok(())
+    }
+
+    /// Adds a pending task without an assignee.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`] if it depends on an unknown task or exceeds a limit.
+    pub fn create(&self, task: NewTask, by: TaskActor<'_>) -> Result<Task, TaskError> {
+        self.board.change(|board| board.create(task, by))
+    }
+
+    /// Returns the task of this id.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Unknown`].
+    pub fn get(&self, id: &str) -> Result<Task, TaskError> {
+        self.board.read(|board| board.slot(id).map(|slot| slot.task.clone()))
+    }
+
+    /// Returns the tasks that pass the filter, in order of creation.
+    pub fn list(&self, filter: &TaskFilter) -> Vec<Task> {
+        self.board.read(|board| board.list(filter))
+    }
+
+    /// Returns the unfinished dependencies of a pending task; empty if it can be claimed or is not pending.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Unknown`].
+    pub fn why_blocked(&self, id: &str) -> Result<Vec<TaskBlocker>, TaskError> {
+        self.board.read(|board| board.slot(id).map(|slot| board.blockers(&slot.task)))
+    }
+
+    /// Makes an agent the assignee of a pending task. A repeated claim by the same agent changes nothing; of several agents
+    /// one succeeds.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`] if the task has unfinished dependencies, has ended, or is assigned to another agent.
+    pub fn claim(&self, id: &str, agent: &str) -> Result<ClaimedTask, TaskError> {
+        self.board.change(|board| board.claim(id, agent, None))
+    }
+
+    /// Like [`claim`](Self::claim), for the host: `agent` may also take over a task that is assigned to `from`, which
+    /// delegates it or hands it over. A task of a third agent stays with that agent.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`claim`](Self::claim).
+    pub fn claim_for(&self, id: &str, agent: &str, from: &str) -> Result<ClaimedTask, TaskError> {
+        self.board.change(|board| board.claim(id, agent, Some(from)))
+    }
+
+    /// Changes a task: all requested changes are made, or none.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`] if `by` has no permission, the transition is not allowed, a dependency cycle would arise, or a limit is
+    /// exceeded.
+    pub fn update(&self, id: &str, update: TaskUpdate, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
+        self.board.change(|board| board.update(id, update, by))
+    }
+
+    /// Changes only the status. Setting the current status is not an error.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`update`](Self::update).
+    pub fn set_status(&self, id: &str, status: TaskStatus, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
+        self.update(id, TaskUpdate { status: Some(status), ..TaskUpdate::default() }, by)
+    }
+
+    /// Cancels a task that has not ended, and notifies its assignee: see [`canceled`](Self::canceled).
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`] if `by` has no permission or the task has ended.
+    pub fn cancel(&self, id: &str, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
+        self.board.change(|board| board.cancel(id, by))
+    }
+
+    /// Waits until a task has ended with any status.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Unknown`]; [`TaskError::Unclaimed`] once it was without an assignee for [`limits::TASK_UNCLAIMED`]
+    /// during the wait.
+    pub async fn watch(&self, id: &str) -> Result<Task, TaskError> {
+        let started = Instant::now();
+        loop {
+            let look = |board: &TaskBoardState| match board.slot(id) {
+                Ok(slot) if slot.task.status.is_terminal() => Some(Ok(WatchedTaskState::Ended(slot.task.clone()))),
+                Ok(slot) if slot.task.assignee.is_none() => {
+                    Some(Ok(WatchedTaskState::Unassigned(slot.unassigned_since)))
+                }
+                Ok(_) => None,
+                Err(error) => Some(Err(error)),
+            };
+            let since = match self.board.until(look).await? {
+                WatchedTaskState::Ended(task) => return Ok(task),
+                WatchedTaskState::Unassigned(since) => since,
+            };
+            // Waits until the task is claimed, even if it was given back at once, or until it ends.
+            let taken = self.board.until(|board| match board.slot(id) {
+                Ok(slot) if slot.task.status == TaskStatus::Pending && slot.unassigned_since == since => None,
+                _ => Some(()),
+            });
+            if timeout_at(since.max(started) + limits::TASK_UNCLAIMED, taken).await.is_err() {
+                return Err(TaskError::Unclaimed { id: id.into(), blockers: self.why_blocked(id)? });
+            }
+        }
+    }
+
+    /// Waits until a task is canceled, whereupon its assignee should stop. Returns at once if it is canceled.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Unknown`].
+    pub async fn canceled(&self, id: &str) -> Result<(), TaskError> {
+        let before = self.board.read(|board| board.slot(id).map(|slot| slot.cancellations))?;
+        let look = |board: &TaskBoardState| match board.slot(id) {
+            Ok(slot) => (slot.cancellations > before || slot.task.status == TaskStatus::Canceled).then_some(Ok(())),
+            Err(error) => Some(Err(error)),
+        };
+        self.board.until(look).await
+    }
+
+    /// Returns the revision, which grows with each change of the board.
+    pub fn revision(&self) -> u64 {
+        self.board.revision()
+    }
+
+    /// Waits until the board has changed since `revision`; returns the new revision.
+    pub async fn changed(&self, revision: u64) -> u64 {
+        self.board.changed(revision).await
+    }
+}
+
+/// The state of a watched task.
+enum WatchedTaskState {
+    Ended(Task),
+    Unassigned(Instant),
+}

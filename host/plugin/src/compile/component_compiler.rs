@@ -1,0 +1,209 @@
+use std::{
+    collections::HashMap,
+    fs,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    admission_error::ComponentAdmissionError,
+    cache_dir,
+    child::{self, CompileCaller},
+    compile_config::{CompileConfig, CompileLimits, CompileSite},
+    compile_step::CompileStep,
+    memory_layout::MemoryLayout,
+    protocol::{CompileRequest, CompileResponse},
+};
+use crate::{component::ComponentDigest, error::CompileFailure};
+
+/// Validates and compiles components for a catalog of plugins and for the engine that runs them.
+#[derive(Debug)]
+pub struct ComponentCompiler {
+    config: CompileConfig,
+    /// Code that was compiled when its component was validated, until the engine takes it.
+    made: Mutex<HashMap<ComponentDigest, Vec<u8>>>,
+}
+
+impl From<CompileConfig> for ComponentCompiler {
+    fn from(config: CompileConfig) -> Self {
+        Self { config, made: Mutex::default() }
+    }
+}
+
+impl ComponentCompiler {
+    /// Returns a compiler that works in this process and keeps nothing.
+    pub fn in_process() -> Arc<Self> {
+        Arc::new(CompileConfig::default().into())
+    }
+
+    /// Returns the configuration.
+    pub fn config(&self) -> &CompileConfig {
+        &self.config
+    }
+
+    /// Returns `true` if this process may validate the component itself: components are compiled in this process, or an
+    /// earlier child found this one valid within its limits.
+    pub(crate) fn is_admitted(&self, digest: ComponentDigest) -> bool {
+        if self.config.site == CompileSite::InProcess {
+            return true;
+        }
+        let is_kept = |path: PathBuf| {
+            path.parent().is_some_and(|directory| cache_dir::check(directory).is_ok())
+                && fs::symlink_metadata(path).is_ok_and(|there| there.is_file())
+        };
+        self.verdict_path(digest).is_some_and(is_kept)
+    }
+
+    /// Validates a component in a process of its own, and compiles it for [`CompileStep::Compile`]; does nothing if it
+    /// [is admitted](Self::is_admitted). The code is kept until the engine takes it.
+    ///
+    /// # Errors
+    ///
+    /// [`ComponentAdmissionError`] if the component is not valid or exceeds one of the limits.
+    pub(crate) async fn admit(
+        &self,
+        digest: ComponentDigest,
+        component: &[u8],
+        step: CompileStep,
+    ) -> Result<(), ComponentAdmissionError> {
+        self.admit_for(CompileCaller::Waits, digest, component, step).await
+    }
+
+    async fn admit_for(
+        &self,
+        caller: CompileCaller,
+        digest: ComponentDigest,
+        component: &[u8],
+        step: CompileStep,
+    ) -> Result<(), ComponentAdmissionError> {
+        if self.is_admitted(digest) {
+            return Ok(());
+        }
+        // Most machines let the engine have its pool. On others the engine has the component compiled again.
+        let request = CompileRequest { step, layout: MemoryLayout::Pooled, component };
+        match self.ask(request, caller).await? {
+            CompileResponse::Valid => {}
+            CompileResponse::Code(code) => self.keep_made(digest, code),
+            CompileResponse::Refused(refusal) => {
+                return Err(ComponentAdmissionError::Invalid(refusal.into_component_error()));
+            }
+            CompileResponse::Failed(message) => return Err(ComponentAdmissionError::Rejected(message)),
+        }
+        self.keep_verdict(digest);
+        Ok(())
+    }
+
+    /// Validates like [`admit`](Self::admit), for synchronous callers: it blocks their thread, and with it the handling of
+    /// Ctrl-C.
+    pub(crate) fn admit_blocking(
+        &self,
+        digest: ComponentDigest,
+        component: &[u8],
+    ) -> Result<(), ComponentAdmissionError> {
+        if self.is_admitted(digest) {
+            return Ok(());
+        }
+        let admitting = || {
+            // On a thread of its own, since the caller's may belong to a runtime.
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime =
+                runtime.map_err(|error| ComponentAdmissionError::NoAnswer(CompileFailure::Start(error.to_string())))?;
+            runtime.block_on(self.admit_for(CompileCaller::Blocks, digest, component, CompileStep::Validate))
+        };
+        std::thread::scope(|scope| match scope.spawn(admitting).join() {
+            Ok(admitted) => admitted,
+            Err(panicked) => std::panic::resume_unwind(panicked),
+        })
+    }
+
+    /// Returns the code that was made when the component was validated, and forgets it.
+    pub(crate) fn take_made(&self, digest: ComponentDigest) -> Option<Vec<u8>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).remove(&digest)
+    }
+
+    /// Compiles a component in a process of its own. Returns `None` if this process must compile it.
+    pub(crate) async fn compile(
+        &self,
+        component: &[u8],
+        layout: MemoryLayout,
+    ) -> Option<Result<Vec<u8>, ComponentAdmissionError>> {
+        if self.config.site == CompileSite::InProcess {
+            return None;
+        }
+        Some(
+            match self.ask(CompileRequest { step: CompileStep::Compile, layout, component }, CompileCaller::Waits).await
+            {
+                Ok(CompileResponse::Code(code)) => Ok(code),
+                Ok(CompileResponse::Refused(refusal)) => {
+                    Err(ComponentAdmissionError::Invalid(refusal.into_component_error()))
+                }
+                Ok(CompileResponse::Failed(message)) => Err(ComponentAdmissionError::Rejected(message)),
+                Ok(CompileResponse::Valid) => Err(ComponentAdmissionError::NoAnswer(CompileFailure::Answer)),
+                Err(failure) => Err(ComponentAdmissionError::NoAnswer(failure)),
+            },
+        )
+    }
+
+    async fn ask(&self, request: CompileRequest<'_>, caller: CompileCaller) -> Result<CompileResponse, CompileFailure> {
+        match &self.config.site {
+            CompileSite::InProcess => Ok(CompileResponse::Valid),
+            CompileSite::OwnProgram => child::ask(&own_program(), self.config.limits, request, caller).await,
+            CompileSite::Program { path } => child::ask(path, self.config.limits, request, caller).await,
+        }
+    }
+
+    fn keep_made(&self, digest: ComponentDigest, code: Vec<u8>) {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept: usize = made.values().map(Vec::len).sum();
+        // Code beyond the bound is dropped: the engine compiles the component again.
+        if kept.saturating_add(code.len()) <= self.config.limits.code_bytes {
+            made.insert(digest, code);
+        }
+    }
+
+    /// Returns the path of the empty file that records that a component is valid. Its name contains the version of the
+    /// program and the limits, since others may come to another verdict.
+    fn verdict_path(&self, digest: ComponentDigest) -> Option<PathBuf> {
+        let CompileLimits { memory_bytes, cpu, wall, code_bytes } = self.config.limits;
+        let bounds = format!("{memory_bytes} {cpu:?} {wall:?} {code_bytes}");
+        let bounds = &ComponentDigest::of(bounds.as_bytes()).to_string()[..8];
+        let name = format!("{digest}-{}-{bounds}.valid", env!("CARGO_PKG_VERSION"));
+        self.config.cache.as_ref().map(|directory| directory.join(name))
+    }
+
+    /// Records that a component is valid. If that fails, the component is validated again next time.
+    fn keep_verdict(&self, digest: ComponentDigest) {
+        let Some((path, directory)) = self.verdict_path(digest).zip(self.config.cache.as_ref()) else { return };
+        let kept = cache_dir::make(directory)
+            .and_then(|()| fs::File::create(&path).map(drop))
+            .and_then(|()| cache_dir::prune(directory));
+        if let Err(error) = kept {
+            tracing::warn!(%error, path = %path.display(), "cannot record that the component is valid; it will be validated again");
+        }
+    }
+}
+
+/// Returns the executable of this program. If it was replaced while this process runs, as by an update, its path leads
+/// to another version or nowhere, but Linux still provides the running one.
+fn own_program() -> PathBuf {
+    let named = std::env::current_exe().ok().filter(|path| path.exists());
+    named.unwrap_or_else(|| "/proc/self/exe".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn precompiled_code_is_bounded_and_taken_once() {
+        let limits = CompileLimits { code_bytes: 10, ..CompileLimits::default() };
+        let compiler = ComponentCompiler::from(CompileConfig { limits, ..CompileConfig::default() });
+        let digests = [b"a", b"b", b"c"].map(|bytes| ComponentDigest::of(bytes));
+        for digest in digests {
+            compiler.keep_made(digest, vec![0; 5]);
+        }
+        let taken = digests.map(|digest| compiler.take_made(digest).is_some());
+        assert_eq!(taken, [true, true, false]);
+        assert_eq!(compiler.take_made(digests[0]), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! The kinds and interfaces of a component, read from its bytes without compiling or running any of it.
+
+use std::path::Path;
+
+use serde::Serialize;
+use wasmparser::ComponentExternalKind;
+
+use super::{diagnosis, file_reading::read_inside, survey::ComponentSurvey};
+use crate::{
+    contract::{PluginKind, is_supported_version, need_of_import, of_contract},
+    error::{ComponentError, PluginError},
+    functions::{self, ExportedFunctions, WitDocs},
+};
+use shelly_core::limits;
+
+/// The exports and imports of a component.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Anatomy {
+    /// The kinds that it exports.
+    pub kinds: Vec<PluginKind>,
+    /// The interfaces that it imports, with their versions, without those that contain types alone.
+    pub imports: Vec<String>,
+    /// The exported functions, for kind `functions`.
+    #[serde(skip)]
+    pub(crate) exported: ExportedFunctions,
+}
+
+impl Anatomy {
+    /// Validates the bytes and reads the names of their imports and exports.
+    ///
+    /// # Errors
+    ///
+    /// [`ComponentError`] if the bytes are not a component of this contract.
+    pub fn read(bytes: &[u8]) -> Result<Self, ComponentError> {
+        Self::read_documented(bytes, WitDocs::default())
+    }
+
+    /// Reads a component with the doc comments of the WIT file of the same name beside it: `calc.wit` for `calc.wasm`.
+    pub(crate) fn of_file(path: &Path, bytes: &[u8]) -> Result<Self, PluginError> {
+        let wit = path.with_extension("wit");
+        let documents = match wit != path && wit.is_file() {
+            true => {
+                let folder = wit.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                let text = String::from_utf8(read_inside(&wit, folder, limits::PACKAGE_DOCS_BYTES as u64)?);
+                let docs =
+                    text.map_err(|_| "it is not UTF-8".to_owned()).and_then(|text| WitDocs::from_wit(&wit, &text));
+                docs.map_err(|message| PluginError::Wit { path: wit, message })?
+            }
+            false => WitDocs::default(),
+        };
+        Self::read_documented(bytes, documents).map_err(|source| PluginError::Component { path: path.into(), source })
+    }
+
+    /// Reads a component with doc comments from elsewhere, which take precedence over those in the bytes.
+    fn read_documented(bytes: &[u8], documents: WitDocs) -> Result<Self, ComponentError> {
+        let survey = ComponentSurvey::of(bytes)?;
+        let types = survey.validate(bytes)?;
+        let ComponentSurvey { mut imports, exports, docs } = survey;
+        let docs = documents.or(docs);
+
+        let mut kinds = Vec::new();
+        for (name, _) in exports.iter().filter(|(_, kind)| *kind == ComponentExternalKind::Instance) {
+            let Some((interface, version)) = of_contract(name) else { continue };
+            let Ok(kind) = interface.parse() else { continue };
+            if !is_supported_version(version) {
+                return Err(ComponentError::OtherContract { verb: "exports", name: name.clone() });
+            }
+            kinds.push(kind);
+        }
+        for name in &imports {
+            if of_contract(name).is_some_and(|(_, version)| !is_supported_version(version)) {
+                return Err(ComponentError::OtherContract { verb: "imports", name: name.clone() });
+            }
+        }
+        let mut exported = ExportedFunctions::default();
+        if kinds.is_empty() {
+            let names: Vec<_> = exports.iter().map(|(name, _)| name.clone()).collect();
+            exported = ExportedFunctions::read(types.as_ref(), &imports, &names, &docs)
+                .map_err(|count| ComponentError::TooManyFunctions { count, most: limits::EXPORTED_FUNCTIONS })?;
+            if !exported.functions.is_empty() || !exported.left_out.is_empty() {
+                kinds.push(PluginKind::Functions);
+            }
+        }
+        let is_types = |name: &str| match of_contract(name) {
+            Some((interface, _)) => interface == "types",
+            None => need_of_import(name).is_none() && functions::holds_types_alone(types.as_ref(), name),
+        };
+        imports.retain(|name| !is_types(name));
+        kinds.sort();
+        if kinds.is_empty() {
+            return Err(diagnosis::no_kind(&exports));
+        }
+        Ok(Self { kinds, imports, exported })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Components each of which uses one feature of WebAssembly.
+    const USES: [(&str, &str); 22] = [
+        ("nothing", ""),
+        ("a map", "(type (map string u8))"),
+        ("a list of fixed length", "(type (list u8 4))"),
+        ("a future", "(type (future u8))"),
+        ("a stream", "(type (stream u8))"),
+        ("an error context", "(type (list error-context))"),
+        ("an asynchronous function", "(type (func async))"),
+        ("the async ABI", "(core func (canon backpressure.inc))"),
+        ("threads", "(core module (memory 1 1 shared))"),
+        ("exceptions", "(core module (tag) (func (throw 0)))"),
+        ("garbage collection", "(core module (type (struct (field i32))))"),
+        ("external references", "(core module (func (param externref)))"),
+        ("function references", "(core module (type $t (func)) (func (param (ref $t)) (call_ref $t (local.get 0))))"),
+        ("memories of 64 bits", "(core module (memory i64 1))"),
+        ("many memories", "(core module (memory 1) (memory 1))"),
+        ("tail calls", "(core module (func (return_call 0)))"),
+        ("many values", "(core module (func (result i32 i32) (i32.const 0) (i32.const 0)))"),
+        ("vectors", "(core module (func (result v128) (v128.const i64x2 0 0)))"),
+        ("relaxed vectors", "(core module (func (result v128) (i32x4.relaxed_trunc_f32x4_s (v128.const i64x2 0 0))))"),
+        ("pages of other sizes", "(core module (memory 1 (pagesize 1)))"),
+        ("wide arithmetic", "(core module (func (result i64 i64) (i64.mul_wide_u (i64.const 0) (i64.const 0))))"),
+        ("stacks", "(core module (type $f (func)) (type (cont $f)))"),
+    ];
+
+    #[test]
+    fn wasm_feature_is_refused_iff_engine_refuses_it() {
+        let engine = wasmtime::Engine::new(&crate::compile::engine_config()).unwrap();
+        let mut taken = Vec::new();
+        for (feature, text) in USES {
+            let text = format!(
+                "(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m)) \
+                 (func (export \"f\") (canon lift (core func $i \"f\"))) {text})"
+            );
+            let bytes = wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let (read, compiled) = (Anatomy::read(&bytes), wasmtime::component::Component::new(&engine, &bytes));
+            assert_eq!(read.is_ok(), compiled.is_ok(), "{feature}: {read:?}, {:?}", compiled.err());
+            match read {
+                Ok(_) => taken.push(feature),
+                Err(error) => {
+                    assert!(
+                        matches!(error, ComponentError::Feature { .. } | ComponentError::Async { .. }),
+                        "{feature}: {error}"
+                    )
+                }
+            }
+        }
+        assert!(taken.starts_with(&["nothing", "a map"]) && taken.contains(&"many values"), "{taken:?}");
+    }
+}

@@ -1,0 +1,165 @@
+//! The loading of a plugin: its component is compiled, linked to what was granted, and probed once.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use wasmtime::component::{Component, Linker};
+
+use super::{
+    grant_check::check_grant,
+    plugin::{Plugin, not_runnable},
+    plugin_settings::PluginSettings,
+};
+use crate::{
+    bindings::types,
+    contract::PluginKind,
+    convert,
+    error::PluginError,
+    imports,
+    metering::Lane,
+    package::PluginPackage,
+    runtime::{CallSetup, GuestExecutor, PROBE, PluginEngine},
+};
+use shelly_core::{
+    capability::Grant,
+    chat::ToolSpec,
+    event::{Event, EventSink, EventStream, RunCx},
+    limits,
+};
+
+impl Plugin {
+    /// Binds a plugin to an agent. Compiling it may take seconds the first time.
+    ///
+    /// # Errors
+    ///
+    /// [`PluginError`] if a capability that the plugin needs is not granted, the component does not fit the contract,
+    /// or the probe fails.
+    pub async fn load(
+        engine: &Arc<PluginEngine>,
+        package: &Arc<PluginPackage>,
+        settings: &PluginSettings,
+    ) -> Result<Self, PluginError> {
+        check_grant(package, settings)?;
+        let component = compile(engine, package).await?;
+        let mut plugin = Self::bind(engine, package, Arc::new(settings.clone()), &component, None)?;
+        plugin.specs = plugin.probe(&settings.agent).await?;
+        Ok(plugin)
+    }
+
+    /// Instantiates the plugin once, loads every kind that it exports and asks for its tools, so that a component that
+    /// does not fit the contract is found at load and not in the middle of a run. Meanwhile only log, config and the
+    /// powerless WASI base are linked.
+    async fn probe(&self, agent: &str) -> Result<Arc<[Arc<ToolSpec>]>, PluginError> {
+        let GuestExecutor { id, engine, component, config, limits, .. } = &*self.executor;
+        let known = engine.specs(self.package.digest, config);
+        let id = || id.to_string();
+        let not_runnable = |error| not_runnable(&self.package, &error);
+
+        let mut linker = Linker::new(engine.engine());
+        imports::link(&mut linker, &Grant::default(), &[], self.package.manifest.wasi).map_err(not_runnable)?;
+        match self.package.manifest.wasi {
+            true => imports::link_the_rest_as_traps(&mut linker, component).map_err(not_runnable)?,
+            false => linker.define_unknown_imports_as_traps(component).map_err(not_runnable)?,
+        }
+        let pre = linker.instantiate_pre(component).map_err(not_runnable)?;
+
+        let (events, stream) = EventSink::channel();
+        let cx = RunCx::new(agent).with_run("load").with_events(events);
+        let setup = CallSetup { function: PROBE, time: limits.probe_time, lane: Lane::Step, input: 0 };
+        let kinds = &self.kinds;
+        let asking = async {
+            // `cx` ends here, and with it the stream of log events.
+            let cx = cx;
+            let asked = self.executor.call_on(
+                &pre,
+                &cx,
+                setup,
+                |_| {},
+                async |store, instance| {
+                    match kinds.load(store, instance) {
+                        // Not a crash: the exports differ from what the component claims.
+                        Err(mismatch) => Ok(Ok(Err(mismatch))),
+                        Ok(Some(tool)) if known.is_none() => Ok(tool.call_specs(store).await?.map(Ok)),
+                        Ok(_) => Ok(Ok(Ok(vec![]))),
+                    }
+                },
+            );
+            asked.await
+        };
+        let (asked, log) = tokio::join!(asking, last_logged(stream));
+        let asked = asked.map_err(|fault| PluginError::Probe { id: id(), fault, log })?.map_err(not_runnable)?;
+        // The same component may be in two folders whose manifests make different tools of its functions.
+        if self.package.manifest.kinds.contains(&PluginKind::Functions) {
+            return Ok(self.package.offer.specs());
+        }
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let specs = check_specs(asked).map_err(|message| PluginError::BadTool { id: id(), message })?;
+        engine.keep_specs(self.package.digest, config, &specs);
+        Ok(specs)
+    }
+}
+
+/// Returns the last entries that the plugin wrote to the log.
+async fn last_logged(mut stream: EventStream) -> Vec<String> {
+    let mut last = VecDeque::new();
+    while let Some(event) = stream.next().await {
+        if let Event::PluginLog { message, .. } = event {
+            last.push_back(message);
+        }
+        if last.len() > limits::PROBE_LOG_ENTRIES {
+            last.pop_front();
+        }
+    }
+    last.into()
+}
+
+/// Returns the component as native code: already compiled, or compiled now, in a process of its own or on a blocking
+/// thread.
+async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Result<Arc<Component>, PluginError> {
+    let (id, digest) = (|| package.manifest.id.clone(), package.digest);
+    let not_runnable = |error: wasmtime::Error| not_runnable(package, &error);
+    if let Some(component) = blocking(engine, move |engine| engine.compiled(digest)).await {
+        return Ok(component);
+    }
+    let bytes = package.bytes()?;
+    match engine.compiler().compile(&bytes, engine.layout()).await {
+        Some(code) => {
+            let code =
+                code.map_err(|refused| refused.of_plugin(id(), package.folder.join(&package.manifest.component)))?;
+            blocking(engine, move |engine| engine.adopt(digest, &code)).await.map_err(not_runnable)
+        }
+        None => blocking(engine, move |engine| engine.compile(digest, &bytes)).await.map_err(not_runnable),
+    }
+}
+
+/// Runs `work` on a blocking thread: compiling, and reading compiled code, keeps a core busy.
+async fn blocking<T: Send + 'static>(
+    engine: &Arc<PluginEngine>,
+    work: impl FnOnce(&PluginEngine) -> T + Send + 'static,
+) -> T {
+    let engine = Arc::clone(engine);
+    match tokio::task::spawn_blocking(move || work(&engine)).await {
+        Ok(done) => done,
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
+}
+
+/// Converts the tools that a plugin describes, if they can be offered.
+fn check_specs(specs: Vec<types::ToolSpec>) -> Result<Arc<[Arc<ToolSpec>]>, String> {
+    if specs.len() > limits::TOOLS_PER_PLUGIN {
+        return Err(format!("it has {} tools, at most {} are taken", specs.len(), limits::TOOLS_PER_PLUGIN));
+    }
+    let bytes: usize = specs.iter().map(convert::tool_spec_bytes).sum();
+    if bytes > limits::SPECS_BYTES {
+        return Err(format!("its tools are described in {bytes} bytes, at most {} are taken", limits::SPECS_BYTES));
+    }
+    let specs: Vec<_> =
+        specs.into_iter().map(|spec| convert::tool_spec(spec).map(Arc::new)).collect::<Result<_, _>>()?;
+    for (position, spec) in specs.iter().enumerate() {
+        if specs[..position].iter().any(|before| before.name == spec.name) {
+            return Err(format!("two of its tools are called `{}`", spec.name));
+        }
+    }
+    Ok(specs.into())
+}

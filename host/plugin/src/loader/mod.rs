@@ -1,0 +1,18 @@
+//! Binding of a plugin to one agent: it is checked against the grant, linked to the granted imports, and probed once.
+
+mod certificate;
+mod folder_mount;
+mod folders;
+mod function_indices;
+mod grant_check;
+mod kind_indices;
+mod load;
+mod plugin;
+mod plugin_settings;
+mod tool_concurrency;
+
+pub use certificate::{Certificate, CertifiedFunction, CertifiedImport, HostBuildInfo, ImportState};
+pub use folder_mount::FolderMount;
+pub use function_indices::no_function;
+pub use plugin::Plugin;
+pub use plugin_settings::PluginSettings;

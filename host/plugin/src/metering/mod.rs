@@ -1,0 +1,19 @@
+//! What a call may take, and what it has taken: limits, permits, processor time, memory.
+
+mod guest_memory;
+mod lane;
+mod limiter;
+mod limits;
+mod machine_memory;
+mod meter;
+mod quotas;
+
+pub use guest_memory::{
+    GuestMemoryBudget, GuestMemoryUse, MemoryAccount, MemoryRefusal, MemoryRefusalReason, MemoryShare, MemoryShortage,
+};
+pub use lane::Lane;
+pub use limiter::{GuestLimit, InstanceLimiter, MemoryRequester};
+pub use limits::Limits;
+pub use machine_memory::{MemorySource, total_guest_memory};
+pub use meter::{CallMeter, ExceededTimeLimit};
+pub use quotas::{ComponentPool, CpuQueue, PluginQuota};

@@ -1,0 +1,267 @@
+//! The catalog of the plugins in some directories, and what is wrong with each. It runs no plugin code, and reads a
+//! component only when its plugin is first requested.
+
+use std::{
+    collections::HashSet,
+    fs, io, iter,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use futures_util::future::join_all;
+use indexmap::IndexMap;
+
+use super::{
+    catalog_entry::CatalogEntry,
+    manifest::{PluginManifest, file_id},
+    plugin_package::PluginPackage,
+    shipped_plugins,
+};
+use crate::{
+    compile::{CompileStep, ComponentCompiler},
+    contract::MANIFEST_FILE,
+    error::PluginError,
+};
+use shelly_core::{
+    error::{ErrorKind, Report, why_unreadable},
+    limits,
+};
+
+/// The plugins of some directories, by id.
+///
+/// Manifests are read when a directory is scanned, components when a plugin is first asked for: a run that uses five
+/// plugins of a directory of fifty reads, hashes and validates five.
+#[derive(Debug)]
+pub struct PluginCatalog {
+    /// Validates components before they are inspected.
+    compiler: Arc<ComponentCompiler>,
+    plugins: IndexMap<String, CatalogEntry>,
+    /// The directories of the plugins that come with the host, resolved.
+    shipped: Vec<PathBuf>,
+    /// The directories where the person installed plugins, among them copies of shipped ones, resolved.
+    installed: Vec<PathBuf>,
+}
+
+/// The directories that are searched for plugins.
+#[derive(Debug, Clone, Default)]
+pub struct PluginDirs {
+    /// Directories that a person names for this run. All of their plugins are listed, and errors in them are reported.
+    pub named: Vec<PathBuf>,
+    /// Directories that need not exist. They are searched in order for an id that is found nowhere else. The project's
+    /// own folder precedes them.
+    pub standard: Vec<PathBuf>,
+    /// Those of the directories above that contain the plugins of the host, which may be granted what they want without
+    /// asking.
+    pub shipped: Vec<PathBuf>,
+    /// `true` if an agent without a config gets all plugins of `standard` that need no grant, since no directory was
+    /// named.
+    pub offers_standard: bool,
+}
+
+impl<T: AsRef<[PathBuf]>> From<T> for PluginDirs {
+    /// Names these directories, and no others.
+    fn from(named: T) -> Self {
+        Self { named: named.as_ref().to_vec(), ..Self::default() }
+    }
+}
+
+impl PluginCatalog {
+    /// Returns an empty catalog. `compiler` validates components before they are inspected.
+    pub fn new(compiler: &Arc<ComponentCompiler>) -> Self {
+        let (plugins, shipped, installed) = Default::default();
+        Self { compiler: Arc::clone(compiler), plugins, shipped, installed }
+    }
+
+    /// Reads plugin directories: folders with a `plugin.toml`, and component files. An invalid plugin is listed under
+    /// its id (or the name of its folder) and fails only when it is used.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] for a directory that is not a plugin directory.
+    pub fn scan(directories: &[PathBuf], compiler: &Arc<ComponentCompiler>) -> Result<Self, Report> {
+        let mut catalog = Self::new(compiler);
+        let mut seen = HashSet::new();
+        for directory in directories {
+            for place in plugins_in(directory)? {
+                // A directory may be named twice, by config and command line.
+                if seen.insert(place.canonicalize().unwrap_or_else(|_| place.clone())) {
+                    catalog.add(&place);
+                }
+            }
+        }
+        Ok(catalog)
+    }
+
+    /// Adds each of these ids that is not in the catalog, from the first of these directories that contains a plugin
+    /// folder or component file of that name.
+    pub fn add_by_id<'a>(&mut self, directories: &[PathBuf], ids: impl IntoIterator<Item = &'a str>) {
+        for id in ids {
+            // The id comes from a config: it must not lead out of the directory.
+            let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+            if !is_name || self.plugins.contains_key(id) {
+                continue;
+            }
+            let places = directories.iter().flat_map(|directory| {
+                // Compilers for Rust and C write `_` in place of `-` in file names.
+                let files = [id.to_owned(), id.replace('-', "_")].map(|stem| directory.join(format!("{stem}.wasm")));
+                iter::once(directory.join(id)).chain(files)
+            });
+            if let Some(place) = places.into_iter().find(|place| is_plugin(place)) {
+                self.add(&place);
+            }
+        }
+    }
+
+    /// Adds all plugins in those of these directories that exist, except those whose id is already in the catalog.
+    pub fn add_all(&mut self, directories: &[PathBuf]) {
+        for place in directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten() {
+            if !id_of(&place).is_some_and(|id| self.plugins.contains_key(&id)) {
+                self.add(&place);
+            }
+        }
+    }
+
+    /// Returns the ids under which [`add_by_id`](Self::add_by_id) finds plugins in those of these directories that
+    /// exist.
+    pub fn ids_in(directories: &[PathBuf]) -> Vec<String> {
+        let places = directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten();
+        places
+            .filter_map(|place| if place.is_dir() { Some(place.file_name()?.to_str()?.into()) } else { id_of(&place) })
+            .collect()
+    }
+
+    /// Marks the plugins that come with the host: those in the directories `shipped`, and their copies in the
+    /// directories `installed`, where the person has put them. A copy in a project is not marked.
+    pub fn mark_shipped(&mut self, shipped: &[PathBuf], installed: &[PathBuf]) {
+        let real = |directories: &[PathBuf]| directories.iter().filter_map(|it| it.canonicalize().ok()).collect();
+        (self.shipped, self.installed) = (real(shipped), real(installed));
+    }
+
+    /// Returns `true` if a plugin comes with the host, as set by [`mark_shipped`](Self::mark_shipped). Does not inspect
+    /// the component.
+    pub fn is_shipped(&self, plugin: &CatalogEntry) -> bool {
+        let place = plugin.place().canonicalize().ok();
+        let Some(parent) = place.as_deref().and_then(Path::parent) else { return false };
+        let lies_in = |directories: &[PathBuf]| directories.iter().any(|directory| directory == parent);
+        let is_copy = || {
+            let (manifest, sealed) = (plugin.written_manifest(), plugin.sealed());
+            manifest
+                .zip(sealed)
+                .is_some_and(|(manifest, sealed)| shipped_plugins::is_copy(manifest, sealed.digest, &self.shipped))
+        };
+        lies_in(&self.shipped) || lies_in(&self.installed) && is_copy()
+    }
+
+    fn add(&mut self, place: &Path) {
+        let (id, entry) = match place.is_dir() {
+            true => match PluginManifest::read(place) {
+                Ok(manifest) => (manifest.id.clone(), CatalogEntry::unread(&self.compiler, place, Some(manifest))),
+                Err(error) => (self.name_without_manifest(place), CatalogEntry::unusable(&self.compiler, place, error)),
+            },
+            false => (file_id(place), CatalogEntry::unread(&self.compiler, place, None)),
+        };
+        let entry = match self.plugins.get(&id) {
+            None => entry,
+            // The first one is unusable anyway, and its error is already recorded.
+            Some(first) if first.is_unusable() => return,
+            Some(first) => {
+                let (first, second) = (first.place().to_owned(), place.into());
+                let error = PluginError::SameId { id: id.clone(), first, second };
+                CatalogEntry::unusable(&self.compiler, place, error)
+            }
+        };
+        self.plugins.insert(id, entry);
+    }
+
+    /// Returns the name under which a folder without a readable manifest is listed: it must not take the id of a known
+    /// plugin.
+    fn name_without_manifest(&self, folder: &Path) -> String {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if self.plugins.contains_key(&name) { folder.display().to_string() } else { name }
+    }
+
+    /// Returns the entry of this id, or `None`. Reads nothing.
+    pub fn entry(&self, id: &str) -> Option<&CatalogEntry> {
+        self.plugins.get(id)
+    }
+
+    /// Returns the plugin of this id, or `None`. The first call reads and validates its component.
+    pub fn get(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
+        self.plugins.get(id).map(CatalogEntry::package)
+    }
+
+    /// Sets the compiler that validates the components that have not been read yet.
+    pub fn set_compiler(&mut self, compiler: &Arc<ComponentCompiler>) {
+        self.compiler = Arc::clone(compiler);
+        self.plugins.values_mut().for_each(|plugin| plugin.set_compiler(compiler));
+    }
+
+    /// [Opens](CatalogEntry::open) the plugins of these ids that are in the catalog. No more components are in memory
+    /// at once than processes may compile.
+    pub async fn open<'a>(&self, ids: impl IntoIterator<Item = &'a str>, step: CompileStep) {
+        let entries = ids.into_iter().filter_map(|id| self.plugins.get(id));
+        join_all(entries.map(|entry| entry.open(step))).await;
+    }
+
+    /// Returns all plugins in the order of discovery, unusable ones included.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &CatalogEntry)> {
+        self.plugins.iter().map(|(id, plugin)| (id.as_str(), plugin))
+    }
+}
+
+/// Returns `true` for a plugin folder and for a component file. A folder that contains a component counts as a plugin
+/// even without a manifest.
+fn is_plugin(place: &Path) -> bool {
+    let is_component = |path: &Path| path.extension().is_some_and(|end| end == "wasm") && path.is_file();
+    let holds_component = || {
+        let names = fs::read_dir(place).into_iter().flatten().take(limits::PLUGINS_PER_DIRECTORY);
+        names.flatten().any(|entry| is_component(&entry.path()))
+    };
+    place.join(MANIFEST_FILE).is_file() || is_component(place) || holds_component()
+}
+
+/// Returns the id of the plugin at `place`, if it has one; a component file is named after its file.
+fn id_of(place: &Path) -> Option<String> {
+    match place.is_dir() {
+        true => PluginManifest::read(place).map(|manifest| manifest.id).ok(),
+        false => Some(file_id(place)),
+    }
+}
+
+/// Returns the plugins in a directory: folders with a manifest, and component files.
+fn plugins_in(directory: &Path) -> Result<Vec<PathBuf>, Report> {
+    let usage = |message: String| Report::new(ErrorKind::Usage, message);
+    const HINT: &str = "name the directory that holds the plugins' folders, each with a plugin.toml and a component; a \
+                        component may also lie in it alone, as NAME.wasm";
+    let unreadable = |error: io::Error| {
+        usage(format!("cannot read the plugin directory {}", directory.display()))
+            .cause(why_unreadable(&error))
+            .hint("correct --plugins, or `plugin_dirs` in the config")
+    };
+    if directory.is_file() {
+        return Err(usage(format!("{} is a file, not a plugin directory", directory.display())).hint(HINT));
+    }
+    if directory.join(MANIFEST_FILE).is_file() {
+        let parent = directory.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
+        let hint =
+            parent.map_or(HINT.to_owned(), |parent| format!("name the directory around it: {}", parent.display()));
+        return Err(usage(format!("{} is itself a plugin folder", directory.display())).hint(hint));
+    }
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(directory).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if is_plugin(&path) {
+            folders.push(path);
+        }
+        if folders.len() > limits::PLUGINS_PER_DIRECTORY {
+            let most = limits::PLUGINS_PER_DIRECTORY;
+            return Err(usage(format!("{} holds more than {most} plugins", directory.display())));
+        }
+    }
+    if folders.is_empty() {
+        return Err(usage(format!("there is no plugin in {}", directory.display())).hint(HINT));
+    }
+    // Directory order differs from machine to machine.
+    folders.sort();
+    Ok(folders)
+}

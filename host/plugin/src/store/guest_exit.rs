@@ -1,0 +1,7 @@
+/// The error that ends a call when its guest calls `exit`.
+#[derive(Debug, thiserror::Error)]
+#[error("it ended itself with exit code {code}")]
+pub struct GuestExit {
+    /// The code that the guest passed.
+    pub code: u8,
+}

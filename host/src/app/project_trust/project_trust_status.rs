@@ -1,0 +1,194 @@
+use std::sync::Arc;
+
+use super::{
+    permission_facts::{line, of_command, permission_facts, subject, tool_fact},
+    project_trust_writer::{ProjectTrustWriter, insert},
+};
+use crate::{
+    approval::TrustedSubjects,
+    assemble::App,
+    change::text_difference,
+    error::{ErrorKind, Report},
+    limits,
+    project::{ProjectLayout, ProjectPermissions},
+    trust::{InstructionFile, ProjectTrust, RiskLevel, SeenInstructions, TrustFacts, TrustStore, TrustedTool, quoted},
+};
+
+/// The facts that a project's files name, and those of them that the person has consented to.
+#[derive(Debug, Clone)]
+pub struct ProjectTrustStatus {
+    layout: ProjectLayout,
+    store: TrustStore,
+    /// `None`: the person has named the config, and so has consented to it.
+    config: Option<TrustFacts>,
+    permissions: ProjectPermissions,
+    before: ProjectTrust,
+    new: TrustFacts,
+    /// The files that agents are given as instructions; `None` if the project has no folder for them.
+    instructions: Option<Vec<InstructionFile>>,
+    /// The instruction files that the person has seen; `None` if none were ever stored.
+    pub(super) seen: Option<SeenInstructions>,
+    /// Tools of permission lines that the person has not written.
+    brought: Vec<TrustedTool>,
+}
+
+impl App {
+    /// Compares the project with the consent in `store`. If the command line names the config or a plugin directory, that
+    /// is the person's consent; permissions in the project are compared in any case. If nothing needs consent, only the
+    /// instruction files that the person has seen are read from the store.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the store or the project's permissions cannot be used.
+    pub fn standing(&self, store: &TrustStore, is_named: bool) -> Result<ProjectTrustStatus, Report> {
+        let layout = ProjectLayout::new(&self.config.root);
+        let permissions = match layout.dir().is_dir() {
+            true => ProjectPermissions::load(&layout).map_err(|error| error.report())?,
+            false => ProjectPermissions::default(),
+        };
+        let config = (!is_named).then(|| {
+            let mut facts = self.config.facts();
+            facts.extend(self.plugin_facts());
+            facts
+        });
+        let allowed = permission_facts(&permissions);
+        let before = match config.as_ref().is_none_or(TrustFacts::is_empty) && allowed.is_empty() {
+            true => ProjectTrust::default(),
+            false => store.of(&self.config.root).map_err(|error| error.report())?,
+        };
+        if !before.permissions.without(&allowed).is_empty() {
+            // A line that was removed by hand must not return unnoticed. If this cannot be stored now, a later run does
+            // it.
+            let _ = store.change(&self.config.root, |answered| forget_revoked(&layout, answered));
+        }
+        let mut new = config.as_ref().map(|facts| facts.without(&before.facts)).unwrap_or_default();
+        let brought = allowed.without(&before.permissions);
+        let brought_lines = permissions.trusted_tools.iter().filter(|line| brought.contains(&tool_fact(line).1));
+        let brought_tools = brought_lines.flat_map(|line| self.tools_of(line)).collect();
+        new.extend(brought);
+        let instructions = self.project.is_there().then(|| self.project.instructions().to_vec());
+        let seen = match &instructions {
+            Some(_) => store.seen_instructions(&self.config.root).map_err(|error| error.report())?,
+            None => None,
+        };
+        // When a project is used for the first time, its instructions are listed along with other facts, but are no reason
+        // to ask: they are text like any other file that an agent reads.
+        if !new.is_empty() || seen.is_some() {
+            let is_seen = |file: &&InstructionFile| seen.as_ref().is_some_and(|seen| seen.has(file));
+            let unseen: Vec<_> = instructions.iter().flatten().filter(|file| !is_seen(file)).collect();
+            new.extend(instruction_facts(&unseen));
+        }
+        let (store, brought) = (store.clone(), brought_tools);
+        Ok(ProjectTrustStatus { layout, store, config, permissions, before, new, instructions, seen, brought })
+    }
+}
+
+impl ProjectTrustStatus {
+    /// Returns the facts that need consent: those of the config, unless the person has named it, and those of the
+    /// permissions.
+    pub fn facts(&self) -> TrustFacts {
+        let mut facts = self.config.clone().unwrap_or_default();
+        facts.extend(permission_facts(&self.permissions));
+        // Instruction files that the person has seen are left out.
+        facts.extend(self.new.clone());
+        facts
+    }
+
+    /// Returns the changes of instruction files since the person last saw them, as unified diffs.
+    pub fn changed_instructions(&self) -> Vec<String> {
+        let Some(seen) = &self.seen else { return Vec::new() };
+        let changed = self.instructions.iter().flatten().filter(|file| !seen.has(file));
+        let difference = |file: &InstructionFile| {
+            let text = file.text.as_deref().unwrap_or_default();
+            text_difference(&file.path, seen.text_of(&file.path), text)
+        };
+        changed.map(difference).collect()
+    }
+
+    /// Stores the instruction files as seen if none were ever stored for this project; later ones are compared with them.
+    /// If they cannot be stored, the next run tries again.
+    pub fn keep_first_instructions(&self, is_used: bool) {
+        if let (true, None, Some(instructions)) = (is_used, &self.seen, &self.instructions) {
+            let _ = self.store.keep_instructions(self.layout.root(), instructions);
+        }
+    }
+
+    /// Returns the facts that the person has not consented to.
+    pub fn new_facts(&self) -> &TrustFacts {
+        &self.new
+    }
+
+    /// Returns the facts that the person has consented to and that are no longer named.
+    pub fn gone(&self) -> TrustFacts {
+        self.config.as_ref().map(|facts| self.before.facts.without(facts)).unwrap_or_default()
+    }
+
+    /// Returns `true` if the person has consented to all facts.
+    pub fn is_trusted(&self) -> bool {
+        self.new.is_empty()
+    }
+
+    /// Returns `true` if anything in this project was trusted before.
+    pub fn was_trusted(&self) -> bool {
+        self.before != ProjectTrust::default()
+    }
+
+    /// Stores the person's consent to all facts.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if it cannot be stored.
+    pub fn keep(&self) -> Result<(), Report> {
+        let kept = self.store.change(self.layout.root(), |answered| {
+            if let Some(facts) = &self.config {
+                answered.facts = facts.clone();
+            }
+            answered.permissions.extend(permission_facts(&self.permissions));
+            self.brought.iter().for_each(|tool| insert(answered, tool));
+        });
+        let seen = |files: &Vec<_>| self.store.keep_instructions(self.layout.root(), files);
+        kept.and_then(|()| self.instructions.as_ref().map_or(Ok(()), seen)).map_err(|error| error.report())
+    }
+
+    /// Returns the subjects that are trusted without a question once all facts are trusted. Subjects that are trusted
+    /// later are stored in `.shelly/local/permissions.json` and in the store, or forgotten if there is no folder
+    /// `.shelly/local`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there are more subjects than a person can review.
+    pub fn trusted(&self) -> Result<TrustedSubjects, Report> {
+        let is_there = |tool: &&TrustedTool| self.permissions.trusted_tools.contains(&line(tool));
+        let tools = self.before.tools.iter().filter(is_there).chain(&self.brought);
+        let commands = self.permissions.trusted_commands.iter().map(|command| of_command(command));
+        let trusted = TrustedSubjects::new(tools.map(subject).chain(commands)).map_err(|fault| {
+            let path = self.layout.permissions();
+            Report::new(ErrorKind::Usage, format!("the permissions {} cannot be used", path.display()))
+                .cause(fault)
+                .hint("take out some of its `trusted_tools` and `trusted_commands`: then you are asked again")
+        })?;
+        Ok(trusted.kept_by(Arc::new(ProjectTrustWriter { layout: self.layout.clone(), store: self.store.clone() })))
+    }
+}
+
+/// Removes consent to lines that no longer stand in the permissions.
+fn forget_revoked(layout: &ProjectLayout, answered: &mut ProjectTrust) {
+    let Ok(permissions) = ProjectPermissions::load(layout) else { return };
+    let allowed = permission_facts(&permissions);
+    answered.permissions.retain(|line| allowed.contains(line));
+    answered.tools.retain(|tool| permissions.trusted_tools.contains(&line(tool)));
+}
+
+/// Returns one line for each instruction file, or one for all of them if they are too many to review.
+pub(super) fn instruction_facts(files: &[&InstructionFile]) -> TrustFacts {
+    match files {
+        [first, _, ..] if files.len() > limits::FACTS_SHOWN / 2 => {
+            let all: TrustFacts = files.iter().map(|file| file.fact()).collect();
+            let (first, more, digest) = (quoted(&first.path), files.len() - 1, all.digest());
+            [(RiskLevel::Reads, format!("the instructions {first} for agents, and {more} more: {digest}"))]
+                .into_iter()
+                .collect()
+        }
+        files => files.iter().map(|file| (RiskLevel::Reads, file.fact())).collect(),
+    }
+}

@@ -1,0 +1,183 @@
+//! Builds the blueprint of an agent: its model, toolboxes, plugins, skills, and the tools that run other agents.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use super::{
+    App, ModelCache, ResolvedModel, RunResources, StartupNotices,
+    agent_blueprint::{AgentBlueprint, AttachedPlugin},
+    plugin_grants::delegable,
+    plugins::{check_only, only_of},
+    tool_conflicts::extend,
+};
+use crate::{
+    builtin::EscalationContext,
+    config::{AgentConfig, PluginSection, StepUse, ToolboxUse},
+    error::{ErrorKind, Report},
+    model::Completer,
+    tool::ToolBox,
+};
+
+impl App {
+    /// Builds the blueprint of an agent, and resolves its model.
+    pub(crate) async fn blueprint(
+        &self,
+        config: &AgentConfig,
+        model: Option<&str>,
+        models: &ModelCache,
+        shared: &RunResources,
+        notices: &mut StartupNotices,
+    ) -> Result<(AgentBlueprint, ResolvedModel), Report> {
+        let model = self.model(config, model, models, notices).await?;
+        if config.bounds_usd().is_some() && model.completer.info().price.is_none() {
+            return Err(no_price(config, &model.completer.info().model));
+        }
+        let mut blueprint = self.blueprint_around(config, Arc::clone(&model.completer), shared, notices).await?;
+        blueprint.agent.models = self.other_models(config, models, notices).await?;
+        self.add_agent_tools(config, &mut blueprint, notices);
+        match model.completer.info().context_window.tokens() {
+            None => notices.warnings.extend(self.sleepers(config, model.is_plugin)),
+            Some(_) => notices.warnings.extend(self.missing_effects(config)),
+        }
+        Ok((blueprint, model))
+    }
+
+    /// Builds the blueprint of an agent around a resolved model.
+    pub(crate) async fn blueprint_around(
+        &self,
+        config: &AgentConfig,
+        completer: Arc<dyn Completer>,
+        shared: &RunResources,
+        notices: &mut StartupNotices,
+    ) -> Result<AgentBlueprint, Report> {
+        let mut blueprint = AgentBlueprint::new(config, completer, self.escalation_context(config), &shared.changes);
+        blueprint.agent.context = self.project.context();
+        blueprint.agent.delegable = delegable(config, &self.config);
+        for toolbox in &config.toolboxes {
+            let place = format!("{}.toolboxes", config.place());
+            let toolbox = match toolbox {
+                ToolboxUse::Own(toolbox) => toolbox,
+                // Its plugins are among the agent's plugins.
+                ToolboxUse::Shipped(_) => continue,
+                ToolboxUse::Server(uses) => {
+                    // An unreachable server was reported before.
+                    blueprint.servers.extend(shared.servers.of(uses));
+                    continue;
+                }
+            };
+            if let Some(running) = self.running(toolbox) {
+                blueprint.running.push(running);
+                continue;
+            }
+            let tools = shared.tools(&config.name, toolbox)?;
+            extend(&mut blueprint.agent.tools, tools, &place, &mut notices.warnings);
+        }
+        // The effects are either all the host's defaults or all from the config.
+        let has_defaults = config.effects.iter().flatten().any(|step| step.is_default);
+        for (listed, id, uses) in config.all_plugins() {
+            if let Some(warning) = self.vain_entry(config, listed, id) {
+                notices.warnings.push(warning);
+                continue;
+            }
+            match self.load(config, (listed, id), uses, &shared.stores, &mut notices.warnings).await {
+                Ok(plugin) => {
+                    let is_default = listed == PluginSection::Effects && has_defaults;
+                    let (confirm, changes, only) = (uses.confirm, uses.changes, only_of(config, listed, id));
+                    let roles = config.roles(listed, id);
+                    blueprint.plugins.push(AttachedPlugin {
+                        plugin,
+                        confirm,
+                        changes,
+                        only,
+                        listed,
+                        roles,
+                        is_default,
+                    });
+                }
+                // The config does not name the plugin; it was included because it is installed.
+                Err(report) if self.config.agents.is_empty() => {
+                    notices.warnings.push(format!("plugin `{id}` is left out: {report}"));
+                }
+                Err(report) => return Err(report),
+            }
+        }
+        check_only(
+            config,
+            blueprint.plugins.iter().map(|attached_plugin| (attached_plugin.listed, &*attached_plugin.plugin)),
+        )?;
+        blueprint.middleware = config.middleware.iter().map(StepUse::own).map(|own| own.and_then(Result::ok)).collect();
+        blueprint.ask = shared.ask();
+        blueprint.skills = self.project.skills(config)?;
+        Ok(blueprint)
+    }
+
+    /// Gives an agent its tools that run other agents.
+    fn add_agent_tools(&self, config: &AgentConfig, blueprint: &mut AgentBlueprint, notices: &mut StartupNotices) {
+        let place = format!("agents.{}.agent_tools", config.name);
+        for uses in &config.agent_tools {
+            let about = self.config.who(&uses.agent).map_or("", |who| &who.own().description);
+            // An invalid entry was refused when the config was read.
+            let Ok(tool) = uses.tool(about) else { continue };
+            blueprint.calls.push((tool.name().to_owned(), uses.agent.clone()));
+            extend(&mut blueprint.agent.tools, ToolBox::new().with(tool), &place, &mut notices.warnings);
+        }
+    }
+
+    /// Returns the context in which tools of an agent ask for missing grants.
+    fn escalation_context(&self, agent: &AgentConfig) -> EscalationContext {
+        let roots = Arc::clone(&self.clients.roots);
+        EscalationContext {
+            broker: self.broker.clone(),
+            agent: agent.name.as_str().into(),
+            root: self.config.root.clone(),
+            home: (self.environment)("HOME").map(PathBuf::from),
+            on_folder_trusted: Arc::new(move |folder| roots.approve(folder)),
+            opened: Arc::default(),
+        }
+    }
+
+    /// Warns of effects that shorten a conversation only at a share of the model's context window, if that window is not
+    /// known. A plugin model never reports a window, so for one of those the host's default effects cause no warning.
+    pub(crate) fn sleepers(&self, agent: &AgentConfig, model_is_plugin: bool) -> Option<String> {
+        let is_sleeper = |id: &&str| self.catalog.get(id).and_then(Result::ok).is_some_and(|it| it.manifest.shortens);
+        let steps = agent.effects.iter().flatten().filter(|step| !(step.is_default && model_is_plugin));
+        let kinds = steps.map(|step| step.kind.as_str()).filter(is_sleeper);
+        let kinds: Vec<_> = kinds.map(|kind| format!("`{kind}`")).collect();
+        (!kinds.is_empty()).then(|| {
+            let (name, kinds) = (&agent.name, kinds.join(", "));
+            format!(
+                "agents.{name}.effects: how much the model can take is not known, so {kinds} may do nothing before it refuses \
+                 a request as too long: set `context_window` of the model"
+            )
+        })
+    }
+
+    /// Resolves the models to which plugins of an agent may send requests, besides its own.
+    pub(crate) async fn other_models(
+        &self,
+        agent: &AgentConfig,
+        models: &ModelCache,
+        notices: &mut StartupNotices,
+    ) -> Result<Arc<BTreeMap<String, Arc<dyn Completer>>>, Report> {
+        let mut others = BTreeMap::new();
+        for name in agent.all_plugins().flat_map(|(_, _, uses)| &uses.models) {
+            if !others.contains_key(name) {
+                let model = self.model(agent, Some(name), models, notices).await?;
+                if agent.bounds_usd().is_some() && model.completer.info().price.is_none() {
+                    return Err(no_price(agent, &model.completer.info().model));
+                }
+                others.insert(name.clone(), model.completer);
+            }
+        }
+        Ok(Arc::new(others))
+    }
+}
+
+/// Reports that a bound on cost has no effect, because the price of a model is not known.
+pub(crate) fn no_price(config: &AgentConfig, model: &str) -> Report {
+    Report::new(ErrorKind::Usage, format!("no price of the model {} is known", model.escape_debug()))
+        .cause({
+            let key = config.bounds_usd().unwrap_or("delegable.budget.usd");
+            format!("{}.{key} bounds what it may cost", config.place())
+        })
+        .hint("name its price: providers: [{…, price: {input: 0.25, output: 2}}], in dollars per million tokens")
+}

@@ -1,0 +1,29 @@
+use super::Environment;
+use crate::{
+    config::Config,
+    process::{AllowedProgram, AllowedPrograms, ExecContext, ProcessSlots, ProgramFinder},
+};
+
+/// Builds the allowed programs of a config, to be run in its project.
+pub(crate) fn allowed_programs(config: &Config, environment: &Environment, places: ProcessSlots) -> AllowedPrograms {
+    let inherited = |name: &str| Some((name.to_owned(), environment(name)?));
+    let ground = ExecContext {
+        finder: ProgramFinder::new(&environment("PATH").unwrap_or_default()),
+        root: config.root.clone(),
+        environment: ExecContext::INHERITED.into_iter().filter_map(inherited).collect(),
+        places,
+    };
+    let entries = config.programs.iter().map(|(name, program)| {
+        let own = program.env.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let inherited = program.inherit_env.iter().filter(|name| !program.env.contains_key(*name));
+        let entry = AllowedProgram {
+            command: program.command.clone().unwrap_or_else(|| name.clone()),
+            args: program.patterns(),
+            folder: program.cwd.as_ref().map_or_else(|| config.root.clone(), |cwd| config.root.join(cwd)),
+            environment: inherited.filter_map(|name| Some((name.clone(), environment(name)?))).chain(own).collect(),
+            time: program.timeout,
+        };
+        (name.clone(), entry)
+    });
+    AllowedPrograms::new(ground, entries.collect::<Vec<_>>())
+}

@@ -1,0 +1,205 @@
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use tokio::sync::OnceCell;
+
+use super::{
+    allowed_programs::allowed_programs, environment::Environment, mcp::McpClientPool, plugin_limits::as_size,
+    project_folder::ProjectFolder,
+};
+use crate::{
+    approval::ApprovalBroker,
+    capability::{KvScope, RequestedCapabilities},
+    config::{self, AgentConfig, Config},
+    error::Report,
+    limits,
+    mcp::TokenStore,
+    model::{BatchedCompleter, PriceTable},
+    net::Keyring,
+    plugin::{CatalogEntry, CompileConfig, ComponentCompiler, PluginCatalog, PluginDirs, PluginEngine, PluginManifest},
+    process::{AllowedPrograms, ProcessSlots},
+    trust::{TrustStore, UserKey},
+};
+
+/// Everything that agents are built from: the config, plugins, the engine that runs them, and access to the network.
+pub struct App {
+    pub(crate) config: Config,
+    pub(crate) catalog: PluginCatalog,
+    pub(crate) plugin_dirs: Vec<PathBuf>,
+    /// The plugin directories that the command line names; a part of `plugin_dirs`.
+    pub(crate) named_dirs: Vec<PathBuf>,
+    /// Directories that are searched for plugins without being named.
+    pub(super) standard_dirs: Vec<PathBuf>,
+    /// The standard directories that hold the plugins that come with the host, whether or not they exist.
+    pub(super) shipped_dirs: Vec<PathBuf>,
+    /// The standard directories without the project's own.
+    pub(super) installed_dirs: Vec<PathBuf>,
+    /// The plugin that the command line names as a model, once it was looked for.
+    pub(super) named_model: OnceLock<PluginCatalog>,
+    pub(crate) project: ProjectFolder,
+    pub(super) prices: PriceTable,
+    /// The broker to which agents send their questions.
+    pub(crate) broker: ApprovalBroker,
+    /// Validates components before they are inspected, and compiles them for the engine.
+    pub(super) compiler: Arc<ComponentCompiler>,
+    /// Started for the first plugin: a run without plugins needs none of the memory that it reserves.
+    pub(super) engine: OnceCell<Arc<PluginEngine>>,
+    pub(crate) environment: Environment,
+    /// Keys of models that come from files and programs.
+    pub(super) keys: Keyring,
+    /// Models whose requests are sent in batches.
+    pub(super) batched: Mutex<Vec<Arc<BatchedCompleter>>>,
+    /// The key that marks the sessions of this person.
+    pub(super) own: UserKey,
+    /// The programs that the config names.
+    pub(super) programs: AllowedPrograms,
+    /// The MCP servers in use.
+    pub(super) clients: Arc<McpClientPool>,
+    /// The person's approvals of MCP servers.
+    pub(super) trust: TrustStore,
+    /// Approves everything that MCP servers offer in this run.
+    pub(super) approves_all: bool,
+    /// The store of logins at MCP servers; `None`: nobody logs in.
+    pub(super) logins: Option<TokenStore>,
+}
+
+impl App {
+    /// Builds an app with the plugins of its directories, and with those plugins of the project's `.shelly/plugins` and
+    /// the standard directories that the config asks for. `compiling` selects where components are compiled; if it is
+    /// `Some(directory)`, that is in this process, and the code is cached in the directory. Agents send their questions to
+    /// `broker`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if a plugin directory does not exist, or the project's folder `.shelly` cannot be used.
+    pub fn new(
+        mut config: Config,
+        plugins: impl Into<PluginDirs>,
+        compiling: impl Into<CompileConfig>,
+        environment: Environment,
+        broker: ApprovalBroker,
+    ) -> Result<Self, Report> {
+        let compiler = Arc::new(ComponentCompiler::from(compiling.into()));
+        let PluginDirs { named: named_dirs, standard, shipped, offers_standard } = plugins.into();
+        let plugin_dirs = config.plugin_directories(&named_dirs);
+        let mut catalog = PluginCatalog::scan(&plugin_dirs, &compiler)?;
+        let installed_dirs = standard;
+        let standard = [vec![config.root.join(".shelly/plugins")], installed_dirs.clone()].concat();
+        catalog.add_by_id(&standard, asked_for(&config).iter().map(String::as_str));
+        if config.agents.is_empty() && config.plugin_dirs.is_empty() && offers_standard {
+            catalog.add_all(&installed_dirs);
+        }
+        catalog.mark_shipped(&shipped, &installed_dirs);
+        let (standard_dirs, shipped_dirs) = (standard, shipped);
+        config.settle(
+            |id| shipped_wants(&catalog, id),
+            |id| written_manifest(&catalog, id).is_some_and(|manifest| manifest.shortens),
+        );
+        let project = ProjectFolder::read(&config)?;
+        config.approved = project.approved();
+        let prices = project.prices()?;
+        let programs = allowed_programs(&config, &environment, ProcessSlots::default());
+        let (engine, own, trust) = (OnceCell::new(), UserKey::default(), TrustStore::new(None));
+        Ok(Self {
+            config,
+            catalog,
+            plugin_dirs,
+            named_dirs,
+            standard_dirs,
+            shipped_dirs,
+            installed_dirs,
+            named_model: OnceLock::new(),
+            project,
+            prices,
+            broker,
+            compiler,
+            engine,
+            environment,
+            keys: Keyring::default(),
+            batched: Mutex::default(),
+            own,
+            programs,
+            clients: Arc::default(),
+            trust,
+            approves_all: false,
+            logins: None,
+        })
+    }
+
+    /// Replaces the engine, the MCP connections and the slots for programs by those of another app.
+    pub(crate) fn with_engine_of(mut self, other: &Self) -> Self {
+        let places = other.programs.ground().places.clone();
+        self.programs = allowed_programs(&self.config, &self.environment, places);
+        (self.engine, self.clients) = (other.engine.clone(), Arc::clone(&other.clients));
+        // The compiler belongs to the engine that it compiles for.
+        self.compiler = Arc::clone(&other.compiler);
+        self.catalog.set_compiler(&self.compiler);
+        self
+    }
+
+    /// Sets the key of the person: sessions that it marks are resumed without a question. Without a key every session is
+    /// asked about.
+    pub fn with_own_key(mut self, own: UserKey) -> Self {
+        self.own = own;
+        self
+    }
+
+    /// Sets the person's approvals of MCP servers; without them each server is met for the first time. With
+    /// `approves_all`, everything that the servers offer is approved as long as this app lives.
+    pub fn with_approvals(mut self, trust: TrustStore, approves_all: bool) -> Self {
+        (self.trust, self.approves_all) = (trust, approves_all);
+        self
+    }
+
+    /// Sets the store of logins at MCP servers.
+    pub fn with_logins(mut self, logins: Option<TokenStore>) -> Self {
+        self.logins = logins;
+        self
+    }
+
+    /// Takes the engine's warnings about compiled code; each is returned once.
+    pub(crate) fn engine_warnings(&self) -> Vec<String> {
+        self.engine.get().map(|engine| engine.take_warnings()).unwrap_or_default()
+    }
+
+    /// Returns the engine, which is started for the first plugin.
+    pub(crate) async fn engine(&self) -> Result<&Arc<PluginEngine>, Report> {
+        self.engine.get_or_try_init(async || start_engine(&self.config, &self.compiler)).await
+    }
+}
+
+/// Returns the ids of plugins that a config asks for, including the default effects of agents that name none.
+fn asked_for(config: &Config) -> Vec<String> {
+    let mut ids: Vec<_> = config.providers.iter().filter_map(|provider| provider.plugin.clone()).collect();
+    if config.agents.is_empty() {
+        ids.extend(config::default_effects(&AgentConfig::default()).into_iter().map(|step| step.kind));
+    }
+    for agent in config.everyone() {
+        ids.extend(agent.all_plugins().map(|(_, id, _)| id.to_owned()));
+        if agent.effects.is_none() {
+            ids.extend(config::default_effects(agent).into_iter().map(|step| step.kind));
+        }
+    }
+    ids
+}
+
+/// Returns the manifest file of a plugin without reading its component.
+fn written_manifest<'a>(catalog: &'a PluginCatalog, id: &str) -> Option<&'a PluginManifest> {
+    catalog.entry(id).and_then(CatalogEntry::written_manifest)
+}
+
+/// Returns the capabilities that a shipped plugin asks for; `None` for any other plugin.
+pub(crate) fn shipped_wants(catalog: &PluginCatalog, id: &str) -> Option<(RequestedCapabilities, KvScope)> {
+    let plugin = catalog.entry(id).filter(|plugin| catalog.is_shipped(plugin))?;
+    plugin.written_manifest().map(|manifest| (manifest.wants.clone(), manifest.kv))
+}
+
+/// Starts the engine with the stack size and the total guest memory of the config.
+fn start_engine(config: &Config, compiler: &Arc<ComponentCompiler>) -> Result<Arc<PluginEngine>, Report> {
+    let stack_bytes = config.limits.stack_bytes.map_or(limits::PLUGIN_STACK_BYTES, as_size);
+    let named = config.limits.total_memory_bytes.map(as_size);
+    let (memory, _) = PluginEngine::guest_memory_for(named, config.largest_memory_bytes());
+    PluginEngine::with_stack(Arc::clone(compiler), stack_bytes).map(|engine| Arc::new(engine.with_guest_memory(memory)))
+}

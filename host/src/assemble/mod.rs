@@ -1,0 +1,57 @@
+//! Builds agents and teams that can run from a config and plugin directories. It is the composition root: no other module
+//! knows all parts.
+//!
+//! - `app.rs` holds everything that agents are built from; `project_folder.rs` reads the project's folder, and
+//!   `environment.rs`, `allowed_programs.rs` and `plugin_limits.rs` turn parts of the config into what plugins and programs get.
+//! - `models.rs` resolves models, and `http_models.rs` builds those behind HTTP APIs; `model_cache.rs` shares them.
+//! - `credentials.rs` looks up the credentials that plugins are granted; `plugin_grants.rs` computes grants and ceilings, and
+//!   `plugins.rs` selects each plugin of an agent.
+//! - `mcp/` connects agents to MCP servers; `program_toolbox.rs` provides programs to run, and `run_resources.rs` holds the
+//!   resources that the agents of a run share.
+//! - `agent_assembly.rs` puts the parts of an agent into its blueprint (`agent_blueprint.rs`), `default_agent.rs` makes the
+//!   agent of a config without agents, and `runner_factory.rs` makes the blueprints of teams (`runner_blueprint.rs`).
+//! - `run_session.rs` records runs as sessions, and `prepared_run.rs` is where all of this comes together.
+
+mod agent_assembly;
+mod agent_blueprint;
+mod allowed_programs;
+mod app;
+mod credentials;
+mod default_agent;
+mod entry_runner;
+mod environment;
+mod http_models;
+mod mcp;
+mod model_cache;
+mod model_names;
+mod models;
+mod plugin_grants;
+mod plugin_limits;
+mod plugins;
+mod prepared_run;
+mod program_toolbox;
+mod project_folder;
+mod run_resources;
+mod run_session;
+mod runner_blueprint;
+mod runner_factory;
+mod startup_notices;
+mod tool_conflicts;
+
+pub(crate) use agent_assembly::no_price;
+pub use app::App;
+pub use default_agent::DEFAULT_AGENT;
+pub use entry_runner::EntryRunner;
+pub use environment::Environment;
+pub use mcp::ConnectedMcpServer;
+pub(crate) use model_cache::{ModelCache, ResolvedModel};
+pub(crate) use model_names::model_name;
+pub(crate) use plugin_grants::own_ceiling;
+pub(crate) use plugin_limits::as_size;
+pub(crate) use plugins::{check_only, only_of};
+pub use prepared_run::PreparedRun;
+pub(crate) use project_folder::{domain_of, instruction_files};
+pub(crate) use run_resources::RunResources;
+pub use run_session::{Recording, RunSession, changed, sessions};
+pub(crate) use startup_notices::StartupNotices;
+pub(crate) use tool_conflicts::{add_plugin_tools, extend};

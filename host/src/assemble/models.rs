@@ -1,0 +1,222 @@
+//! Models: those that the config names, and the one that is discovered if it names none.
+
+use std::{path::Path, sync::Arc};
+
+use super::{
+    App, ModelCache, ResolvedModel, StartupNotices,
+    http_models::{asked_again, http_client, unusable},
+    model_names::{model_name, plugin_id},
+    plugin_limits::plugin_limits,
+    plugins::check_params,
+};
+use crate::{
+    capability::Grant,
+    config::{self, AgentConfig, ProviderConfig, ProviderKind},
+    error::{ErrorKind, Report},
+    kv::KvStores,
+    limits,
+    model::{Completer, ModelInfo, ProviderRateLimiter, RateLimitConfig, RateLimitedCompleter},
+    net::{HttpClientConfig, Retries},
+    plugin::{
+        Plugin, PluginCatalog, PluginError, PluginKind, PluginManifest, PluginModel, PluginPackage, PluginSettings,
+    },
+    provider::{self, AdapterConfig, WindowProbe, WireOptions},
+};
+
+impl App {
+    /// Returns the model of an agent: the one of the command line, the agent's, the first of the config, or a discovered
+    /// one.
+    pub(crate) async fn model(
+        &self,
+        agent: &AgentConfig,
+        named: Option<&str>,
+        models: &ModelCache,
+        notices: &mut StartupNotices,
+    ) -> Result<ResolvedModel, Report> {
+        let name = named.or(agent.provider.as_deref()).unwrap_or_default().to_owned();
+        if let Some(model) = models.made().get(&name) {
+            return Ok(model.clone());
+        }
+        let model = self.make_model((!name.is_empty()).then_some(&name), &models.stores, notices).await?;
+        models.made().insert(name, model.clone());
+        Ok(model)
+    }
+
+    pub(crate) async fn make_model(
+        &self,
+        name: Option<&str>,
+        stores: &KvStores,
+        notices: &mut StartupNotices,
+    ) -> Result<ResolvedModel, Report> {
+        let configured = self.config.provider(name);
+        if let Ok(Some(provider)) = configured {
+            let source = format!("providers.{} in the config", provider.name);
+            let is_plugin = provider.kind == ProviderKind::Plugin;
+            return Ok(ResolvedModel {
+                completer: self.configured(provider, stores, notices).await?,
+                source,
+                is_plugin,
+            });
+        }
+        // A name that is no provider of the config may be a provider plugin or, if the config has no providers, a vendor's
+        // model.
+        if let Some(id) = name
+            && let Some(package) = self.installed(id)
+            && let package = package.map_err(|error| error.report())?
+            && package.manifest.kinds.contains(&PluginKind::Provider)
+        {
+            check_needs_nothing(id, package)?;
+            let (kind, name, plugin) = (ProviderKind::Plugin, id.to_owned(), Some(id.to_owned()));
+            let provider = ProviderConfig { name, kind, plugin, ..ProviderConfig::default() };
+            let completer = self.plugin_model(&provider, stores, notices).await?;
+            return Ok(ResolvedModel { completer, source: format!("plugin `{id}`"), is_plugin: true });
+        }
+        if !self.config.providers.is_empty() {
+            configured?;
+        }
+        let client = http_client(HttpClientConfig::default())?;
+        let found = provider::discover(&client, &*self.environment, name).await.ok_or_else(|| self.no_model(name))?;
+        notices.notes.push(format!("using the model {} ({})", found.config.model, found.because));
+        let price = self.prices.price(found.vendor.preset().word, &found.config.model);
+        let config = AdapterConfig { price, ..found.config };
+        let name = config.name.clone();
+        let probe = WindowProbe::new(&client, found.vendor, &config);
+        let completer = found.vendor.completer(client, config, WireOptions::default());
+        let place = found.vendor.preset().base_url_variable.unwrap_or("its address");
+        let completer = completer.map_err(|fault| unusable(&name, place, &fault))?;
+        let completer = asked_again(completer, probe, found.served);
+        Ok(ResolvedModel { completer, source: found.because, is_plugin: false })
+    }
+
+    fn no_model(&self, wanted: Option<&str>) -> Report {
+        let is_provider = |manifest: &PluginManifest| manifest.kinds.contains(&PluginKind::Provider);
+        let offline =
+            self.catalog.iter().find(|(_, plugin)| plugin.manifest().is_ok_and(is_provider)).map(|(id, _)| id);
+        let report = match wanted {
+            Some(model) => Report::new(ErrorKind::Usage, format!("there is no model `{}`", model.escape_debug())),
+            None => Report::new(ErrorKind::Usage, "there is no model to use"),
+        };
+        let report = report.cause("no config names one, no key is set, and no local server answers on its usual port");
+        let keys = provider::key_variables_in_words("or");
+        let or = match offline {
+            Some(id) => format!("try the plugin with --model {id}"),
+            None => {
+                let file = self.config.file.as_deref().unwrap_or(Path::new("shelly.yaml")).display();
+                format!("name a model under `providers` in {file}")
+            }
+        };
+        report.hint(format!("set {keys}, start a local server such as Ollama, or {or}"))
+    }
+
+    /// Returns the plugin of this id: a loaded one, or one that the person has installed. The project's own plugin folder
+    /// is searched only for plugins that its config names.
+    fn installed(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
+        let find = || {
+            let mut found = PluginCatalog::new(&self.compiler);
+            found.add_by_id(&self.installed_dirs, [id]);
+            found
+        };
+        self.catalog.get(id).or_else(|| self.named_model.get_or_init(find).get(id))
+    }
+
+    async fn configured(
+        &self,
+        provider: &ProviderConfig,
+        stores: &KvStores,
+        notices: &mut StartupNotices,
+    ) -> Result<Arc<dyn Completer>, Report> {
+        match provider.kind.vendor() {
+            Some(vendor) => self.http_model(provider, vendor, notices).await,
+            None => self.plugin_model(provider, stores, notices).await,
+        }
+    }
+
+    async fn plugin_model(
+        &self,
+        provider: &ProviderConfig,
+        stores: &KvStores,
+        notices: &mut StartupNotices,
+    ) -> Result<Arc<dyn Completer>, Report> {
+        let (settings, package) = self.provider_plugin(provider)?;
+        notices.warnings.extend(settings.lacking(&package.manifest));
+        notices.warnings.extend(settings.in_vain(&package.manifest));
+        notices.warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
+        let credentials = self.credentials(&settings, &package.manifest, &mut notices.warnings).await;
+        let settings = PluginSettings { stores: stores.clone(), credentials, ..settings };
+        let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
+        let info = ModelInfo {
+            name: provider.name.clone(),
+            price: self.price(provider),
+            model: model_name(provider),
+            context_window: self.config.context_window(provider).into(),
+            retries: provider.retries,
+        };
+        let model = PluginModel::new(&Arc::new(plugin), info, provider.max_tokens, provider.temperature);
+        let model = model.ok_or_else(|| no_provider(&settings.place, plugin_id(provider)))?;
+        let retries = provider.retries.map_or(Retries::DEFAULT, Retries::times);
+        let idle = provider.idle_timeout.unwrap_or(limits::STREAM_IDLE_TIME);
+        let model = Arc::new(model.with_retries(retries).with_idle(idle));
+        if provider.rate_limit == RateLimitConfig::default() {
+            return Ok(model);
+        }
+        Ok(Arc::new(RateLimitedCompleter::new(model, Arc::new(ProviderRateLimiter::new(provider.rate_limit)))))
+    }
+
+    /// Returns the package of a provider of kind `plugin`, and its settings.
+    pub(crate) fn provider_plugin(
+        &self,
+        provider: &ProviderConfig,
+    ) -> Result<(PluginSettings, &Arc<PluginPackage>), Report> {
+        let user = format!("providers.{}", provider.name);
+        let id = plugin_id(provider);
+        let package = match self.installed(id) {
+            Some(package) => package.map_err(|error| error.report())?,
+            None => self.package(&user, id)?,
+        };
+        check_params(package, &provider.params, &user)?;
+        let settings = PluginSettings {
+            grant: provider.grant(),
+            params: config::params(&provider.params),
+            limits: plugin_limits(&provider.limits.over(&self.config.limits)),
+            ..PluginSettings::new(user.clone(), user)
+        };
+        Ok((settings, package))
+    }
+
+    /// Checks whether a model can be built from `provider`, as far as possible without a request or running a plugin.
+    pub(crate) fn check_provider(&self, provider: &ProviderConfig, warnings: &mut Vec<String>) -> Result<(), Report> {
+        if provider.kind == ProviderKind::Plugin {
+            let (settings, package) = self.provider_plugin(provider)?;
+            if !package.manifest.kinds.contains(&PluginKind::Provider) {
+                return Err(no_provider(&settings.place, plugin_id(provider)));
+            }
+            settings.check(package).map_err(|error| error.report())?;
+            warnings.extend(settings.lacking(&package.manifest));
+            warnings.extend(settings.in_vain(&package.manifest));
+            warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
+            warnings.extend(self.unset_credentials(&settings, &package.manifest));
+            return Ok(());
+        }
+        self.check_server(provider, warnings)
+    }
+}
+
+/// Refuses a provider plugin that needs a grant of the config.
+fn check_needs_nothing(id: &str, package: &PluginPackage) -> Result<(), Report> {
+    let missing = Grant::default().missing(&package.manifest.wants);
+    let lines: Vec<_> = missing.into_iter().map(|missing| format!("`{}`", missing.line)).collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    Err(Report::new(ErrorKind::Usage, format!("the plugin `{id}` cannot be used as it is"))
+        .cause(format!("it wants what a config must grant: {}", lines.join(", ")))
+        .hint(format!(
+            "name it under `providers`: {{name: {id}, kind: plugin, plugin: {id}, …}}, with what it is granted"
+        )))
+}
+
+fn no_provider(place: &str, id: &str) -> Report {
+    Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no provider"))
+        .cause(format!("{place} in the config names it"))
+        .hint("name a plugin of kind `provider`: shelly-host plugin list shows the kinds")
+}

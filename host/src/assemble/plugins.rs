@@ -1,0 +1,235 @@
+//! Plugins of agents: the package of each, and its grants and settings.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::{
+    App,
+    plugin_grants::{given, own_ceiling},
+    plugin_limits::plugin_limits,
+};
+use crate::{
+    config::{
+        self, AgentConfig, HostCoordinator, OWN_MIDDLEWARE, PluginSection, PluginUse, RunnerSection, ShippedToolboxUse,
+        ToolboxUse,
+    },
+    error::{ErrorKind, Report},
+    kv::KvStores,
+    plugin::{
+        Plugin, PluginCatalog, PluginError, PluginKind, PluginPackage, PluginSettings, SHIPPED_PLUGINS, how_to_install,
+        lies_in,
+    },
+};
+
+impl App {
+    /// Loads a plugin of an agent.
+    pub(crate) async fn load(
+        &self,
+        agent: &AgentConfig,
+        named: (PluginSection, &str),
+        uses: &PluginUse,
+        stores: &KvStores,
+        warnings: &mut Vec<String>,
+    ) -> Result<Arc<Plugin>, Report> {
+        let (settings, package) = self.plugin_of(agent, named, uses)?;
+        warnings.extend(self.doubts_of_credentials(&settings, &package.manifest));
+        let credentials = self.credentials(&settings, &package.manifest, warnings).await;
+        let settings = PluginSettings { stores: stores.clone(), credentials, ..settings };
+        let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
+        warnings.extend(self.stands_in(package));
+        warnings.extend(settings.lacking(&package.manifest));
+        warnings.extend(settings.in_vain(&package.manifest));
+        Ok(Arc::new(plugin))
+    }
+
+    /// Warns if an entry of an agent's config has no effect, because more specific lists take all roles of its plugin.
+    pub(crate) fn vain_entry(&self, agent: &AgentConfig, listed: PluginSection, id: &str) -> Option<String> {
+        let kinds = &self.catalog.get(id)?.ok()?.manifest.kinds;
+        let roles = agent.roles(listed, id);
+        let has_any = kinds.iter().any(|kind| if kind.is_middleware() { roles.middleware } else { roles.effect });
+        let others: Vec<_> =
+            [("effects", roles.effect), ("middleware", roles.middleware)].into_iter().filter(|(_, has)| !has).collect();
+        let others = others.iter().map(|(list, _)| format!("`{list}`")).collect::<Vec<_>>().join(" and ");
+        (!has_any).then(|| {
+            format!(
+                "{}.{listed}.{id} has no effect: the plugin stands under {others} too, where it is granted what it may do; \
+                 remove it from `{listed}`",
+                agent.place()
+            )
+        })
+    }
+
+    /// Returns the package of an agent's plugin, and its settings.
+    pub(crate) fn plugin_of(
+        &self,
+        agent: &AgentConfig,
+        (listed, id): (PluginSection, &str),
+        uses: &PluginUse,
+    ) -> Result<(PluginSettings, &Arc<PluginPackage>), Report> {
+        let (name, place) = (&agent.name, format!("{}.{listed}", agent.place()));
+        let package = self.package(&place, id)?;
+        let kinds = &package.manifest.kinds;
+        let (fits, what) = match listed {
+            PluginSection::Plugins | PluginSection::Toolboxes => {
+                (*kinds != [PluginKind::Coordinator], "plugin of an agent")
+            }
+            PluginSection::Effects => (kinds.contains(&PluginKind::Effect), "effect"),
+            // A team asks no model except through its coordinator, and calls no tools.
+            PluginSection::Middleware if agent.list == RunnerSection::Teams => {
+                (kinds.contains(&PluginKind::RunMiddleware), "run middleware")
+            }
+            PluginSection::Middleware => (kinds.iter().any(|kind| kind.is_middleware()), "middleware"),
+            PluginSection::Coordinator => (kinds.contains(&PluginKind::Coordinator), "coordinator"),
+        };
+        if !fits {
+            let leads = kinds.contains(&PluginKind::Coordinator);
+            let kinds = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+            let report = Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no {what}: its kinds are {kinds}"))
+                .cause(format!("{place} names it"));
+            return Err(match leads {
+                true => report.hint(format!(
+                    "it leads a team: name it there, as `teams: [{{name: …, members: […], coordinator: {id}}}]`"
+                )),
+                false => report,
+            });
+        }
+        check_params(package, &uses.params, &format!("{place}.{id}"))?;
+        let (grant, mounts) = given(uses, &self.config);
+        let toolbox =
+            shipped_with(agent, id).filter(|_| listed == PluginSection::Toolboxes).map(|uses| uses.name.name());
+        let settings = PluginSettings {
+            grant,
+            mounts,
+            ask: uses.ask.iter().copied().collect(),
+            programs: self.programs.clone(),
+            ceiling: own_ceiling(agent, &self.config.root),
+            params: config::params(&uses.params),
+            limits: plugin_limits(&uses.limits.over(&self.config.limits)),
+            on_failure: uses.on_failure,
+            toolbox,
+            ..PluginSettings::new(name.as_str(), format!("{place}.{}", toolbox.unwrap_or(id)))
+        };
+        Ok((settings, package))
+    }
+
+    /// Returns the plugin of this id, which `place` in the config names.
+    pub(crate) fn package(&self, place: &str, id: &str) -> Result<&Arc<PluginPackage>, Report> {
+        match self.catalog.get(id) {
+            Some(package) => package.map_err(PluginError::report),
+            None if SHIPPED_PLUGINS.contains(&id) => {
+                let report = Report::new(ErrorKind::Plugin, format!("the plugin `{id}` is not installed"));
+                Err(report
+                    .cause(format!("{place} in the config names it, and it comes with shelly-host"))
+                    .hint(how_to_install(&self.shipped_dirs)))
+            }
+            None => {
+                let installed = PluginCatalog::ids_in(&self.standard_dirs);
+                let own: &[&str] = match place.rsplit('.').next() {
+                    Some("middleware") => &OWN_MIDDLEWARE,
+                    Some("coordinator") => &HostCoordinator::KINDS,
+                    _ => &[],
+                };
+                let there = self.catalog.iter().map(|(id, _)| id).chain(installed.iter().map(String::as_str));
+                let there: BTreeSet<_> = there.chain(own.iter().copied()).collect();
+                let mut report = config::unknown("plugin", id, there.iter().copied());
+                report.kind = ErrorKind::Plugin;
+                if there.is_empty() {
+                    let hint = "name the directory that holds its folder with --plugins, or under `plugin_dirs`";
+                    report.hint = Some(format!("{hint} in the config"));
+                }
+                Err(report.cause(format!("{place} in the config names it")))
+            }
+        }
+    }
+}
+
+impl App {
+    /// Warns if an agent lacks the default effects because they are not installed.
+    pub(crate) fn missing_effects(&self, agent: &AgentConfig) -> Option<String> {
+        let package = |id: &String| self.catalog.get(id).and_then(Result::ok);
+        let is_kept_short = agent.plugins.keys().filter_map(package).any(|package| package.manifest.shortens);
+        if agent.effects.is_some() || is_kept_short || agent.list == RunnerSection::Teams {
+            return None;
+        }
+        let defaults = config::default_effects(agent);
+        let missing = defaults.iter().map(|step| &*step.kind).filter(|id| self.catalog.get(id).is_none());
+        let missing: Vec<_> = missing.map(|id| format!("`{id}`")).collect();
+        (!missing.is_empty()).then(|| {
+            format!(
+                "{}: nothing shortens its conversation: {} come with shelly-host and are not installed; {}, or write \
+                 `effects: []` if it needs none",
+                agent.place(),
+                missing.join(", "),
+                how_to_install(&self.shipped_dirs)
+            )
+        })
+    }
+
+    /// Warns if a plugin in a standard directory replaces one that comes with the host. A plugin in a named directory does
+    /// so on purpose.
+    pub(crate) fn stands_in(&self, package: &PluginPackage) -> Option<String> {
+        let id = &*package.manifest.id;
+        let is_own = SHIPPED_PLUGINS.contains(&id)
+            && lies_in(&package.place(), &self.standard_dirs)
+            && !self.catalog.entry(id).is_some_and(|plugin| self.catalog.is_shipped(plugin));
+        is_own.then(|| {
+            let mend = match self.shipped_dirs.iter().any(|directory| directory.join(id).is_dir()) {
+                true => "remove it to use that one".to_owned(),
+                false => format!("to have that one, {}", how_to_install(&self.shipped_dirs)),
+            };
+            format!(
+                "the plugin `{id}` in {} is not known as the one that comes with shelly-host: it gets what the config grants \
+                 it, and nothing by default; {mend}",
+                package.place().display()
+            )
+        })
+    }
+}
+
+/// Returns the tools that a toolbox selects from its plugins; `None`: all.
+pub(crate) fn only_of(agent: &AgentConfig, listed: PluginSection, id: &str) -> Option<Vec<String>> {
+    shipped_with(agent, id).filter(|_| listed == PluginSection::Toolboxes)?.tools.clone()
+}
+
+/// Returns the toolbox of an agent that contains this plugin.
+fn shipped_with<'a>(agent: &'a AgentConfig, id: &str) -> Option<&'a ShippedToolboxUse> {
+    agent.toolboxes.iter().filter_map(ToolboxUse::shipped).find(|uses| uses.plugins.contains_key(id))
+}
+
+/// Refuses a tool name of a toolbox that none of its plugins has. `plugins` are those of the agent, each with the list in
+/// which it stands.
+pub(crate) fn check_only<'a>(
+    agent: &AgentConfig,
+    plugins: impl Iterator<Item = (PluginSection, &'a Plugin)> + Clone,
+) -> Result<(), Report> {
+    for uses in agent.toolboxes.iter().filter_map(ToolboxUse::shipped) {
+        let of_it = plugins
+            .clone()
+            .filter(|(listed, plugin)| *listed == PluginSection::Toolboxes && uses.plugins.contains_key(plugin.id()));
+        let tools: Vec<_> = of_it.flat_map(|(_, plugin)| plugin.tools().iter()).collect();
+        let names = || tools.iter().map(|tool| tool.name.as_str());
+        if let Some(name) = uses.tools.iter().flatten().find(|name| !names().any(|known| known == name.as_str())) {
+            let place = format!("agents.{}.toolboxes names it under `{}`", agent.name, uses.name);
+            return Err(config::unknown("tool", name, names()).cause(place));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses params that a plugin does not know, if its manifest lists the ones it knows.
+pub(crate) fn check_params(
+    package: &PluginPackage,
+    params: &IndexMap<String, Value>,
+    place: &str,
+) -> Result<(), Report> {
+    let Some(known) = &package.manifest.params else { return Ok(()) };
+    match params.keys().find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let report = config::unknown("param", name, known.iter().map(String::as_str));
+            Err(report.cause(format!("{place}.params in the config names it")))
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The project's folder: skills, context, prices, and the places of notes and reflections.
+
+use std::{borrow::Cow, fs, io, path::PathBuf, sync::Arc};
+
+use crate::{
+    capability::HttpGrant,
+    config::{self, AgentConfig, Config, ProjectApprovals},
+    error::{ErrorKind, Report},
+    files::{self, FileReadError},
+    kv::KvStores,
+    limits,
+    model::PriceTable,
+    project::{ContextOptions, ProjectContext, ProjectLayout, ProjectPermissions, Staleness, staleness},
+    skill::{self, Skill},
+    state::ReflectionStore,
+    trust::InstructionFile,
+};
+
+/// The content of `.shelly`, read once. Without that folder everything is empty.
+#[derive(Clone)]
+pub(crate) struct ProjectFolder {
+    layout: ProjectLayout,
+    is_there: bool,
+    skills: Arc<[Skill]>,
+    context: Arc<str>,
+    /// The files that agents are given as instructions, with the content that was read.
+    instructions: Arc<[InstructionFile]>,
+    warnings: Vec<String>,
+}
+
+impl ProjectFolder {
+    pub fn read(config: &Config) -> Result<Self, Report> {
+        let layout = ProjectLayout::new(&config.root);
+        for folder in [layout.dir(), layout.local()] {
+            let what = match fs::symlink_metadata(&folder) {
+                Ok(about) if about.is_symlink() => "a link, and none is followed",
+                Ok(about) if !about.is_dir() => "no folder",
+                _ => continue,
+            };
+            return Err(Report::new(ErrorKind::Usage, format!("{} is {what}", folder.display()))
+                .hint("move it away; shelly-host init makes the folder"));
+        }
+        let is_there = layout.holds_more_than_sessions();
+        if !is_there {
+            let (skills, instructions, warnings) = (Arc::default(), Arc::default(), Vec::new());
+            return Ok(Self { layout, is_there, skills, context: "".into(), instructions, warnings });
+        }
+        let skills = match layout.skills().is_dir() {
+            true => skill::load_dir(&layout.skills()).map_err(|error| error.report())?,
+            false => Vec::new(),
+        };
+        let mut options = ContextOptions::default();
+        if config.context.max_external_file_size > 0 {
+            options.max_external_file_size = config.context.max_external_file_size;
+        }
+        let ProjectContext { text, mut warnings, files } = ProjectContext::read(&layout, &options);
+        let instructions =
+            files.into_iter().chain(skills.iter().map(|skill| instructions_of(skill, &layout))).collect();
+        // Without a context file there is nothing that could be out of date.
+        if let Staleness::Stale { reason } = staleness(&layout)
+            && layout.context().exists()
+        {
+            warnings.push(format!("what agents are told of this project may be out of date: {reason}"));
+        }
+        Ok(Self { layout, is_there, skills: skills.into(), context: text.into(), instructions, warnings })
+    }
+
+    /// Returns the files that agents are given as instructions, with the content that was read. That content stands in a
+    /// system prompt, or is loaded as a skill.
+    pub fn instructions(&self) -> &[InstructionFile] {
+        &self.instructions
+    }
+
+    /// Returns `true` if the project has a folder `.shelly` with more than sessions in it.
+    pub fn is_there(&self) -> bool {
+        self.is_there
+    }
+
+    /// Returns the warnings that reading the folder caused.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Returns the context that every agent is given in its system prompt.
+    pub fn context(&self) -> Arc<str> {
+        Arc::clone(&self.context)
+    }
+
+    /// Returns the skills of an agent: those that its config names, or all.
+    pub fn skills(&self, agent: &AgentConfig) -> Result<Vec<Skill>, Report> {
+        let Some(names) = &agent.skills else { return Ok(self.skills.to_vec()) };
+        let find = |name: &String| {
+            let found = self.skills.iter().find(|skill| skill.name == *name);
+            found.cloned().ok_or_else(|| {
+                let known = self.skills.iter().map(|skill| skill.name.as_str());
+                config::unknown("skill", name, known).cause(format!("agents.{}.skills names it", agent.name))
+            })
+        };
+        names.iter().map(find).collect()
+    }
+
+    /// Returns the list prices, overridden by the project's own.
+    pub fn prices(&self) -> Result<PriceTable, Report> {
+        let mut prices = PriceTable::list_prices();
+        let path = self.layout.pricing();
+        match files::read(&path, &self.layout.dir(), limits::PRICE_LIST_BYTES as u64) {
+            Ok(text) => prices.extend(&text).map_err(|error| {
+                Report::new(ErrorKind::Usage, format!("the prices in {} cannot be used", path.display()))
+                    .cause(error)
+                    .hint("correct it, or remove it: then list prices are used")
+            })?,
+            Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(Report::new(ErrorKind::Usage, format!("cannot read {}", path.display()))
+                    .cause(error.to_string())
+                    .hint("put a file there that you may read, or remove it: then list prices are used"));
+            }
+        }
+        Ok(prices)
+    }
+
+    /// Returns the key-value stores of plugins, in `.shelly/local/kv`. The folder is created with the first value.
+    pub fn stores(&self) -> KvStores {
+        let layout = self.layout.clone();
+        KvStores::on_disk(move || {
+            layout.make_kv().map_err(|error| error.report().to_string())?;
+            Ok(layout.kv())
+        })
+    }
+
+    /// Returns the person's approvals for this project, or none if they cannot be read; that error is reported where they
+    /// are needed in full. Entries that are no folder, or no server of the public Internet, are skipped.
+    pub fn approved(&self) -> ProjectApprovals {
+        let ProjectPermissions { fs_directories, trusted_domains, .. } =
+            ProjectPermissions::load(&self.layout).unwrap_or_default();
+        let folders = fs_directories.into_iter().filter(|folder| folder.is_absolute() && folder.is_dir());
+        let servers = trusted_domains.iter().filter_map(|domain| HttpGrant::public_server(&server_of(domain)));
+        let servers = servers.fold(HttpGrant::default(), |all, (one, _)| all.join(&one));
+        ProjectApprovals { folders: folders.collect(), servers }
+    }
+
+    /// Returns the path of the notes.
+    pub fn notes(&self) -> PathBuf {
+        self.layout.notes()
+    }
+
+    /// Returns the store of reflections on failures, if the project has a folder for it.
+    pub fn reflections(&self) -> Option<ReflectionStore> {
+        self.is_there.then(|| ReflectionStore::new(self.layout.reflections()))
+    }
+}
+
+/// Returns the files that agents of this config's project are given as instructions.
+///
+/// # Errors
+///
+/// A [`Report`] if the folder `.shelly` cannot be used, or a skill in it has a mistake.
+pub(crate) fn instruction_files(config: &Config) -> Result<Vec<InstructionFile>, Report> {
+    ProjectFolder::read(config).map(|project| project.instructions.to_vec())
+}
+
+/// Returns a skill as an instruction file with the whole text that a model is given.
+fn instructions_of(skill: &Skill, layout: &ProjectLayout) -> InstructionFile {
+    let Skill { name, description, content, dir } = skill;
+    let root = layout.root().canonicalize().unwrap_or_else(|_| layout.root().to_owned());
+    let path = dir.join(skill::FILE);
+    let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+    let head = if description.is_empty() { String::new() } else { format!("description: {description}\n") };
+    InstructionFile::new(path, format!("name: {name}\n{head}\n{content}"))
+}
+
+/// Returns the server of an entry in `trusted_domains`; without a scheme it is HTTPS.
+fn server_of(domain: &str) -> Cow<'_, str> {
+    if domain.contains("://") { domain.into() } else { format!("https://{domain}").into() }
+}
+
+/// Returns the entry of `trusted_domains` for a server. HTTPS is left out, as other programs write it.
+pub(crate) fn domain_of(server: &str) -> &str {
+    server.strip_prefix("https://").unwrap_or(server)
+}

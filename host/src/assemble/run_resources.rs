@@ -1,0 +1,111 @@
+//! Resources that the agents of one run share: blackboards, the task board, notes, and the approval broker.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{mcp::GrantedServers, project_folder::ProjectFolder};
+use crate::{
+    agent::{AgentGroup, AgentRegistry, journal::JournalState},
+    approval::ApprovalBroker,
+    builtin,
+    change::ChangeApplier,
+    config::{self, HostToolbox, HostToolboxUse},
+    error::{ErrorKind, Report},
+    kv::KvStores,
+    state::{Blackboard, NoteStore, StateRestoreError, TaskBoard, blackboard_tools, note_tools, task_tools},
+    tool::{Tool, ToolBox},
+};
+
+/// The resources that the agents of one run share.
+pub(crate) struct RunResources {
+    project: ProjectFolder,
+    broker: ApprovalBroker,
+    /// The key-value stores of plugins.
+    pub stores: KvStores,
+    /// Applies the file changes that tools propose.
+    pub changes: ChangeApplier,
+    /// The MCP servers that were reached.
+    pub servers: GrantedServers,
+    board: TaskBoard,
+    blackboards: Mutex<HashMap<String, Blackboard>>,
+}
+
+impl RunResources {
+    pub fn new(project: &ProjectFolder, broker: &ApprovalBroker, changes: ChangeApplier) -> Self {
+        let (stores, board, blackboards) = (project.stores(), TaskBoard::new(), Mutex::default());
+        let servers = GrantedServers::default();
+        Self { project: project.clone(), broker: broker.clone(), stores, changes, servers, board, blackboards }
+    }
+
+    /// Sets the MCP servers that were reached.
+    pub fn with_servers(self, servers: GrantedServers) -> Self {
+        Self { servers, ..self }
+    }
+
+    /// Returns a new agent group without agents.
+    pub fn agent_group(&self) -> AgentGroup {
+        let agent_group = AgentGroup::new(AgentRegistry::new()).with_board(self.board.clone());
+        match self.project.reflections() {
+            Some(reflections) => agent_group.with_reflections(reflections),
+            None => agent_group,
+        }
+    }
+
+    /// Returns the tool with which an agent asks a person, if there is a person who answers.
+    pub fn ask(&self) -> Option<Arc<dyn Tool>> {
+        self.broker.is_attended().then(|| Arc::new(builtin::ask_user(self.broker.clone())) as Arc<dyn Tool>)
+    }
+
+    /// Restores the shared state from a journal. Returns warnings about blackboards that no agent uses any more.
+    pub fn restore(&self, past: &JournalState) -> Result<Vec<String>, StateRestoreError> {
+        self.board.restore(past.tasks().iter().cloned())?;
+        let blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unused = Vec::new();
+        for (namespace, changes) in past.blackboards() {
+            match blackboards.get(namespace) {
+                Some(blackboard) => blackboard.restore(changes.iter().cloned())?,
+                None => unused.push(format!("nobody has the blackboard `{}` any more", namespace.escape_debug())),
+            }
+        }
+        Ok(unused)
+    }
+
+    /// Records changes of the shared state in the journal of `agent_group`, if it has one.
+    pub fn record(&self, agent_group: &AgentGroup) {
+        let blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
+        blackboards.iter().for_each(|(namespace, blackboard)| agent_group.record_blackboard(namespace, blackboard));
+    }
+
+    /// Returns the tools of a toolbox for an agent.
+    pub fn tools(&self, agent: &str, uses: &HostToolboxUse) -> Result<ToolBox, Report> {
+        let wrong = |what: String| Report::new(ErrorKind::Usage, format!("agents.{agent}.toolboxes: {what}"));
+        let tools = match uses.name {
+            HostToolbox::Ask => ToolBox::new().with(builtin::ask_user(self.broker.clone())),
+            HostToolbox::Tasks => task_tools(&self.board),
+            HostToolbox::Notes => note_tools(&NoteStore::new(self.project.notes())),
+            // These tools depend on the agent's ceiling; `program_toolbox.rs` builds them.
+            HostToolbox::Exec | HostToolbox::Git => ToolBox::new(),
+            HostToolbox::State => {
+                let ns = uses.ns.as_deref().unwrap_or(config::DEFAULT_NAMESPACE);
+                let mut blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
+                let blackboard = blackboards.entry(ns.to_owned()).or_default();
+                blackboard_tools(blackboard, ns)
+                    .map_err(|error| wrong(error.to_string()).hint("write it so: `{name: state, ns: team}`"))?
+            }
+        };
+        chosen(agent, uses, tools)
+    }
+}
+
+/// Returns the tools that the config selects from a toolbox.
+pub(crate) fn chosen(agent: &str, uses: &HostToolboxUse, tools: ToolBox) -> Result<ToolBox, Report> {
+    let Some(only) = &uses.tools else { return Ok(tools) };
+    let (chosen, unknown) = tools.only(only);
+    match unknown.first() {
+        None => Ok(chosen),
+        Some(name) => Err(config::unknown("tool", name, tools.names())
+            .cause(format!("agents.{agent}.toolboxes names it under `{}`", uses.name.name()))),
+    }
+}

@@ -1,0 +1,170 @@
+use std::{
+    any::Any,
+    panic::{self, AssertUnwindSafe},
+    process::ExitCode,
+};
+
+use clap::{
+    CommandFactory, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind as ClapKind},
+};
+
+use super::{
+    config, conformance,
+    host_environment::compile_here,
+    index, init, mcp, plugin, provider,
+    render::{self, RunOutputFormat},
+    run, session, signals,
+    wanted_output::wanted_output,
+};
+use crate::{
+    error::{ErrorKind, Report},
+    plugin::CompileWorker,
+};
+
+/// Runs LLM agents whose tools, effects, middleware and models are sandboxed WebAssembly components.
+#[derive(Parser)]
+#[command(name = "shelly-host", bin_name = "shelly-host", version, arg_required_else_help = true, after_help = AFTER_HELP)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    command: CliCommand,
+}
+
+#[derive(Subcommand)]
+pub(super) enum CliCommand {
+    Run(run::RunArgs),
+    Init(init::InitArgs),
+    Index(index::IndexArgs),
+    /// Check a config, and see what holds.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// See what was said and done before, and go on with it.
+    #[command(subcommand)]
+    Session(session::SessionCommand),
+    /// List plugins, or look into one.
+    #[command(subcommand)]
+    Plugin(plugin::PluginCommand),
+    /// See whether models can be asked.
+    #[command(subcommand)]
+    Provider(provider::ProviderCommand),
+    Mcp(mcp::McpArgs),
+    Conformance(conformance::ConformanceArgs),
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  shelly-host init
+  shelly-host config check
+  shelly-host provider check
+  shelly-host run \"How many words are in README.md?\"
+  shelly-host plugin list --plugins plugins
+
+Exit codes:
+    0  an answer
+    1  the run failed, or index --check says that it is due
+    2  wrong usage, config or task, or a project that you do not trust yet
+    3  a plugin that is needed cannot be used
+    4  the model could not be asked
+   70  a bug of ours
+  130  cancelled with Ctrl-C; 143 with SIGTERM, 129 because the terminal went away";
+
+/// Runs the command of the process like [`main`], but compiles components in this process. A tool that counts instructions
+/// needs this: a child process that is not counted sees another CPU, and would compile for that one.
+#[doc(hidden)]
+pub fn main_that_compiles_here() -> ExitCode {
+    compile_here();
+    main()
+}
+
+/// Returns the parser of the command line, from which the page of commands is written.
+#[doc(hidden)]
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the command with which the process was called.
+pub fn main() -> ExitCode {
+    // The worker must start before everything else: it needs a single thread, and people do not call it.
+    if let Some(worker) = CompileWorker::from_args(std::env::args_os().skip(1)) {
+        return match worker.run(&mut std::io::stdin(), &mut std::io::stdout(), || std::process::exit(1)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
+    signals::watch();
+    log_to_stderr();
+    // A contained panic is reported where it is contained; any other is reported below.
+    panic::set_hook(Box::new(|info| tracing::error!("{info}")));
+    let code = panic::catch_unwind(AssertUnwindSafe(|| match Cli::try_parse() {
+        Ok(cli) => execute(cli.command),
+        Err(mut error) => {
+            let is_error = !matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion);
+            if is_error {
+                suggest_quotes(&mut error);
+                if wanted_output().is_some() {
+                    render::failed_as_json(&wrong_usage(&error));
+                }
+            }
+            match error.print() {
+                Err(cause) if !is_error && cause.kind() != std::io::ErrorKind::BrokenPipe => {
+                    render::failed(&render::not_printed(cause), RunOutputFormat::Text)
+                }
+                _ if is_error => ErrorKind::Usage.exit_code(),
+                _ => 0,
+            }
+        }
+    }));
+    let failed =
+        |panic: Box<dyn Any + Send>| render::failed(&bug(&*panic), wanted_output().unwrap_or(RunOutputFormat::Text));
+    ExitCode::from(code.unwrap_or_else(failed))
+}
+
+/// Suggests quotes for a second word after a task, which is usually the rest of the task.
+fn suggest_quotes(error: &mut clap::Error) {
+    let is_run = std::env::args_os().nth(1).is_some_and(|argument| argument == "run");
+    if let (ClapKind::UnknownArgument, Some(ContextValue::String(word))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+        && is_run
+        && !word.starts_with('-')
+    {
+        let tip = "put the task in quotes: shelly-host run \"…\"";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+}
+
+fn wrong_usage(error: &clap::Error) -> Report {
+    let text = error.to_string();
+    let what = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+    let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+    Report::new(ErrorKind::Usage, what).hint("see shelly-host --help")
+}
+
+fn execute(command: CliCommand) -> u8 {
+    match command {
+        CliCommand::Run(run) => run.execute(),
+        CliCommand::Init(init) => init.execute(),
+        CliCommand::Index(index) => index.execute(),
+        CliCommand::Config(config) => config.execute(),
+        CliCommand::Session(session) => session.execute(),
+        CliCommand::Plugin(plugin) => plugin.execute(),
+        CliCommand::Provider(provider) => provider.execute(),
+        CliCommand::Mcp(mcp) => mcp.execute(),
+        CliCommand::Conformance(conformance) => conformance.execute(),
+    }
+}
+
+fn bug(panic: &(dyn Any + Send)) -> Report {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    Report::new(ErrorKind::Bug, "this is a bug in shelly-host")
+        .cause(text.unwrap_or("it panicked"))
+        .hint("please report it, with the command and the config if you can")
+}
+
+/// Sets up the log, which is off unless `SHELLY_LOG` enables it. The middleware `logger` always logs.
+fn log_to_stderr() {
+    let filter = std::env::var("SHELLY_LOG").unwrap_or_else(|_| format!("off,{}=info", crate::agent::LOGGER_TARGET));
+    let filter = tracing_subscriber::EnvFilter::new(filter);
+    let no_codes = format!("{}=warn", crate::mcp::LOG_OF_CODES).parse();
+    let filter = no_codes.map_or(filter.clone(), |no_codes| filter.add_directive(no_codes));
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).without_time().init();
+}

@@ -1,0 +1,67 @@
+//! The parts of the environment of this process that the app is given: variables, plugin directories, and the cache.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use crate::{
+    app::Environment,
+    plugin::{CompileConfig, CompileSite, INSTALLED, PluginDirs},
+};
+
+/// Returns the variables of this process.
+pub fn environment() -> Environment {
+    Arc::new(|name| std::env::var(name).ok())
+}
+
+/// Returns the directories of plugins: those of the command line, of the user's own data, and beside the program.
+pub fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
+    let data = data.filter(|data| data.is_absolute()).map(|data| data.join("shelly-host/plugins"));
+    let shipped = std::env::current_exe().and_then(|program| program.canonicalize()).map_or_else(
+        |_| Vec::new(),
+        |program| {
+            let folder = program.parent().unwrap_or(Path::new("/"));
+            let mut shipped = vec![folder.join("plugins"), folder.join("..").join(INSTALLED)];
+            // In a cargo build the plugins lie one level up.
+            if folder.ends_with("debug") || folder.ends_with("release") {
+                shipped.push(folder.join("../plugins"));
+            }
+            shipped
+        },
+    );
+    let standard = data.into_iter().chain(shipped.iter().cloned()).collect();
+    PluginDirs { named: named.to_vec(), standard, shipped, offers_standard: named.is_empty() }
+}
+
+/// Set if this process compiles components itself.
+static COMPILES_HERE: AtomicBool = AtomicBool::new(false);
+
+/// Compiles components in this process from now on.
+pub fn compile_here() {
+    COMPILES_HERE.store(true, Ordering::Relaxed);
+}
+
+/// Returns the compiler settings: each component is compiled in a process of its own, and the code is cached between runs.
+pub fn compiling() -> CompileConfig {
+    let site = match COMPILES_HERE.load(Ordering::Relaxed) {
+        true => CompileSite::InProcess,
+        false => CompileSite::OwnProgram,
+    };
+    CompileConfig { cache: cache_directory(), site, ..CompileConfig::default() }
+}
+
+/// Returns the cache directory of compiled code.
+fn cache_directory() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = set("SHELLY_CACHE_DIR").or_else(|| {
+        let caches = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+        caches.map(|caches| caches.join("shelly-host"))
+    });
+    base.map(|base| base.join("components"))
+}

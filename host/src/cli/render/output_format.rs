@@ -1,0 +1,12 @@
+use clap::ValueEnum;
+
+/// The format of standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RunOutputFormat {
+    /// The answer.
+    Text,
+    /// One JSON object with the answer, or with the error.
+    Json,
+    /// One JSON object a line for each event, and one with the result at the end.
+    Events,
+}

@@ -1,0 +1,186 @@
+//! Prints the result of a run: the answer, or why there is none, and the cost.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    output_format::RunOutputFormat,
+    print::{print, print_for_people, say, tell},
+    terminal_text::{DIM, PLAIN, RED, escaped, indented, json_line},
+};
+use crate::{
+    agent::RunAnswer,
+    capability::Usd,
+    chat::{Message, Part},
+    error::Report,
+    model::{Ledger, UsageTally},
+};
+
+/// The result of a run.
+pub struct RunResult<'a> {
+    pub agent: &'a str,
+    pub model: &'a str,
+    pub answer: &'a RunAnswer,
+    /// The usage of each agent.
+    pub agents: Ledger,
+    pub duration: Duration,
+    /// The session in which the run was recorded.
+    pub session: Option<&'a str>,
+}
+
+/// Prints the answer. Returns the exit code.
+pub fn answered(result: RunResult<'_>, output: RunOutputFormat) -> u8 {
+    let text = shown_answer(&result.answer.message);
+    let value = json!({
+        "event": "result",
+        "ok": true,
+        "answer": text,
+        "agent": result.agent,
+        "model": result.model,
+        "iterations": result.answer.iterations,
+        "usage": result.answer.usage,
+        "spent": used(&result.answer.account.total()),
+        "agents": used(&result.agents),
+        "duration_ms": result.duration.as_micros() as f64 / 1_000.0,
+        "session": result.session,
+    });
+    let printed = match output {
+        RunOutputFormat::Text => print_for_people(&text).inspect(|()| tell_cost(&result.agents)),
+        RunOutputFormat::Json | RunOutputFormat::Events => print(&json_line(&value)),
+    };
+    // An answer that could not be printed is a failure.
+    let report = match (printed, result.session) {
+        (Ok(()), _) => return 0,
+        (Err(report), None) => report,
+        (Err(report), Some(id)) => report.hint(format!("the answer is kept: shelly-host session show {id}")),
+    };
+    failed(&report, RunOutputFormat::Text)
+}
+
+/// Returns usage as JSON, one row or a list of them. If tokens were used at no cost the price is unknown, and `usd` is
+/// null.
+pub fn used(what: &impl Serialize) -> Value {
+    let mut value = json!(what);
+    let rows = match &mut value {
+        Value::Array(rows) => rows.as_mut_slice(),
+        one => std::slice::from_mut(one),
+    };
+    for row in rows {
+        let tokens: u64 = row["usage"].as_object().map_or(0, |usage| usage.values().filter_map(Value::as_u64).sum());
+        if row["usd"].as_f64() == Some(0.0) && tokens > 0 {
+            row["usd"] = Value::Null;
+        }
+    }
+    value
+}
+
+/// Prints the cost of a run, if the price of a model is known.
+fn tell_cost(agents: &Ledger) {
+    let total = agents.total();
+    if total.usd != Usd::ZERO {
+        tell(&format!("{DIM}cost: {} for {} tokens{PLAIN}\n", total.usd, total.usage.total()));
+    }
+}
+
+/// Formats a cost for people.
+pub fn cost(tally: &UsageTally) -> String {
+    match tally.usd {
+        Usd::ZERO if tally.usage.total() > 0 => "unknown".into(),
+        usd => usd.to_string(),
+    }
+}
+
+/// Returns the text of the answer, or a list of its media if it has no text.
+fn shown_answer(message: &Message) -> String {
+    let text = message.text_content();
+    if !text.trim().is_empty() {
+        return text;
+    }
+    let media = message.parts.iter().filter_map(|part| match part {
+        Part::Media(media) => Some(format!("[{}]", media.media_type)),
+        _ => None,
+    });
+    media.collect::<Vec<_>>().join("\n")
+}
+
+/// Prints a failure. Returns the exit code.
+pub fn failed(report: &Report, output: RunOutputFormat) -> u8 {
+    failed_after(report, &Ledger::new(), None, output)
+}
+
+/// Prints the failure of a run that has used something and may have been recorded. Returns the exit code.
+pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, output: RunOutputFormat) -> u8 {
+    if output != RunOutputFormat::Text {
+        let code = report.kind.exit_code();
+        say(&failure(&json!(report), code, agents, session));
+    }
+    let mut text = format!("{RED}error:{PLAIN} {}\n", escaped(&report.message));
+    for cause in &report.causes {
+        text.push_str(&format!("  {DIM}cause:{PLAIN} {}\n", indented(&escaped(cause))));
+    }
+    if let Some(hint) = &report.hint {
+        text.push_str(&format!("  {DIM}hint:{PLAIN}  {}\n", indented(&escaped(hint))));
+    }
+    tell(&text);
+    if output == RunOutputFormat::Text {
+        tell_cost(agents);
+    }
+    report.kind.exit_code()
+}
+
+/// Prints a failure as a line of JSON on standard output.
+pub fn failed_as_json(report: &Report) {
+    say(&failure(&json!(report), report.kind.exit_code(), &Ledger::new(), None));
+}
+
+/// Prints the command that resumes a session.
+pub fn go_on(arguments: &str) {
+    tell(&format!("{DIM}go on with: shelly-host session resume {}{PLAIN}\n", escaped(arguments)));
+}
+
+fn failure(error: &Value, code: u8, agents: &Ledger, session: Option<&str>) -> Value {
+    let mut value = json!({ "event": "result", "ok": false, "error": error, "exit_code": code });
+    if session.is_some() {
+        value["session"] = json!(session);
+    }
+    if agents.agents().next().is_some() {
+        value["spent"] = used(&agents.total());
+        value["agents"] = used(agents);
+    }
+    value
+}
+
+/// Prints that the run was cancelled with this exit code.
+pub fn cancelled(code: u8, agents: &Ledger, session: Option<&str>, output: RunOutputFormat) {
+    tell("cancelled\n");
+    if output == RunOutputFormat::Text {
+        tell_cost(agents);
+    } else {
+        let error = json!({ "kind": "cancelled", "message": "cancelled", "causes": [], "hint": null });
+        say(&failure(&error, code, agents, session));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::Usage;
+
+    #[test]
+    fn usage_without_price_has_unknown_cost() {
+        let usage = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
+        let tally = |tokens, pico| UsageTally { completions: 1, usage: usage(tokens), usd: Usd::from_pico(pico) };
+        for (tally, json, text) in [
+            (tally(7, 0), Value::Null, "unknown"),
+            (tally(7, 250_000_000_000), json!(0.25), "$0.25"),
+            (tally(0, 0), json!(0.0), "$0.00"),
+        ] {
+            assert_eq!((&used(&tally)["usd"], &*cost(&tally)), (&json, text));
+            let mut ledger = Ledger::new();
+            ledger.record(&"ada".into(), tally.usage, tally.usd);
+            assert_eq!(used(&ledger)[0]["usd"], json);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The third step of an invocation: builds the agent, runs it, and shows its progress.
+
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+};
+
+use super::{
+    admit::AdmittedInvocation,
+    common_run_args::CommonRunArgs,
+    failure_hints::explain,
+    finished_invocation::{FinishedInvocation, InvocationOutcome},
+};
+use crate::{
+    app::RunSession,
+    cli::{ask, launch, render::ProgressDisplay, secrets, session_target::PendingWork},
+    error::Report,
+    event::{EventSink, RunCx},
+    limits,
+};
+
+/// Runs an admitted invocation until it ends, or until `interrupt` yields the exit code of a signal.
+///
+/// # Errors
+///
+/// A [`Report`] if the agent cannot be built, or no work is left for it. The failure of a run is an outcome.
+pub(super) async fn execute(
+    admitted: AdmittedInvocation,
+    with: &CommonRunArgs,
+    mut interrupt: Pin<&mut impl Future<Output = u8>>,
+) -> Result<FinishedInvocation, Report> {
+    let AdmittedInvocation { app, broker, person, recording, agent, task } = admitted;
+    let mut prepared = tokio::select! {
+        biased;
+        code = &mut interrupt => return Ok(FinishedInvocation::cancelled(code)),
+        prepared = app.agent(agent.as_deref(), with.model.as_deref(), recording) => prepared?,
+    };
+    let session = prepared.session.take();
+    secrets::hide(app.secrets());
+
+    let (events, stream) = EventSink::channel();
+    session.iter().for_each(|session| session.listen(&events));
+    let mut progress = ProgressDisplay::new(with.output, with.verbose);
+    progress.notes(&prepared, session.as_ref());
+    if let (Some(config), Some(_)) = (&with.config, &session) {
+        launch::keep_config_begun_here(config);
+    }
+    let work = PendingWork::of(session.as_ref(), task)?;
+    let shown = tokio::spawn(ask::show(progress, stream, person));
+    let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_run(run_id()).with_events(events);
+    let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
+    let outcome = {
+        let mut working = pin!(work.run(&prepared, &cx, &chat));
+        tokio::select! {
+            outcome = &mut working => Ok(outcome),
+            code = &mut interrupt => {
+                // The journal ends here as in a crash: what is cut off now continues when the session is resumed.
+                close(session.as_ref()).await;
+                Err(code)
+            }
+        }
+    };
+    drop((cx, broker));
+    let agents = prepared.agent_group.ledger();
+    let name = session.as_ref().map(|session| session.journal.id().to_owned());
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(code) => {
+            exit_soon(code);
+            // The programs that it has started end now; exiting would leave them running.
+            drop(prepared);
+            app.settled().await;
+            let _ = shown.await;
+            return Ok(FinishedInvocation { outcome: InvocationOutcome::Cancelled(code), agents, session: name });
+        }
+    };
+    close(session.as_ref()).await;
+    app.settled().await;
+    // All events are shown before the result, unless their reader is stuck.
+    tokio::select! {
+        biased;
+        code = &mut interrupt => {
+            exit_soon(code);
+            return Ok(FinishedInvocation { outcome: InvocationOutcome::Cancelled(code), agents, session: name });
+        }
+        _ = async { (app.close_servers().await, shown.await) } => {}
+    }
+    let outcome = match outcome {
+        Ok(answer) => InvocationOutcome::Answered {
+            agent: prepared.entrant.runner().name().to_string(),
+            model: prepared.model.model.clone(),
+            answer: Box::new(answer),
+        },
+        Err(error) => InvocationOutcome::Failed(explain(&prepared, &error)),
+    };
+    Ok(FinishedInvocation { outcome, agents, session: name })
+}
+
+/// Closes the journal of a session. A failed write has ended the run already.
+async fn close(session: Option<&RunSession>) {
+    if let Some(session) = session {
+        let _ = session.journal.close().await;
+    }
+}
+
+/// Ends the process after a grace period, as the reader of its output may be stuck.
+fn exit_soon(code: u8) {
+    std::thread::spawn(move || {
+        std::thread::sleep(limits::CANCEL_GRACE);
+        std::process::exit(i32::from(code));
+    });
+}
+
+/// Returns the name of a run: its start time and a random part.
+fn run_id() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let mut chance = [0; 4];
+    // Without random bytes the time alone is the name.
+    let _ = getrandom::fill(&mut chance);
+    format!("run-{:x}-{:08x}", since.as_millis(), u32::from_le_bytes(chance))
+}

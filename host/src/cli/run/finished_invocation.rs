@@ -1,0 +1,30 @@
+use crate::{agent::RunAnswer, error::Report, model::Ledger};
+
+/// The end of an invocation that got as far as preparing its run.
+pub(super) struct FinishedInvocation {
+    pub outcome: InvocationOutcome,
+    /// The usage of each agent.
+    pub agents: Ledger,
+    /// The name of the session.
+    pub session: Option<String>,
+}
+
+/// The outcome of an invocation.
+pub(super) enum InvocationOutcome {
+    /// An answer of this agent on this model.
+    Answered {
+        agent: String,
+        model: String,
+        answer: Box<RunAnswer>,
+    },
+    Failed(Report),
+    /// Cancelled by a signal, with the exit code for it.
+    Cancelled(u8),
+}
+
+impl FinishedInvocation {
+    /// Returns the end of an invocation that a signal has cancelled before its run began.
+    pub fn cancelled(code: u8) -> Self {
+        Self { outcome: InvocationOutcome::Cancelled(code), agents: Ledger::new(), session: None }
+    }
+}

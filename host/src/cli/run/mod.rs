@@ -1,0 +1,15 @@
+//! The subcommands `run` and `session resume`: an invocation is prepared, admitted, executed and reported.
+
+mod admit;
+mod common_run_args;
+mod execute;
+mod failure_hints;
+mod finished_invocation;
+mod prepare;
+mod report;
+mod run_args;
+mod run_invocation;
+
+pub use common_run_args::CommonRunArgs;
+pub use failure_hints::how_to_mend;
+pub use run_args::{RunArgs, SessionResumeArgs, once};

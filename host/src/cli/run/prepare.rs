@@ -1,0 +1,86 @@
+//! The first step of an invocation: reads the task, standard input, the config, and where the run is recorded.
+
+use std::ffi::OsStr;
+
+use super::{
+    common_run_args::CommonRunArgs,
+    finished_invocation::{FinishedInvocation, InvocationOutcome},
+};
+use crate::{
+    app::{App, ProjectTrustStatus, Recording},
+    approval::ApprovalBroker,
+    cli::{
+        ask::{self, TerminalPrompter},
+        config_path::read_config,
+        host_environment::{compiling, environment, plugin_dirs},
+        input::{self, StdinMode},
+        render::tell,
+        session_target::{CompletedSession, SessionTarget},
+        trust,
+    },
+    error::Report,
+};
+
+/// The result of preparing an invocation.
+pub(super) enum Preparation {
+    /// A run that can be admitted.
+    Ready(Box<PreparedInvocation>),
+    /// A session in which nothing is left to be done.
+    Finished(FinishedInvocation),
+}
+
+/// An invocation whose files were read. It has sent nothing and started nothing.
+pub(super) struct PreparedInvocation {
+    pub app: App,
+    /// The facts that the project's files name, and the person's consent to them.
+    pub standing: ProjectTrustStatus,
+    pub broker: ApprovalBroker,
+    /// The prompter that answers the broker; `None` if nobody is asked.
+    pub person: Option<TerminalPrompter>,
+    /// `true` if a person is present, who can be asked for consent.
+    pub is_attended: bool,
+    pub recording: Recording,
+    /// The agent or team; `None`: the entry agent of the config.
+    pub agent: Option<String>,
+    /// The task with the standard input that belongs to it; `None`: the session continues.
+    pub task: Option<String>,
+}
+
+/// Reads what an invocation names.
+///
+/// # Errors
+///
+/// A [`Report`] if the task, the config, the session or a plugin directory cannot be used.
+pub(super) fn prepare(
+    with: &CommonRunArgs,
+    task: Option<&OsStr>,
+    place: &SessionTarget,
+) -> Result<Preparation, Report> {
+    let reads_task = task.is_some_and(|task| task == "-");
+    let task = task.map(input::task).transpose()?;
+    let config = read_config(with.config.as_ref())?;
+    let input = if reads_task { None } else { input::beside_task(with.stdin)? };
+    if task.is_none() {
+        input::refuse_without_task(input.as_deref())?;
+    }
+    if task.is_none()
+        && let Some(CompletedSession { header, agents, answer }) = place.over(&config)?
+    {
+        tell("nothing was left to be done; this was answered\n");
+        let answer = Box::new(answer);
+        let outcome = InvocationOutcome::Answered { agent: header.agent, model: header.model, answer };
+        return Ok(Preparation::Finished(FinishedInvocation { outcome, agents, session: Some(header.id) }));
+    }
+    let reads_stdin = reads_task || with.stdin == StdinMode::Always;
+    let is_attended = !reads_stdin && ask::is_attended();
+    let (broker, person) = ask::broker(with.approve, is_attended);
+    let (recording, agent) = place.recording(&config, &with.named(), task.as_deref())?;
+    let app = App::new(config, plugin_dirs(&with.plugins), compiling(), environment(), broker.clone())?;
+    let app =
+        app.with_own_key(trust::own_key()).with_approvals(trust::store(), with.trust).with_logins(trust::logins());
+    let agent = with.agent.clone().or(agent);
+    let standing = app.standing(&trust::store(), with.config.is_some())?;
+    let task = task.map(|task| input.map_or(task.clone(), |input| input::with_input(&task, &input)));
+    let prepared = PreparedInvocation { app, standing, broker, person, is_attended, recording, agent, task };
+    Ok(Preparation::Ready(Box::new(prepared)))
+}

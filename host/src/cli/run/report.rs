@@ -1,0 +1,45 @@
+//! The last step of an invocation: prints the answer or the failure.
+
+use std::time::Instant;
+
+use super::{
+    common_run_args::CommonRunArgs,
+    finished_invocation::{FinishedInvocation, InvocationOutcome},
+};
+use crate::{
+    cli::{
+        command_words::resume_arguments,
+        render::{self, RunResult},
+    },
+    error::Report,
+};
+
+/// Prints the end of an invocation. Returns the exit code.
+pub(super) fn report(finished: Result<FinishedInvocation, Report>, with: &CommonRunArgs, started: Instant) -> u8 {
+    let output = with.output;
+    let FinishedInvocation { outcome, agents, session } = match finished {
+        Ok(finished) => finished,
+        Err(report) => return render::failed(&report, output),
+    };
+    let session = session.as_deref();
+    let go_on = || {
+        let arguments = session.map(|id| resume_arguments(id, with.config.as_deref(), &with.plugins));
+        arguments.iter().for_each(|arguments| render::go_on(arguments));
+    };
+    match outcome {
+        InvocationOutcome::Answered { agent, model, answer } => {
+            let (agent, model, duration) = (&*agent, &*model, started.elapsed());
+            render::answered(RunResult { agent, model, answer: &answer, agents, duration, session }, output)
+        }
+        InvocationOutcome::Failed(report) => {
+            let code = render::failed_after(&report, &agents, session, output);
+            go_on();
+            code
+        }
+        InvocationOutcome::Cancelled(code) => {
+            render::cancelled(code, &agents, session, output);
+            go_on();
+            code
+        }
+    }
+}

@@ -1,0 +1,66 @@
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::{
+    app,
+    cli::{
+        command_words::words_of,
+        config_path::config_path,
+        launch::{configs_begun_here, locate},
+        render::{DIM, PLAIN, name, tell},
+        session_name::BEGIN,
+        trust,
+    },
+    config::Config,
+    error::Report,
+    session::SessionStore,
+};
+
+/// Whose sessions are meant.
+#[derive(Args)]
+pub struct SessionProjectArgs {
+    /// The config of the project; without it .shelly/config.yaml or shelly.yaml, if there is one.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+impl SessionProjectArgs {
+    /// Returns the store of a named session. `last` is the newest of this folder and of the sessions that were begun here
+    /// with another folder's config.
+    pub fn store_with(&self, given: &str) -> Result<SessionStore, Report> {
+        if self.config.is_some() {
+            return self.store();
+        }
+        let (store, config) = locate(given);
+        if let Some(config) = config {
+            tell(&format!("{DIM}in the sessions of --config {}{PLAIN}\n", name(&config.display().to_string())));
+        }
+        Ok(store)
+    }
+
+    /// Prints that a folder has no session, and the other folders with sessions that were begun here.
+    pub fn tell_none(&self, store: &SessionStore) {
+        tell(&format!("there is no session in {}; {BEGIN}\n", name(&store.folder().display().to_string())));
+        if self.config.is_none() {
+            for config in configs_begun_here() {
+                let words = words_of(Some(&config), &[] as &[&Path], None);
+                tell(&format!(
+                    "sessions begun here with another folder's config: shelly-host session list {}\n",
+                    name(words.trim_start())
+                ));
+            }
+        }
+    }
+
+    /// Returns the store of the project.
+    pub fn store(&self) -> Result<SessionStore, Report> {
+        let sessions = |root: &Path| Ok(app::sessions(root, trust::own_key()));
+        let Some(path) = config_path(self.config.clone()) else { return sessions(Path::new(".")) };
+        match Config::root_of(&path) {
+            // Sessions can be read whatever is wrong with the config.
+            Ok(root) if path.is_file() => sessions(&root),
+            _ => sessions(&Config::read(&path)?.root),
+        }
+    }
+}

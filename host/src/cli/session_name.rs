@@ -1,0 +1,41 @@
+//! Finds a session by its name.
+
+use crate::{
+    config,
+    error::{ErrorKind, Report},
+    limits,
+    session::{SessionError, SessionStore},
+};
+
+/// Hint on how to begin a session.
+pub const BEGIN: &str = "`shelly-host run` begins one";
+
+/// Returns the full name of a session from its name, the beginning of its name, or `last` for the newest.
+pub fn named(store: &SessionStore, given: &str) -> Result<String, Report> {
+    if given == "last" {
+        let some = store.list(limits::NAMES_SHOWN).map_err(|error| error.report())?;
+        let newest = some.into_iter().find(|session| session.content.is_ok());
+        let none = || {
+            let place = format!("none that can be read is in {}", store.folder().display());
+            Report::new(ErrorKind::Usage, "there is no session").cause(place).hint(BEGIN)
+        };
+        return newest.map(|newest| newest.id).ok_or_else(none);
+    }
+    store.resolve(given).map_err(|error| {
+        let report = error.report();
+        let report = match error {
+            SessionError::NotFound { .. } => report.cause(format!("{} was looked in", store.folder().display())),
+            SessionError::BadName { .. } => {
+                return report.hint("the session comes first, then the task: shelly-host session resume last \"…\"");
+            }
+            _ => return report,
+        };
+        let known = store.list(limits::NAMES_SHOWN).unwrap_or_default();
+        let known: Vec<_> = known.iter().map(|session| &*session.id).collect();
+        match config::nearest(given, &known) {
+            Some(near) => report.hint(format!("did you mean `{near}`?")),
+            None if known.is_empty() => report.hint(format!("there is none; {BEGIN}")),
+            None => report,
+        }
+    })
+}
