@@ -52,7 +52,7 @@ pub fn page() -> ReferencePage {
         });
         text.push_str(&format!("\n## {title}\n\n{}", table(&["bound", "value", "meaning"], &rows.collect::<Vec<_>>())));
     }
-    ReferencePage::new("all-limits.md", path, &text)
+    ReferencePage::new("all-limits.md", path.trim_end_matches("/mod.rs"), &text)
 }
 
 /// Returns the sections of the module in order, those in files of their own too, each with its bounds.
@@ -64,7 +64,11 @@ fn sections(path: &str) -> Vec<(String, Vec<Bound>)> {
         let (title, code) = if at == 0 { ("", part) } else { part.split_once('\n').unwrap_or((part, "")) };
         let file = syn::parse_file(code).unwrap_or_else(|error| panic!("{path}: {title}: {error}"));
         let title = match title.trim() {
-            "" => doc_comment(&file.attrs).lines().next().unwrap_or_default().trim_end_matches('.').to_owned(),
+            // A file of its own says in its first sentence what it has the limits of.
+            "" => {
+                let about = first_sentence(&doc_comment(&file.attrs));
+                capitalised(&about.trim_start_matches("Limits of ").trim_end_matches('.').replace(" and of ", " and "))
+            }
             title => capitalised(title),
         };
         let mut bounds = Vec::new();
