@@ -87,14 +87,14 @@ impl ImportGraph {
     fn of(crates: &[Crate<'_>], sources: &BTreeMap<String, String>) -> Self {
         let mut graph = Self::default();
         for Crate { name, src } in crates {
-            graph.read(sources, src, vec![(*name).to_owned()], format!("{src}/lib.rs"));
+            graph.read(sources, vec![(*name).to_owned()], format!("{src}/lib.rs"));
         }
         graph.connect();
         graph
     }
 
     /// Reads the file of a module, and the files of the modules in it.
-    fn read(&mut self, sources: &BTreeMap<String, String>, src: &str, module: ModulePath, path: String) {
+    fn read(&mut self, sources: &BTreeMap<String, String>, module: ModulePath, path: String) {
         // Reading the tests, most of which come last, would take as long as reading the rest.
         let text = sources[&path].split("#[cfg(test)]\nmod tests {").next().unwrap();
         let source = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -110,7 +110,7 @@ impl ImportGraph {
             let candidates = [format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")];
             let path = candidates.iter().find(|path| sources.contains_key(*path));
             let path = path.unwrap_or_else(|| panic!("there is no file of the module {}", child.join("::")));
-            self.read(sources, src, child, path.clone());
+            self.read(sources, child, path.clone());
         }
     }
 
