@@ -1,7 +1,7 @@
 use super::AgentModels;
 use crate::{chat::Chat, tool::ToolBox};
 
-/// What a tool may use of the agent that calls it, in addition to the [state of the run](super::RunState).
+/// The parts of the calling agent that a tool may use, in addition to the [state of the run](super::RunState).
 pub(crate) struct CallerContext {
     pub models: AgentModels,
     /// The tools of the agent alone.
