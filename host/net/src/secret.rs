@@ -17,7 +17,9 @@ impl Secret {
         Self(value.as_ref().trim().into())
     }
 
-    /// Returns the credential itself, for use in a request or for a search in text that must not contain it.
+    /// Returns the credential itself, for use in a request or for a search in text that must not contain it. Not for
+    /// embedders: only the crates below `host/` call it.
+    #[doc(hidden)]
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! What plugins are granted: entries of `plugins`, effects and middleware, and the ceilings of agents.
+//! Grants of plugins: entries of `plugins`, effects and middleware, and the ceilings of agents.
 
 use std::{
     fmt,

@@ -136,7 +136,11 @@ fn reply(response: Response, url: &str, wanted: &Wanted) -> Result<Reply, Error>
             let text = text::decode(&said, &bytes);
             let shown = match kind {
                 Kind::Page if !wanted.raw => page::markdown(&text, url),
-                Kind::Json if !wanted.raw && is_all => json::pretty(&text).unwrap_or(text),
+                Kind::Json if !wanted.raw && is_all => match json::pretty(&text) {
+                    // The one control character that JSON may have inside a string.
+                    Some(shown) => shown.replace('\u{7f}', ""),
+                    None => text,
+                },
                 _ => text,
             };
             Ok(paged(&head, &said, &shown, is_all, wanted.offset)?.into())

@@ -57,11 +57,13 @@ impl UserKey {
         Ok(code.is_some_and(|code| mark_mac(&key, what, text).verify_slice(&code).is_ok()))
     }
 
-    /// Returns a key for one purpose, derived from the person's key; `None` if there is none yet.
+    /// Returns a key for one purpose, derived from the person's key; `None` if there is none yet. Not for embedders: only
+    /// the crates below `host/` call it.
     ///
     /// # Errors
     ///
     /// [`TrustError`]: the key cannot be read.
+    #[doc(hidden)]
     pub fn derived(&self, purpose: &str) -> Result<Option<DerivedKey>, TrustError> {
         Ok(self.read()?.map(|key| DerivedKey::new(&key, purpose)))
     }
@@ -71,6 +73,7 @@ impl UserKey {
     /// # Errors
     ///
     /// The errors of [`UserKey::mark`].
+    #[doc(hidden)]
     pub fn derived_or_made(&self, purpose: &str) -> Result<DerivedKey, TrustError> {
         let key = match self.read()? {
             Some(key) => key,

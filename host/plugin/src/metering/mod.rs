@@ -1,4 +1,4 @@
-//! What a call may take, and what it has taken: limits, permits, processor time, memory.
+//! The bounds of a call, and their use so far: limits, permits, processor time, memory.
 
 mod guest_memory;
 mod lane;

@@ -1,4 +1,4 @@
-//! What plugins are granted, and the ceilings of agents.
+//! Grants of plugins, and the ceilings of agents.
 
 use super::{section::SectionDescription, shared_settings::http_setting};
 use crate::{

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     config::{
-        Config, HandOffParams, HostCoordinator, LoopParams, MemberUse, PluginSection, RolesParams, TeamConfig,
-        TeamStopCondition,
+        AgentConfig, Config, HandOffParams, HostCoordinator, LoopParams, MemberUse, PluginSection, RolesParams,
+        TeamConfig, TeamStopCondition,
         effective_setting::{EffectiveSetting, is, list, map, or, set},
     },
     limits,
@@ -21,21 +21,44 @@ use crate::{
 pub(super) fn team_section(team: &TeamConfig, config: &Config, known: &AgentRuntimeInfo) -> SectionDescription {
     // Of the keys that agents have too, those of its file: the schema of a team names them, and a test compares.
     let TeamConfig { own, members, coordinator: _, hand_over } = team;
+    // A new key of agents must be decided on here: `_` are those that the file of a team cannot have.
+    let AgentConfig {
+        name,
+        description,
+        instructions,
+        provider,
+        prefix,
+        toolboxes: _,
+        skills: _,
+        skills_tags,
+        estimated_cost,
+        max_concurrency: _,
+        budget,
+        plugins: _,
+        agent_tools: _,
+        effects: _,
+        middleware,
+        ceiling,
+        delegable,
+        options: _,
+        coordinator: coordinator_plugin,
+        list: _,
+    } = own;
     let describer = PluginDescriber::new(own, config);
     // In the order of `AgentConfig::all_plugins`.
     let mut infos = known.plugins.iter();
     let middleware: Vec<_> =
-        own.middleware.iter().map(|step| describer.step(PluginSection::Middleware, step, &mut infos)).collect();
-    let plugin = own.coordinator.as_ref().map(|step| describer.step(PluginSection::Coordinator, step, &mut infos));
+        middleware.iter().map(|step| describer.step(PluginSection::Middleware, step, &mut infos)).collect();
+    let plugin = coordinator_plugin.as_ref().map(|step| describer.step(PluginSection::Coordinator, step, &mut infos));
 
     let mut section = SectionDescription::default();
-    let provider = model_setting(own.provider.as_deref(), config);
+    let provider = model_setting(provider.as_deref(), config);
     section.show_all([
-        ("name", is(&own.name)),
-        ("description", set(&own.description)),
-        ("instructions", set(&own.instructions)),
+        ("name", is(name)),
+        ("description", set(description)),
+        ("instructions", set(instructions)),
         ("provider", provider.noted_if(!team.asks(), "its coordinator asks none")),
-        ("prefix", prefix_setting(own.prefix.as_deref())),
+        ("prefix", prefix_setting(prefix.as_deref())),
         ("members", list(members.iter().map(|one| member_setting(one, config)))),
     ]);
     let plugin = plugin.map(|plugin| section.take(plugin));
@@ -45,14 +68,14 @@ pub(super) fn team_section(team: &TeamConfig, config: &Config, known: &AgentRunt
         section.show("hand_over", is(hand_over).noted_if(hand_over.is_none(), "members do not"));
     }
     section.show_all([
-        ("skills_tags", is(&own.skills_tags)),
-        ("estimated_cost", is(&own.estimated_cost).noted_if(own.estimated_cost.is_none(), "not told")),
-        ("budget", budget_setting(&own.budget)),
+        ("skills_tags", is(skills_tags)),
+        ("estimated_cost", is(estimated_cost).noted_if(estimated_cost.is_none(), "not told")),
+        ("budget", budget_setting(budget)),
     ]);
     section.show_list("middleware", middleware);
     section.show_all([
-        ("use", ceiling_setting(own.ceiling.as_ref(), "what each plugin is granted", config)),
-        ("delegable", delegable_setting(&own.delegable, "what its members use", config)),
+        ("use", ceiling_setting(ceiling.as_ref(), "what each plugin is granted", config)),
+        ("delegable", delegable_setting(delegable, "what its members use", config)),
         ("order", is(&known.order.runs).noted("around its runs")),
     ]);
     section
