@@ -133,9 +133,16 @@ async fn resumed_middleware_keeps_state_after_the_list_changed() {
     ] {
         let past = JournalState::of(records[..=second].iter().cloned()).unwrap();
         let (chat, told) = (past.chat().unwrap(), Arc::default());
-        let lead = lead(AgentGroup::default().resuming(memory(), past, &chat), names, &told);
+        let more = memory();
+        let lead = lead(AgentGroup::default().resuming(more.clone(), past, &chat), names, &told);
         lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap();
         let told = told.lock().unwrap().join(", ");
         assert!(told.starts_with(expected), "{names:?}: {told}");
+        // What the resumed run has added can be resumed again, from wherever it is cut off.
+        let more = more.records();
+        for end in 0..=more.len() {
+            let records = records[..=second].iter().chain(&more[..end]).cloned();
+            JournalState::of(records).unwrap_or_else(|error| panic!("{names:?}, {end} records: {error}"));
+        }
     }
 }

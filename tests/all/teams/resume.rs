@@ -12,6 +12,7 @@ use shelly_host::{
         AgentGroup, AgentRegistry, ModelQuery, Runner,
         journal::{JournalRecord, JournalState},
     },
+    capability::Budget,
     chat::{Chat, ChatSnapshot, Message, Role},
     error::{Fault, OnFailure},
     event::{Event, EventSink, RunCx},
@@ -191,6 +192,18 @@ async fn every_prefix_of_a_plugin_led_run_resumes_to_the_same_end() {
         })
         .await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn resumed_members_have_the_shares_that_they_had() {
+    // Each of the two calls its tool once: the share of one that has returned must not be set aside again.
+    goes_on_from_every_prefix("a shared budget", |outside| {
+        Team::new("desk", plan(&[&["ada", "bob"]]))
+            .with_member(worker("ada", outside))
+            .with_member(worker("bob", outside))
+            .with_budget(Budget { tool_calls: Some(2), ..Budget::default() })
+    })
+    .await;
 }
 
 async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Team) {

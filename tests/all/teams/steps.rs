@@ -183,6 +183,36 @@ async fn failed_member_is_retried_and_may_be_skipped() {
     assert_eq!(bound.retries, limits::MEMBER_RETRIES);
 }
 
+/// Fails in its first run, before the agent has its input.
+#[derive(Default)]
+struct FailsFirst(AtomicU32);
+
+#[async_trait]
+impl RunMiddleware for FailsFirst {
+    fn name(&self) -> &str {
+        "fails-first"
+    }
+
+    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
+        match self.0.fetch_add(1, Ordering::Relaxed) {
+            0 => Err(Fault::other("not ready yet")),
+            _ => Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() }),
+        }
+    }
+
+    async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
+        Ok(AfterRunDecision::Accept)
+    }
+}
+
+#[tokio::test]
+async fn retried_member_has_the_input_that_never_arrived() {
+    let ada = says("ada", |heard| text(&format!("I heard: {heard}"))).with_middleware(FailsFirst::default());
+    let team = Team::new("desk", SequenceCoordinator).with_member(Member::new(ada).with_retries(1));
+    let answer = go(&team, &Chat::new(), "count to three").await.unwrap();
+    assert_eq!(answer.message.text_content(), "I heard: count to three");
+}
+
 #[tokio::test]
 async fn coordinator_actions_are_validated() {
     let with = |action: fn(&CoordinatorInput<'_>) -> Result<CoordinatorAction, Fault>| {

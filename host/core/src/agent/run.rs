@@ -90,6 +90,8 @@ pub(crate) struct Run<'a> {
     pub recorded_results: HashMap<String, usize>,
     /// The middleware that had let the run pass before it was interrupted, outermost first.
     passed: VecDeque<PassedMiddleware>,
+    /// Set if the list of middleware differs from the one of before the interruption, from some level on.
+    has_other_middleware: bool,
     /// The remaining time for pauses that middleware requests before the current answer.
     pauses: MiddlewarePauses,
     /// The task, cut for display; `None` if only the conversation holds it.
@@ -115,6 +117,7 @@ impl<'a> Run<'a> {
             ending: RunEnding::Answered,
             recorded_results: HashMap::new(),
             passed: VecDeque::new(),
+            has_other_middleware: false,
             pauses: MiddlewarePauses::default(),
             task: None,
             newest_told: None,
@@ -233,8 +236,17 @@ impl<'a> Run<'a> {
             let rejected = |fault| RunError::Rejected { by: name.into(), fault };
             let acted = async |action| acted(&cx, name, action).await;
             // The list of middleware may have changed since the interruption: each gets back only its own state.
-            let was_here = self.passed.iter().position(|passed| passed.middleware == name);
-            let was_here = was_here.and_then(|at| self.passed.remove(at));
+            let position = self.passed.iter().position(|passed| passed.middleware == name);
+            self.has_other_middleware |= position.map_or(!self.passed.is_empty(), |at| at > 0);
+            let was_here = position.and_then(|at| self.passed.remove(at));
+            if let Some(PassedMiddleware { state, .. }) = was_here.as_ref().filter(|_| self.has_other_middleware) {
+                // The journal knows middleware by its level, which is another one now. Its attempts are counted anew after a
+                // further interruption.
+                self.me.write(|| {
+                    let (middleware, state) = (name.to_owned(), state.clone());
+                    JournalRecord::Passed { level, middleware, state, input: None }
+                });
+            }
             let mut input = input;
             let mut usage_before = was_here.as_ref().map(|passed| passed.usage);
             let (mut state, mut attempt) = match was_here {

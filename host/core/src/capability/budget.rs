@@ -59,6 +59,11 @@ pub struct AllocationBounds {
     pub tool_calls: Option<u64>,
 }
 
+impl AllocationBounds {
+    /// The bounds of an allocation from which nothing can be spent.
+    pub const NOTHING: Self = Self { tokens: Some(0), usd: Some(Usd::ZERO), tool_calls: Some(0) };
+}
+
 /// Returns the smaller of two bounds, where `None` means unbounded.
 pub(super) fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {

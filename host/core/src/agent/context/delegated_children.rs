@@ -85,11 +85,12 @@ impl ChildDelegation {
             let asked = open_question(self.questions.as_mut());
             tokio::select! {
                 biased;
-                Some(asked) = asked => match self.owed.take() {
-                    Some(owed) if owed.question == asked.call => {
+                // An answer is owed to one question; another one may come before it.
+                Some(asked) = asked => match self.owed.take_if(|owed| owed.question == asked.call) {
+                    Some(owed) => {
                         let _ = asked.answer.send(owed.answer);
                     }
-                    _ => return ChildProgress::Asked(self, asked),
+                    None => return ChildProgress::Asked(self, asked),
                 },
                 report = &mut self.work => {
                     let crashed = |_| DelegationReport::failed(&self.agent, "the agent crashed");

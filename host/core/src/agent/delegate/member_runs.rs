@@ -59,12 +59,13 @@ impl MemberAllocations {
             log.journal.take_delegation(&log.delegation_key(&call_of(step), task))
         };
         let states: Vec<_> = (0..chosen.len()).map(|at| recorded(at).unwrap_or_default()).collect();
-        let allocated = chosen.iter().zip(&states).map(|(chosen, recorded)| RestoredAllocation {
-            bounds: chosen.bounds,
-            time: None,
-            start: Instant::now(),
-            // The cost of returned work is counted already.
-            spent: if recorded.returned.is_some() { Default::default() } else { recorded.spent },
+        let allocated = chosen.iter().zip(&states).map(|(chosen, recorded)| {
+            // The cost of returned work is counted already, and its share is the others' again.
+            let (bounds, spent) = match recorded.returned {
+                Some(_) => (AllocationBounds::NOTHING, Default::default()),
+                None => (chosen.bounds, recorded.spent),
+            };
+            RestoredAllocation { bounds, time: None, start: Instant::now(), spent }
         });
         let shares = me.budget_account.restore_allocations(&allocated.collect::<Vec<_>>());
         Self(shares.into_iter().zip(states).collect())

@@ -57,7 +57,12 @@ impl SubRun {
         let mut attempt = 0;
         let done = loop {
             let recorded = self.parent_run.recorded(&self.recorded.runs, attempt as usize);
-            let done = self.attempt(std::mem::take(&mut input), recorded).await;
+            let revision = self.revision();
+            let done = self.attempt(input.clone(), recorded).await;
+            // An attempt that ended before its input was in the conversation leaves it to the next one.
+            if self.revision() != revision {
+                input.clear();
+            }
             match done {
                 // An exhausted budget or bound stays exhausted at the next attempt.
                 Err(fault) if attempt < self.retries && !matches!(fault, Fault::Exhausted { .. }) => attempt += 1,
@@ -74,6 +79,11 @@ impl SubRun {
             log.write(&JournalRecord::Returned { call, task, entry, account, board: None });
         }
         done
+    }
+
+    /// Returns the revision of the conversation; `None` if each attempt has one of its own.
+    fn revision(&self) -> Option<u64> {
+        self.chat.as_ref().map(|chat| chat.snapshot().revision())
     }
 
     async fn attempt(
