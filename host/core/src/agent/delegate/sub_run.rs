@@ -12,7 +12,7 @@ use crate::{
         outcome::RunAnswer,
     },
     capability::BudgetAllocation,
-    chat::{Chat, Message},
+    chat::{Chat, Message, Role},
     error::Fault,
     tool::ToolBox,
 };
@@ -57,10 +57,10 @@ impl SubRun {
         let mut attempt = 0;
         let done = loop {
             let recorded = self.parent_run.recorded(&self.recorded.runs, attempt as usize);
-            let revision = self.revision();
+            let newest = self.newest_message();
             let done = self.attempt(input.clone(), recorded).await;
             // An attempt that ended before its input was in the conversation leaves it to the next one.
-            if self.revision() != revision {
+            if self.newest_message() != newest {
                 input.clear();
             }
             match done {
@@ -81,9 +81,11 @@ impl SubRun {
         done
     }
 
-    /// Returns the revision of the conversation; `None` if each attempt has one of its own.
-    fn revision(&self) -> Option<u64> {
-        self.chat.as_ref().map(|chat| chat.snapshot().revision())
+    /// Returns the id of the newest message in the conversation, apart from the system prompt, which each attempt sets;
+    /// `None` if there is none, or if each attempt has a conversation of its own.
+    fn newest_message(&self) -> Option<u64> {
+        let messages = self.chat.as_ref()?.snapshot();
+        messages.iter().filter(|entry| entry.message.role != Role::System).map(|entry| entry.id).last()
     }
 
     async fn attempt(
