@@ -38,7 +38,7 @@ pub struct PreparedRun {
 
 impl App {
     /// Builds the agent or team `name` with the model `model`; each defaults to that of the config. A config without
-    /// agents has one, [`DEFAULT_AGENT`], with every plugin that needs no grant; a config without models uses one that is
+    /// agents has one, `DEFAULT_AGENT`, with every plugin that needs no grant; a config without models uses one that is
     /// discovered. If the runner or one of its members may delegate, the other agents of the config are built too. `model`
     /// applies to all of them. The run is recorded as `recording` says.
     ///

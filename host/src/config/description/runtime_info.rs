@@ -26,7 +26,7 @@ pub struct AgentRuntimeInfo {
     pub toolboxes: Vec<Vec<String>>,
     /// The names of its skills.
     pub skills: Vec<String>,
-    /// Its plugins, in the order of [`AgentConfig::all_plugins`].
+    /// Its plugins, in the order of `AgentConfig::all_plugins`.
     pub plugins: Vec<PluginRuntimeInfo>,
     /// The order in which its effects and middleware are called.
     pub order: StepOrder,

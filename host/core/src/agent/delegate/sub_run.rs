@@ -85,7 +85,7 @@ impl SubRun {
     /// `None` if there is none, or if each attempt has a conversation of its own.
     fn newest_message(&self) -> Option<u64> {
         let messages = self.chat.as_ref()?.snapshot();
-        messages.iter().filter(|entry| entry.message.role != Role::System).map(|entry| entry.id).last()
+        messages.iter().filter(|entry| entry.message.role != Role::System).map(|entry| entry.id).next_back()
     }
 
     async fn attempt(
