@@ -15,7 +15,7 @@ use crate::{
     tool::ToolBox,
 };
 
-/// Anything that works on a conversation until there is an answer: an [`Agent`], or a [`Team`](crate::team::Team) of
+/// Anything that works on a conversation until there is an answer: an [`Agent`](crate::agent::Agent), or a [`Team`](crate::team::Team) of
 /// runners. They nest in any order.
 ///
 /// Every run passes through the runner's middleware, spends from one budget, emits events, is written to the journal, and
