@@ -102,19 +102,11 @@ impl RunError {
         }
     }
 
-    /// Returns `true` if a bound ended the run, so that another attempt would end at it too: a bound on turns, on spending,
-    /// on time or on the size of conversations, or a plugin that stops the run.
+    /// Returns `true` if a bound on turns, spending, time or the size of all conversations ended the run.
     pub fn is_exhausted(&self) -> bool {
         match self {
             Self::Member { fault, .. } | Self::Coordinator { fault, .. } => matches!(fault, Fault::Exhausted { .. }),
-            _ => matches!(
-                self,
-                Self::MaxIterations(_)
-                    | Self::Budget(_)
-                    | Self::ChatFull
-                    | Self::ConversationsFull(_)
-                    | Self::Stopped { .. }
-            ),
+            _ => matches!(self, Self::MaxIterations(_) | Self::Budget(_) | Self::ConversationsFull(_)),
         }
     }
 
