@@ -33,9 +33,8 @@ struct EventTypes(BTreeMap<String, SerializedType>);
 
 /// Returns the page of all events.
 pub fn page() -> ReferencePage {
-    let folder = FOLDER;
-    let types = EventTypes::read(folder);
-    let Some(SerializedType::Enum(event)) = types.0.get(EVENT) else { panic!("{folder} has no enum `{EVENT}`") };
+    let types = EventTypes::read(FOLDER);
+    let Some(SerializedType::Enum(event)) = types.0.get(EVENT) else { panic!("{FOLDER} has no enum `{EVENT}`") };
     let mut used = Vec::new();
     let (mut rows, mut sections) = (Vec::new(), String::new());
     for variant in &event.variants {
@@ -56,7 +55,7 @@ pub fn page() -> ReferencePage {
         "# Events\n\n{INTRODUCTION}\n\n{}\n## Each event\n\n{sections}## Values\n\n{values}",
         table(&["event", "when"], &rows)
     );
-    ReferencePage::new("events.md", &sources_of(folder, "event")[0], &text)
+    ReferencePage::new("events.md", &sources_of(FOLDER, "event")[0], &text)
 }
 
 impl EventTypes {

@@ -39,20 +39,19 @@ struct Bound {
 
 /// Returns the page of all bounds.
 pub fn page() -> ReferencePage {
-    let path = SOURCE;
-    let sections = sections(path);
+    let sections = sections(SOURCE);
     let known: BTreeMap<_, _> =
         sections.iter().flat_map(|(_, bounds)| bounds).map(|bound| (bound.name.as_str(), &bound.expression)).collect();
     let mut text = format!("# All limits\n\n{INTRODUCTION}\n");
     for (title, bounds) in &sections {
         let rows = bounds.iter().map(|bound| {
-            assert!(!bound.about.is_empty(), "{path}: `{}` has no comment", bound.name);
+            assert!(!bound.about.is_empty(), "{SOURCE}: `{}` has no comment", bound.name);
             let value = shown(bound, value(&bound.expression, &known));
             vec![format!("`{}`", bound.name), value, bound.about.clone()]
         });
         text.push_str(&format!("\n## {title}\n\n{}", table(&["bound", "value", "meaning"], &rows.collect::<Vec<_>>())));
     }
-    ReferencePage::new("all-limits.md", path.trim_end_matches("/mod.rs"), &text)
+    ReferencePage::new("all-limits.md", SOURCE.trim_end_matches("/mod.rs"), &text)
 }
 
 /// Returns the sections of the module in order, those in files of their own too, each with its bounds.
