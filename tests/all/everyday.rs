@@ -58,7 +58,7 @@ impl Shipped {
 
     async fn call(&self, name: &str, arguments: Value) -> Result<String, String> {
         let run = RunCx::new("helper");
-        let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx::new(run);
         let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
         let result = self.tools.dispatch(&cx, &call).await.result;
         match result.is_error {

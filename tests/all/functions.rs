@@ -54,7 +54,7 @@ async fn tools(id: &str) -> ToolBox {
 }
 
 async fn dispatched(tools: &ToolBox, run: &RunCx, name: &str, arguments: &Value) -> ToolResult {
-    let cx = ToolCx { run: run.clone(), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(run.clone());
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result
 }

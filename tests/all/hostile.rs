@@ -154,7 +154,7 @@ async fn call_as(run: RunCx, plugin: &Arc<Plugin>, name: &str, arguments: &str) 
     for tool in PluginTool::all(plugin) {
         tools.register(tool).unwrap();
     }
-    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(run);
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result
 }

@@ -49,7 +49,7 @@ async fn tools(agent: &str, scope: KvScope, stores: &KvStores) -> ToolBox {
 
 /// Calls a tool and returns its result.
 async fn call(tools: &ToolBox, cx: &RunCx, name: &str, arguments: Value) -> String {
-    let cx = ToolCx { run: cx.clone(), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(cx.clone());
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result.text()
 }

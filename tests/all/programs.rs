@@ -273,8 +273,7 @@ async fn guest(granted: &[&str]) -> Result<ToolBox, String> {
 }
 
 async fn call(tools: &ToolBox, arguments: Value) -> String {
-    let cx =
-        ToolCx { run: RunCx::new("ada"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(RunCx::new("ada"));
     let call = ToolCall { id: "c".into(), name: "run_program".into(), arguments: arguments.to_string(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result.text()
 }

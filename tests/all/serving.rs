@@ -166,8 +166,7 @@ async fn own_mcp_client_can_use_the_served_program() {
     assert_eq!(names(&client), ["count_text", "longest_lines"]);
     let mut tools = ToolBox::new();
     client.offer(&Pins::of(&client.listing())).tools.into_iter().for_each(|tool| tools.register(tool).unwrap());
-    let cx =
-        ToolCx { run: RunCx::new("ada"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(RunCx::new("ada"));
     let arguments = r#"{"text": "one two three"}"#.to_owned();
     let call = ToolCall { id: "c".into(), name: "own__count_text".into(), arguments, meta: vec![] };
     let counted = tools.dispatch(&cx, &call).await.result;

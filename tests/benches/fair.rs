@@ -89,7 +89,7 @@ async fn report(when: &str, small: &ToolBox, rounds: u32) -> Result<(), Box<dyn 
 
 async fn call(tools: &ToolBox) {
     let run = RunCx::new("bench").with_events(EventSink::none());
-    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(run);
     let call = ToolCall { id: "c".into(), name: "t".into(), arguments: "{}".into(), meta: vec![] };
     tools.dispatch(&cx, &call).await;
 }

@@ -95,7 +95,7 @@ async fn toolbox() -> Result<(ToolBox, Arc<PluginEngine>), Box<dyn Error>> {
 
 fn cx(events: EventSink) -> ToolCx {
     let run = RunCx::new("bench").with_events(events);
-    ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() }
+    ToolCx::new(run)
 }
 
 /// From starting the process to its first request to a model, with everything in the cache.

@@ -119,7 +119,7 @@ async fn tool_calls(rounds: u32, folder: &Path) -> Result<(), Box<dyn Error>> {
     let arguments = format!(r#"{{"text":"{}"}}"#, "word ".repeat(48).trim_end());
     let call = ToolCall { id: "call-1".into(), name: "count_text".into(), arguments, meta: vec![] };
     let run = RunCx::new("gate").with_events(EventSink::none());
-    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(run);
     for _ in 0..rounds {
         let result = toolbox.dispatch(&cx, &call).await.result;
         assert!(!result.is_error, "{result:?}");

@@ -442,8 +442,7 @@ mod tests {
         let schema: serde_json::Value = serde_json::from_str(tool.spec().input_schema.get()).unwrap();
         assert_eq!(schema["properties"]["name"]["enum"], json!(["review"]));
 
-        let cx =
-            ToolCx { run: RunCx::new("a"), chat: Chat::new().snapshot(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx { chat: Chat::new().snapshot(), ..ToolCx::new(RunCx::new("a")) };
         let call = |arguments: &str| ToolCall {
             id: "1".into(),
             name: LoadSkill::NAME.into(),

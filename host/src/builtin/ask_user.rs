@@ -98,8 +98,7 @@ mod tests {
     async fn call(broker: &ApprovalBroker, arguments: &str) -> (bool, String) {
         let mut tools = ToolBox::new();
         tools.register(std::sync::Arc::new(ask_user(broker.clone()))).unwrap();
-        let cx =
-            ToolCx { run: RunCx::new("a"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx::new(RunCx::new("a"));
         let call = ToolCall { id: "c".into(), name: "ask_user".into(), arguments: arguments.into(), meta: vec![] };
         let result = tools.dispatch(&cx, &call).await.result;
         (result.is_error, result.text())

@@ -128,7 +128,7 @@ mod tests {
     }
 
     async fn call_told(tools: &ToolBox, hang: bool, begin: CallStartHook) -> (bool, String) {
-        let cx = ToolCx { run: RunCx::new("a"), chat: ChatSnapshot::default(), tools: [].into(), begin };
+        let cx = ToolCx { begin, ..ToolCx::new(RunCx::new("a")) };
         let arguments = format!(r#"{{"hang":{hang}}}"#);
         let call = ToolCall { id: "c".into(), name: "wipe".into(), arguments, meta: vec![] };
         let result = tools.dispatch(&cx, &call).await.result;

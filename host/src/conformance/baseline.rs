@@ -77,7 +77,7 @@ async fn load_as(
 /// Calls the plugin's tool once.
 pub async fn call(plugin: &Arc<Plugin>, run: RunCx) -> Result<(), Fault> {
     let tool = PluginTool::all(plugin).next().ok_or_else(|| Fault::other("it has no tool"))?;
-    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(run);
     let call = ToolCall { id: "c".into(), name: "t".into(), arguments: "{}".into(), meta: vec![] };
     tool.call(&cx, &call).await.map(drop)
 }

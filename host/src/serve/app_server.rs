@@ -122,7 +122,7 @@ impl McpToolCaller for AppServerState {
             false => made.agent.call(&cx, &call).await,
             true => {
                 let (tools, begin) = (made.agents.specs(), CallStartHook::default());
-                let cx = ToolCx { run: cx, chat: ChatSnapshot::default(), tools, begin };
+                let cx = ToolCx { tools, begin, ..ToolCx::new(cx) };
                 made.agents.dispatch(&cx, &call).await.result
             }
         };

@@ -25,7 +25,7 @@ impl Both {
 
     async fn recall(&self, arguments: Value) -> (String, bool) {
         let (run, chat) = (self.stage.cx.clone(), ChatSnapshot::default());
-        let cx = ToolCx { run, chat, tools: [].into(), begin: Default::default() };
+        let cx = ToolCx { chat, ..ToolCx::new(run) };
         let call = ToolCall { id: "r".into(), name: "recall".into(), arguments: arguments.to_string(), meta: vec![] };
         let result = self.tools.dispatch(&cx, &call).await.result;
         (result.text(), result.is_error)

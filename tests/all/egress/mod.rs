@@ -76,7 +76,7 @@ impl Guest {
 
     /// Calls a tool in this run, and returns its result.
     async fn call_in(&self, run: RunCx, name: &str, arguments: &Value) -> String {
-        let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx::new(run);
         let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
         self.tools.dispatch(&cx, &call).await.result.text()
     }

@@ -133,7 +133,7 @@ async fn tool_sees_only_the_granted_parts_of_the_chat() {
 async fn looks(plugin: &Arc<Plugin>) -> bool {
     let tool = PluginTool::all(plugin).next().unwrap();
     let chat = ChatSnapshot::from_messages(vec![Message::user("hello")]).unwrap();
-    let cx = ToolCx { run: cx(EventSink::none()), chat, tools: [].into(), begin: Default::default() };
+    let cx = ToolCx { chat, ..ToolCx::new(cx(EventSink::none())) };
     let call = ToolCall { id: "c".into(), name: "t".into(), arguments: super::ATTACK.into(), meta: vec![] };
     tool.call(&cx, &call).await.is_ok()
 }

@@ -58,7 +58,7 @@ async fn dispatch(tools: &ToolBox, arguments: &str) -> (ToolResult, Vec<Event>) 
     let (events, stream) = EventSink::channel();
     let calling = async {
         let run = RunCx::new("helper").with_events(events);
-        let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx::new(run);
         let call = ToolCall { id: "c".into(), name: "t".into(), arguments: arguments.into(), meta: vec![] };
         tools.dispatch(&cx, &call).await.result
     };

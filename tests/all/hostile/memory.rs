@@ -307,7 +307,7 @@ async fn config_bounds_the_total_plugin_memory() {
         let agent = app.agent(None, None, Recording::Off).await.unwrap();
         let tools = agent.entrant.agent().unwrap().tools.clone();
         let run = RunCx::new("helper");
-        let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx::new(run);
         let call = ToolCall { id: "c".into(), name: "t".into(), arguments: ATTACK.into(), meta: vec![] };
         let result = tools.dispatch(&cx, &call).await.result;
         assert_eq!(result.is_error, is_refused, "{limits}: {}", result.text());

@@ -69,7 +69,7 @@ async fn calls_at_once(house: &House, guests: Vec<Guest>) -> usize {
 /// Straight to the plugin: a toolbox would tell of the call before it begins.
 pub async fn call_directly(plugin: &Arc<Plugin>, run: RunCx) -> bool {
     let tool = PluginTool::all(plugin).next().unwrap();
-    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(run);
     let call = ToolCall { id: "c".into(), name: "t".into(), arguments: ATTACK.into(), meta: vec![] };
     tool.call(&cx, &call).await.is_ok()
 }

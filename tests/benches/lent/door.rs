@@ -102,7 +102,7 @@ async fn get(server: &Server, bytes: usize, rounds: usize) -> Result<(), Box<dyn
         ("… with a key", true, guest(&engine, server, wasi, true).await?),
     ];
     let run = RunCx::new("bench");
-    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(run);
     let url = format!("{}/bytes/{bytes}/", server.url);
     let mut columns = [(); 7].map(|()| [(); 2].map(|()| Times::new()));
     let warm_up = rounds / 10 + 1;

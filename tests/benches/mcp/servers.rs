@@ -257,7 +257,7 @@ impl Way {
             }
             Client::Ours(_, tools) => {
                 let run = RunCx::new("bench");
-                let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+                let cx = ToolCx::new(run);
                 let (id, name) = ("c".to_owned(), format!("bench__{tool}"));
                 let call = ToolCall { id, name, arguments: arguments.to_string(), meta: vec![] };
                 tools.dispatch(&cx, &call).await.result.text()

@@ -328,7 +328,7 @@ impl AgentLoop<'_> {
     async fn act_on(&mut self, run: &mut Run<'_>, reply: Box<TurnReply>) -> Result<Option<Message>, RunError> {
         let (tools, begin) = (self.tools.specs(), CallStartHook::default());
         // Tools see the conversation as the model saw it, with its reply.
-        let seen = ToolCx { run: run.me.cx.clone(), chat: run.chat.snapshot(), tools, begin };
+        let seen = ToolCx { chat: run.chat.snapshot(), tools, begin, ..ToolCx::new(run.me.cx.clone()) };
         if reply.silent.is_none()
             && !reply.looked
             && let Err(error) = self.look_at_reply(run).await

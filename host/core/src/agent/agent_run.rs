@@ -104,7 +104,7 @@ impl Agent {
         let me = RunState::new(&self.name, &self.options, &self.delegable, *start, Some(self.caller_context(None)));
         let tools = self.toolbox();
         let (run, begin) = (me.cx.clone(), CallStartHook::default());
-        let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: tools.specs(), begin };
+        let cx = ToolCx { tools: tools.specs(), begin, ..ToolCx::new(run) };
         let made = call_through(&me, &self.tool_middleware, &tools, &cx, call, false);
         match in_time(&budget_account, made).await {
             Ok((mut dispatched, _)) => {

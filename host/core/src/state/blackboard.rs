@@ -5,11 +5,12 @@ use serde_json::value::RawValue;
 
 use super::{
     shown_name::shown_name,
-    watched_value::{StateChangeHook, StateRestoreError, WatchedValue},
+    watched_value::{StateChangeFn, StateChangeHook, StateRestoreError, WatchedValue},
 };
 use crate::{
     error::{Fault, acts_on_terminal},
     limits,
+    tool::ToolCallId,
 };
 
 /// A shared map of JSON values through which agents exchange facts. Clones are the same blackboard.
@@ -19,6 +20,8 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub struct Blackboard {
     board: Arc<WatchedValue<BlackboardState>>,
+    /// The tool call that changes through this handle are attributed to.
+    author: Option<Arc<ToolCallId>>,
 }
 
 /// A value on a [`Blackboard`].
@@ -109,8 +112,13 @@ impl Blackboard {
 
     /// Sets the callback for each change from now on, in order, replacing an earlier callback. It is called while the
     /// blackboard is locked: it must not block and must not use the blackboard.
-    pub fn on_change(&self, hook: Arc<dyn Fn(&BlackboardChange) + Send + Sync>) {
+    pub fn on_change(&self, hook: Arc<StateChangeFn<BlackboardChange>>) {
         self.board.set(|board| board.hook = StateChangeHook::new(hook));
+    }
+
+    /// Returns a handle of the same board whose changes the callback is told to be of this tool call.
+    pub fn attributed_to(&self, call: ToolCallId) -> Self {
+        Self { board: Arc::clone(&self.board), author: Some(Arc::new(call)) }
     }
 
     /// Replaces the content with the result of replaying these changes on an empty blackboard. The change callback is not
@@ -147,7 +155,7 @@ impl Blackboard {
     /// [`BlackboardError`] if the key or the value is invalid or too large, or the board is full.
     pub fn set<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<u64, BlackboardError> {
         let value = checked(key, value)?;
-        self.board.change(|board| board.put(key, value))
+        self.change(|board| board.put(key, value))
     }
 
     /// Writes the value of a key if the existing value has the revision `expected`, or if none exists and `expected` is
@@ -163,7 +171,7 @@ impl Blackboard {
         value: &T,
     ) -> Result<u64, BlackboardError> {
         let value = checked(key, value)?;
-        self.board.change(|board| {
+        self.change(|board| {
             let found = board.entries.get(key).map(|entry| entry.revision);
             if found != expected {
                 return Err(BlackboardError::Conflict { key: key.into(), expected, found });
@@ -174,7 +182,7 @@ impl Blackboard {
 
     /// Removes a key; returns `true` if it existed.
     pub fn delete(&self, key: &str) -> bool {
-        self.board.change(|board| board.remove(key).ok_or(())).is_ok()
+        self.change(|board| board.remove(key).ok_or(())).is_ok()
     }
 
     /// Returns the keys, sorted.
@@ -200,6 +208,14 @@ impl Blackboard {
             None => (after > 0).then_some(None),
         };
         self.board.until(look).await
+    }
+
+    /// Applies a change in the name of this handle's author.
+    fn change<R, E>(&self, change: impl FnOnce(&mut BlackboardState) -> Result<R, E>) -> Result<R, E> {
+        self.board.change(|board| {
+            board.hook.author = self.author.clone();
+            change(board)
+        })
     }
 }
 
@@ -430,7 +446,9 @@ mod tests {
     fn told(board: &Blackboard) -> Arc<Mutex<Vec<BlackboardChange>>> {
         let told = Arc::new(Mutex::new(Vec::new()));
         let hook = Arc::clone(&told);
-        board.on_change(Arc::new(move |change: &BlackboardChange| hook.lock().unwrap().push(change.clone())));
+        board.on_change(Arc::new(move |change: &BlackboardChange, _: Option<&ToolCallId>| {
+            hook.lock().unwrap().push(change.clone())
+        }));
         told
     }
 

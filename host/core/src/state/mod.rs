@@ -19,4 +19,4 @@ pub use tasks::{
     TaskStatus, TaskStatusReport, TaskUpdate,
 };
 pub use tools::{blackboard_tools, note_tools, task_tools};
-pub use watched_value::StateRestoreError;
+pub use watched_value::{StateChangeFn, StateRestoreError};

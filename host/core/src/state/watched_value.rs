@@ -5,6 +5,8 @@ use std::{
 
 use tokio::sync::watch;
 
+use crate::tool::ToolCallId;
+
 /// A shared value with a revision that counts its changes and wakes waiting tasks.
 #[derive(Debug, Default)]
 pub(super) struct WatchedValue<T> {
@@ -61,32 +63,37 @@ impl<T> WatchedValue<T> {
 }
 
 /// A callback for changes; none by default. It is called under the lock, so that calls have the order of the changes.
-pub(super) struct StateChangeHook<T>(Option<Arc<StateChangeFn<T>>>);
+pub(super) struct StateChangeHook<T> {
+    callback: Option<Arc<StateChangeFn<T>>>,
+    /// The tool call that makes the change under way; `None` if the host makes it.
+    pub(super) author: Option<Arc<ToolCallId>>,
+}
 
-type StateChangeFn<T> = dyn Fn(&T) + Send + Sync;
+/// A callback that is told of a change, and which tool call made it; `None` for a change of the host.
+pub type StateChangeFn<T> = dyn Fn(&T, Option<&ToolCallId>) + Send + Sync;
 
 impl<T> StateChangeHook<T> {
     pub(super) fn new(hook: Arc<StateChangeFn<T>>) -> Self {
-        Self(Some(hook))
+        Self { callback: Some(hook), author: None }
     }
 
     /// Reports a change, which is created only if there is a callback.
     pub(super) fn tell(&self, change: impl FnOnce() -> T) {
-        if let Some(hook) = &self.0 {
-            hook(&change());
+        if let Some(callback) = &self.callback {
+            callback(&change(), self.author.as_deref());
         }
     }
 }
 
 impl<T> Default for StateChangeHook<T> {
     fn default() -> Self {
-        Self(None)
+        Self { callback: None, author: None }
     }
 }
 
 impl<T> fmt::Debug for StateChangeHook<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Hook(told)" } else { "Hook(untold)" })
+        f.write_str(if self.callback.is_some() { "StateChangeHook(set)" } else { "StateChangeHook(none)" })
     }
 }
 

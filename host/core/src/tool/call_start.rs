@@ -44,3 +44,69 @@ impl fmt::Debug for CallStartHook {
         f.write_str(if self.callback.is_some() { "Begin(told)" } else { "Begin(untold)" })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures_util::future::BoxFuture;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::{
+        chat::{ToolCall, ToolHints},
+        error::Fault,
+        event::RunCx,
+        tool::{FnTool, ToolBox, ToolCallId, ToolCx, ToolOutput, function},
+    };
+
+    #[derive(Deserialize, JsonSchema)]
+    struct NoArgs {}
+
+    /// Returns a tool that counts its calls and answers with the id of the call.
+    fn tool(
+        ran: &Arc<AtomicU32>,
+    ) -> FnTool<NoArgs, impl Fn(ToolCx, NoArgs) -> BoxFuture<'static, Result<ToolOutput, Fault>> + use<>> {
+        let ran = Arc::clone(ran);
+        function("t", "", move |cx, NoArgs {}| -> BoxFuture<'static, Result<ToolOutput, Fault>> {
+            ran.fetch_add(1, Ordering::Relaxed);
+            let ToolCallId { agent, call } = cx.call_id();
+            Box::pin(async move { Ok(format!("{agent} {call}").into()) })
+        })
+    }
+
+    async fn call(tools: &ToolBox, begin: CallStartHook) -> String {
+        let cx = ToolCx { begin, ..ToolCx::new(RunCx::new("ada")) };
+        let call = ToolCall { id: "c7".into(), name: "t".into(), arguments: String::new(), meta: vec![] };
+        tools.dispatch(&cx, &call).await.result.text()
+    }
+
+    #[tokio::test]
+    async fn only_unrepeatable_calls_report_their_start() {
+        let hints = |read_only, idempotent| ToolHints { read_only, idempotent, ..ToolHints::default() };
+        for (hints, repeatable, is_told) in [
+            (hints(false, false), false, true),
+            (hints(true, false), false, false),
+            (hints(false, true), false, false),
+            (hints(false, false), true, false),
+        ] {
+            for fails in [false, true] {
+                let (ran, told) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+                let tool = tool(&ran).with_hints(hints);
+                let tools = ToolBox::new().with(if repeatable { tool.repeatable() } else { tool });
+                let (count, before) = (Arc::clone(&told), Arc::clone(&ran));
+                let begin = CallStartHook::new(move || {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    assert_eq!(before.load(Ordering::Relaxed), 0, "it has not run yet");
+                    Box::pin(async move { if fails { Err(Fault::other("the disk is full")) } else { Ok(()) } })
+                });
+                let runs = !(is_told && fails);
+                let text = if runs { "ada c7" } else { "the disk is full" };
+                assert_eq!(call(&tools, begin).await, text, "{hints:?}");
+                assert_eq!(told.load(Ordering::Relaxed), u32::from(is_told), "{hints:?}");
+                assert_eq!(ran.load(Ordering::Relaxed), u32::from(runs), "{hints:?}");
+            }
+        }
+    }
+}

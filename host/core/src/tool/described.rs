@@ -201,12 +201,7 @@ mod tests {
         let tools = ToolBox::new().with(FnTool::with_spec(spec, echo));
         let arguments = json!({(shown[0].clone()): "a", (shown[1].clone()): 7}).to_string();
         let call = ToolCall { id: "1".into(), name: "t".into(), arguments, meta: vec![] };
-        let cx = ToolCx {
-            run: RunCx::new("ada"),
-            chat: ChatSnapshot::default(),
-            tools: tools.specs(),
-            begin: CallStartHook::default(),
-        };
+        let cx = ToolCx { tools: tools.specs(), ..ToolCx::new(RunCx::new("ada")) };
         let (_, seen) = tools.target(&call).unwrap();
         let own = json!({"$filter": "a", "my key": 7});
         assert_eq!(serde_json::from_str::<Value>(&seen.arguments).unwrap(), own);

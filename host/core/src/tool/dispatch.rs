@@ -6,7 +6,7 @@ use std::{
 
 use futures_util::FutureExt;
 
-use super::{CurrentCall, RunControl, Tool, ToolBox, ToolCx, ToolOutput, result_cut::kept};
+use super::{RunControl, Tool, ToolBox, ToolCx, ToolOutput, result_cut::kept};
 use crate::{
     chat::{Media, ToolCall, ToolResult, ToolResultContent},
     error::{Fault, cut, seconds},
@@ -90,12 +90,9 @@ impl ToolBox {
 
 /// Marks the call as begun and runs it.
 async fn run(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
-    let current = CurrentCall { agent: Arc::clone(&cx.run.agent), call: call.id.clone() };
-    let begun = async {
-        cx.begin(&**tool).await?;
-        run_contained(tool, cx, call).await
-    };
-    current.of(begun).await
+    let cx = ToolCx { call: call.id.as_str().into(), ..cx.clone() };
+    cx.begin(&**tool).await?;
+    run_contained(tool, &cx, call).await
 }
 
 /// Runs a tool with its time limit, and contains its panics.

@@ -15,7 +15,7 @@ use crate::{
 async fn told(tools: &ToolBox, name: &str) -> (bool, Option<String>, usize) {
     let (events, mut stream) = EventSink::channel();
     let run = RunCx::new("a").with_events(events);
-    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(run);
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: "{}".into(), meta: vec![] };
     let result = tools.dispatch(&cx, &call).await.result;
     drop(cx);

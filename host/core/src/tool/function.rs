@@ -280,8 +280,7 @@ mod tests {
         assert_eq!(schema["properties"]["times"]["description"], "How often.");
         assert_eq!(schema["required"], serde_json::json!(["times"]));
         assert_eq!(schema["properties"]["times"]["format"], Value::Null);
-        let cx =
-            ToolCx { run: RunCx::new("a"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx::new(RunCx::new("a"));
         for (arguments, text) in [
             (r#"{"times":2,"word":"ab"}"#, Ok(ToolOutput::from("abab"))),
             (r#"{"times":2}"#, Err("there is no word".into())),

@@ -2,7 +2,6 @@
 
 mod call_start;
 mod concurrency;
-mod current_call;
 mod described;
 mod dispatch;
 #[cfg(test)]
@@ -17,6 +16,7 @@ mod result_size;
 mod schema;
 #[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod tool;
+mod tool_call_id;
 mod tool_name_conflict;
 mod tool_source;
 mod toolbox;
@@ -24,8 +24,6 @@ mod wrapped_tool;
 
 pub use call_start::CallStartHook;
 pub use concurrency::{ConcurrencyDomain, ToolConcurrency};
-pub(crate) use current_call::outside_of_calls;
-pub use current_call::{CurrentCall, current_call};
 pub use described::described;
 pub use dispatch::DispatchOutcome;
 pub use function::{FnTool, function, spec};
@@ -37,6 +35,7 @@ pub(crate) use result_cut::kept;
 pub(crate) use result_size::{beginning, result_bytes};
 pub use schema::InputSchema;
 pub use tool::{Tool, ToolCx};
+pub use tool_call_id::ToolCallId;
 pub use tool_name_conflict::ToolNameConflict;
 pub use tool_source::ToolSource;
 pub(crate) use toolbox::READ_RESULT;

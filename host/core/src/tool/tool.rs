@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-use super::{CallStartHook, ToolConcurrency, ToolOutput};
+use super::{CallStartHook, ToolCallId, ToolConcurrency, ToolOutput};
 use crate::{
     chat::{ChatSnapshot, ToolCall, ToolSpec},
     error::Fault,
@@ -78,6 +78,8 @@ pub trait Tool: Send + Sync {
 pub struct ToolCx {
     /// The run that makes the call.
     pub run: RunCx,
+    /// The id of the call in its conversation. [`ToolBox::dispatch`](super::ToolBox::dispatch) sets it; empty before.
+    pub call: Arc<str>,
     /// The conversation up to the reply that made the call.
     pub chat: ChatSnapshot,
     /// All the agent's tools.
@@ -87,6 +89,17 @@ pub struct ToolCx {
 }
 
 impl ToolCx {
+    /// Creates the context of calls in a run, with an empty conversation, without other tools, and with a hook that does
+    /// nothing.
+    pub fn new(run: RunCx) -> Self {
+        Self { run, call: "".into(), chat: ChatSnapshot::default(), tools: [].into(), begin: CallStartHook::default() }
+    }
+
+    /// Returns the call that is under way.
+    pub fn call_id(&self) -> ToolCallId {
+        ToolCallId { agent: Arc::clone(&self.run.agent), call: (*self.call).to_owned() }
+    }
+
     /// Reports that the call begins; the host awaits it right before it calls the tool. Does nothing for a tool that is
     /// [repeatable](Tool::is_repeatable), or that [begins itself](Tool::begins_itself) and reports later.
     ///

@@ -366,8 +366,7 @@ mod tests {
     }
 
     async fn call(name: &str, arguments: &str) -> (bool, String) {
-        let cx =
-            ToolCx { run: RunCx::new("a"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+        let cx = ToolCx::new(RunCx::new("a"));
         let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into(), meta: vec![] };
         let result = toolbox().dispatch(&cx, &call).await.result;
         assert_eq!(result.call_id, "c");

@@ -47,7 +47,7 @@ fn toolbox(client: &Arc<McpClient>) -> ToolBox {
 
 /// Calls a tool as an agent does.
 async fn call(tools: &ToolBox, cx: &RunCx, name: &str, arguments: &Value) -> ToolResult {
-    let cx = ToolCx { run: cx.clone(), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(cx.clone());
     let call = ToolCall { id: "c1".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result
 }

@@ -19,8 +19,7 @@ fn ground(root: &Path) -> ExecContext {
 }
 
 async fn call(tools: &ToolBox, arguments: serde_json::Value) -> (bool, String) {
-    let cx =
-        ToolCx { run: RunCx::new("ada"), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(RunCx::new("ada"));
     let call = ToolCall { id: "c".into(), name: EXEC_RUN.into(), arguments: arguments.to_string(), meta: vec![] };
     let result = tools.dispatch(&cx, &call).await.result;
     (result.is_error, result.text())
@@ -211,7 +210,7 @@ async fn exec_begins_only_after_approval() {
         count.fetch_add(1, Ordering::Relaxed);
         Box::pin(async { Err(Fault::other("the disk is full")) })
     });
-    let cx = ToolCx { run: RunCx::new("ada"), chat: ChatSnapshot::default(), tools: [].into(), begin };
+    let cx = ToolCx { begin, ..ToolCx::new(RunCx::new("ada")) };
     let arguments = r#"{"command":"touch","args":["made"]}"#.into();
     let call = ToolCall { id: "c".into(), name: EXEC_RUN.into(), arguments, meta: vec![] };
     let person = async {

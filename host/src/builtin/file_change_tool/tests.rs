@@ -59,7 +59,7 @@ fn world(broker: &ApprovalBroker, asks: ChangeApprovalPolicy) -> World {
 
 impl World {
     async fn call(&self, path: &str, begin: CallStartHook) -> (bool, String) {
-        let cx = ToolCx { run: self.cx.clone(), chat: ChatSnapshot::default(), tools: [].into(), begin };
+        let cx = ToolCx { begin, ..ToolCx::new(self.cx.clone()) };
         let arguments = serde_json::json!({ "path": path }).to_string();
         let call = ToolCall { id: format!("call of {path}"), name: "write".into(), arguments, meta: vec![] };
         let result = self.tools.dispatch(&cx, &call).await.result;
@@ -161,12 +161,7 @@ async fn hanging_file_change_tool_times_out_without_approval_time() {
     let hangs =
         FileChangeTool::new(Arc::new(hangs), ChangeApplier::default(), broker, "ada", "", ChangeApprovalPolicy::All);
     assert_eq!(Tool::time_limit(&hangs), limits::TOOL_TIME + limits::QUESTION_TIME + limits::CHANGE_TIME);
-    let cx = ToolCx {
-        run: RunCx::new("a"),
-        chat: ChatSnapshot::default(),
-        tools: [].into(),
-        begin: CallStartHook::default(),
-    };
+    let cx = ToolCx::new(RunCx::new("a"));
     let call = ToolCall { id: "c".into(), name: "hang".into(), arguments: r#"{"path":"a"}"#.into(), meta: vec![] };
     let result = ToolBox::new().with(hangs).dispatch(&cx, &call).await.result;
     assert!(result.is_error && result.text() == "it took longer than 60 seconds", "{}", result.text());
@@ -179,12 +174,7 @@ async fn proposal_without_an_applier_is_reported_to_the_model() {
         let change = FileChange { path: place, expected: None, act: FileChangeAction::MakeFolder };
         Ok(ToolOutput::Propose(vec![ChangeProposalPart::Change(change)]))
     });
-    let cx = ToolCx {
-        run: RunCx::new("a"),
-        chat: ChatSnapshot::default(),
-        tools: [].into(),
-        begin: CallStartHook::default(),
-    };
+    let cx = ToolCx::new(RunCx::new("a"));
     let call = ToolCall { id: "c".into(), name: "write".into(), arguments: r#"{"path":"a"}"#.into(), meta: vec![] };
     let result = ToolBox::new().with(bare).dispatch(&cx, &call).await.result;
     assert!(result.is_error && result.text().ends_with("none was made."), "{}", result.text());

@@ -95,7 +95,7 @@ impl World {
 }
 
 async fn call_in(run: RunCx, tools: &ToolBox, name: &str, arguments: Value) -> (bool, String) {
-    let cx = ToolCx { run, chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(run);
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
     let result = tools.dispatch(&cx, &call).await.result;
     (result.is_error, result.text())

@@ -14,13 +14,13 @@ use super::{
     agent_handle::{Roster, RunningAgent},
 };
 use crate::{
-    agent::journal::{BoardTaskOutcome, Journal, JournalRecord, JournalState, Recorder, ToolCallId},
+    agent::journal::{BoardTaskOutcome, Journal, JournalRecord, JournalState, Recorder},
     capability::{Ceiling, Usd},
     chat::{Chat, ConversationBudget, Message, Part, Role},
     event::{Event, RunCx},
     model::{Ledger, Usage},
     state::{Blackboard, BlackboardChange, ReflectionStore, Task, TaskActor, TaskBoard, TaskStatus},
-    tool::outside_of_calls,
+    tool::ToolCallId,
 };
 
 /// The state that agents working together share: the registry, the task board, the reflections on failures, and the roster
@@ -226,8 +226,8 @@ impl AgentGroup {
     fn record_board(&self, recorder: &Arc<dyn Recorder>) {
         if let Some(board) = &self.board {
             let recorder = Arc::clone(recorder);
-            board.on_change(Arc::new(move |task: &Task| {
-                recorder.write(0, &JournalRecord::Task { task: task.clone(), by: ToolCallId::current() });
+            board.on_change(Arc::new(move |task: &Task, by: Option<&ToolCallId>| {
+                recorder.write(0, &JournalRecord::Task { task: task.clone(), by: by.cloned() });
             }));
         }
     }
@@ -236,9 +236,9 @@ impl AgentGroup {
     pub fn record_blackboard(&self, namespace: &str, blackboard: &Blackboard) {
         if let Some(journal) = &self.journal {
             let (recorder, namespace) = (Arc::clone(journal.recorder()), namespace.to_owned());
-            blackboard.on_change(Arc::new(move |change: &BlackboardChange| {
-                let (namespace, change) = (namespace.clone(), change.clone());
-                recorder.write(0, &JournalRecord::Blackboard { namespace, change, by: ToolCallId::current() });
+            blackboard.on_change(Arc::new(move |change: &BlackboardChange, by: Option<&ToolCallId>| {
+                let (namespace, change, by) = (namespace.clone(), change.clone(), by.cloned());
+                recorder.write(0, &JournalRecord::Blackboard { namespace, change, by });
             }));
         }
     }
@@ -288,8 +288,7 @@ impl AgentGroup {
             .get(&id)
             .is_ok_and(|task| task.status == TaskStatus::InProgress && task.assignee.as_deref() == Some(&holder))
         {
-            // As at the normal end of the agent's work: this change is not an effect of the call that gave the task.
-            let _ = outside_of_calls(|| board.set_status(&id, status, TaskActor::Agent(&holder)));
+            let _ = board.set_status(&id, status, TaskActor::Agent(&holder));
         }
     }
 

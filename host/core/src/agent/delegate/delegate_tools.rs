@@ -24,7 +24,7 @@ use crate::{
     limits,
     tool::{
         self, CompletionStatus, FnTool, READ_RESULT, RunControl, TaskCompletion, TaskHandoff, Tool, ToolConcurrency,
-        ToolCx, ToolOutput, current_call,
+        ToolCx, ToolOutput,
     },
 };
 
@@ -93,12 +93,11 @@ fn delegate(me: Arc<RunState>) -> impl Tool {
         )
         .into()
     });
-    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: DelegateArgs| {
+    FnTool::with_spec(Arc::clone(&SPEC), move |cx: ToolCx, args: DelegateArgs| {
         let me = Arc::clone(&me);
         async move {
             let agent_group = me.delegates_to().ok_or_else(|| Fault::other("this agent cannot delegate"))?;
-            let call = current_call().map(|call| call.call).unwrap_or_default();
-            told(delegate_tasks(&me, agent_group, &call, DelegateCall::of(&me, args)?).await)
+            told(delegate_tasks(&me, agent_group, &cx.call, DelegateCall::of(&me, args)?).await)
         }
     })
     .repeatable()
@@ -145,12 +144,11 @@ fn answer_questions(me: Arc<RunState>) -> impl Tool {
         )
         .into()
     });
-    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: AnswerQuestionsArgs| {
+    FnTool::with_spec(Arc::clone(&SPEC), move |cx: ToolCx, args: AnswerQuestionsArgs| {
         let me = Arc::clone(&me);
         async move {
             let answers = args.answers.into_iter().map(|answer| (answer.delegation_id, answer.answer)).collect();
-            let call = current_call().map(|call| call.call).unwrap_or_default();
-            told(answer_children(&me, &call, answers).await.map_err(Fault::invalid)?)
+            told(answer_children(&me, &cx.call, answers).await.map_err(Fault::invalid)?)
         }
     })
     .repeatable()
@@ -226,9 +224,9 @@ fn request_input(me: Arc<RunState>, quiet: bool) -> impl Tool {
         )
         .into()
     });
-    FnTool::with_spec(Arc::clone(&SPEC), move |_: ToolCx, args: RequestInputArgs| {
+    FnTool::with_spec(Arc::clone(&SPEC), move |cx: ToolCx, args: RequestInputArgs| {
         let me = Arc::clone(&me);
-        async move { ask(&me, args.question, quiet).await }
+        async move { ask(&me, &cx.call, args.question, quiet).await }
     })
     .repeatable()
     .with_concurrency(ToolConcurrency::Independent)
@@ -236,7 +234,7 @@ fn request_input(me: Arc<RunState>, quiet: bool) -> impl Tool {
     .with_time_limit(limits::DELEGATION_TIME)
 }
 
-async fn ask(me: &RunState, question: String, quiet: bool) -> Result<String, Fault> {
+async fn ask(me: &RunState, call: &str, question: String, quiet: bool) -> Result<String, Fault> {
     let assignment = me.run_origin.assignment().ok_or_else(|| Fault::other("nobody gave you a task"))?;
     if question.trim().is_empty() {
         return Err(Fault::invalid("`question` is empty"));
@@ -257,7 +255,7 @@ async fn ask(me: &RunState, question: String, quiet: bool) -> Result<String, Fau
     let gone = || Fault::other("the agent that gave you your task does not listen any more");
     let ((answer, answered), timed_out) = (oneshot::channel(), Arc::<AtomicBool>::default());
     let asked = async {
-        let (agent, call) = (me.cx.agent.clone(), current_call().map(|call| call.call).unwrap_or_default());
+        let (agent, call) = (me.cx.agent.clone(), call.to_owned());
         let question = DelegateQuestion { agent, call, question, answer, timed_out: Arc::clone(&timed_out) };
         parent.send(question).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())

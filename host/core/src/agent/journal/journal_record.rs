@@ -11,7 +11,7 @@ use crate::{
     event::NondeterministicInputs,
     model::Completion,
     state::{BlackboardChange, Task, TaskStatus},
-    tool::{CurrentCall, RunControl, current_call},
+    tool::{RunControl, ToolCallId},
 };
 
 /// An event in a run that is needed to resume it. The records in order, cut off anywhere, describe a state from which the
@@ -222,22 +222,6 @@ pub struct ChosenMember {
     pub task: Option<String>,
     /// The budget allocated to it.
     pub bounds: AllocationBounds,
-}
-
-/// The id of a tool call, with the agent that made it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolCallId {
-    /// The instance name of the agent.
-    pub agent: Arc<str>,
-    /// The id of the call in its conversation.
-    pub call: String,
-}
-
-impl ToolCallId {
-    /// Returns the call in which this code runs.
-    pub(crate) fn current() -> Option<Self> {
-        current_call().map(|CurrentCall { agent, call }| Self { agent, call })
-    }
 }
 
 /// One task of a `delegate` call, or the call of an agent as a tool.

@@ -109,7 +109,7 @@ mod tests {
     fn kept(text: &str) -> ToolCx {
         let chat = Chat::new();
         chat.keep_result("c1", text.into());
-        ToolCx { run: RunCx::new("a"), chat: chat.snapshot(), tools: [].into(), begin: CallStartHook::default() }
+        ToolCx { chat: chat.snapshot(), ..ToolCx::new(RunCx::new("a")) }
     }
 
     #[tokio::test]

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::{
     limits,
-    state::watched_value::{StateChangeHook, StateRestoreError, WatchedValue},
+    state::watched_value::{StateChangeFn, StateChangeHook, StateRestoreError, WatchedValue},
+    tool::ToolCallId,
 };
 
 /// A board of tasks with their assignees and dependencies. Clones are the same board.
@@ -26,6 +27,8 @@ use crate::{
 #[derive(Debug, Clone, Default)]
 pub struct TaskBoard {
     board: Arc<WatchedValue<TaskBoardState>>,
+    /// The tool call that changes through this handle are attributed to.
+    author: Option<Arc<ToolCallId>>,
 }
 
 impl TaskBoard {
@@ -36,8 +39,13 @@ impl TaskBoard {
 
     /// Sets the callback for each task that is created or changed from now on, in the order of the changes, replacing an
     /// earlier callback. It is called while the board is locked: it must not block and must not use the board.
-    pub fn on_change(&self, hook: Arc<dyn Fn(&Task) + Send + Sync>) {
+    pub fn on_change(&self, hook: Arc<StateChangeFn<Task>>) {
         self.board.set(|board| board.hook = StateChangeHook::new(hook));
+    }
+
+    /// Returns a handle of the same board whose changes the callback is told to be of this tool call.
+    pub fn attributed_to(&self, call: ToolCallId) -> Self {
+        Self { board: Arc::clone(&self.board), author: Some(Arc::new(call)) }
     }
 
     /// Replaces the content with the result of replaying these changes on an empty board. The change callback is not called
@@ -61,7 +69,7 @@ impl TaskBoard {
     ///
     /// [`TaskError`] if it depends on an unknown task or exceeds a limit.
     pub fn create(&self, task: NewTask, by: TaskActor<'_>) -> Result<Task, TaskError> {
-        self.board.change(|board| board.create(task, by))
+        self.change(|board| board.create(task, by))
     }
 
     /// Returns the task of this id.
@@ -94,7 +102,7 @@ impl TaskBoard {
     ///
     /// [`TaskError`] if the task has unfinished dependencies, has ended, or is assigned to another agent.
     pub fn claim(&self, id: &str, agent: &str) -> Result<ClaimedTask, TaskError> {
-        self.board.change(|board| board.claim(id, agent, None))
+        self.change(|board| board.claim(id, agent, None))
     }
 
     /// Like [`claim`](Self::claim), for the host: `agent` may also take over a task that is assigned to `from`, which
@@ -104,7 +112,7 @@ impl TaskBoard {
     ///
     /// The errors of [`claim`](Self::claim).
     pub fn claim_for(&self, id: &str, agent: &str, from: &str) -> Result<ClaimedTask, TaskError> {
-        self.board.change(|board| board.claim(id, agent, Some(from)))
+        self.change(|board| board.claim(id, agent, Some(from)))
     }
 
     /// Changes a task: all requested changes are made, or none.
@@ -114,7 +122,7 @@ impl TaskBoard {
     /// [`TaskError`] if `by` has no permission, the transition is not allowed, a dependency cycle would arise, or a limit is
     /// exceeded.
     pub fn update(&self, id: &str, update: TaskUpdate, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
-        self.board.change(|board| board.update(id, update, by))
+        self.change(|board| board.update(id, update, by))
     }
 
     /// Changes only the status. Setting the current status is not an error.
@@ -132,7 +140,7 @@ impl TaskBoard {
     ///
     /// [`TaskError`] if `by` has no permission or the task has ended.
     pub fn cancel(&self, id: &str, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
-        self.board.change(|board| board.cancel(id, by))
+        self.change(|board| board.cancel(id, by))
     }
 
     /// Waits until a task has ended with any status.
@@ -189,6 +197,14 @@ impl TaskBoard {
     /// Waits until the board has changed since `revision`; returns the new revision.
     pub async fn changed(&self, revision: u64) -> u64 {
         self.board.changed(revision).await
+    }
+
+    /// Applies a change in the name of this handle's author.
+    fn change<R, E>(&self, change: impl FnOnce(&mut TaskBoardState) -> Result<R, E>) -> Result<R, E> {
+        self.board.change(|board| {
+            board.hook.author = self.author.clone();
+            change(board)
+        })
     }
 }
 

@@ -101,11 +101,12 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
     let set = function(
         &format!("{ns}_state_set"),
         "Writes a JSON value under a key that this and other agents share, and says its revision.",
-        move |_, BlackboardSetArgs { key, value, if_revision }: BlackboardSetArgs| {
+        move |cx, BlackboardSetArgs { key, value, if_revision }: BlackboardSetArgs| {
+            let board = of_set.attributed_to(cx.call_id());
             let written = match if_revision {
-                None => of_set.set(&key, &*value),
-                Some(0) => of_set.compare_and_swap(&key, None, &*value),
-                expected => of_set.compare_and_swap(&key, expected, &*value),
+                None => board.set(&key, &*value),
+                Some(0) => board.compare_and_swap(&key, None, &*value),
+                expected => board.compare_and_swap(&key, expected, &*value),
             };
             async move { Ok(format!("ok, revision {}", written?)) }
         },

@@ -186,8 +186,8 @@ where
     C: Fn(&TaskBoard, &str, A) -> Result<ToolOutput, Fault> + Send + Sync + 'static,
 {
     let board = board.clone();
-    let call = move |cx: ToolCx, args: A| ready(call(&board, &cx.run.agent, args));
-    // Changes made by a call are recorded: see `TaskBoard::on_change`.
+    let call = move |cx: ToolCx, args: A| ready(call(&board.attributed_to(cx.call_id()), &cx.run.agent, args));
+    // An interrupted call that changed the board is not repeated: the change is recorded with the id of the call.
     function(&format!("shared_tasks_{name}"), description, call).repeatable()
 }
 

@@ -6,7 +6,7 @@ use crate::{
     chat::{ChatSnapshot, ToolCall},
     event::RunCx,
     state::{Blackboard, BlackboardChange, NoteStore, Task, TaskBoard},
-    tool::{ToolBox, ToolCx, current_call},
+    tool::{ToolBox, ToolCallId, ToolCx},
 };
 
 #[test]
@@ -25,14 +25,14 @@ async fn state_change_hook_knows_the_calling_tool_call() {
     let (board, blackboard, told) = (TaskBoard::new(), Blackboard::new(), Arc::new(Mutex::new(Vec::new())));
     let by = |told: &Arc<Mutex<Vec<String>>>, what: &'static str| {
         let told = Arc::clone(told);
-        move || {
-            let by = current_call().map_or("nobody".into(), |by| format!("{} {}", by.agent, by.call));
+        move |by: Option<&ToolCallId>| {
+            let by = by.map_or("nobody".into(), |by| format!("{} {}", by.agent, by.call));
             told.lock().unwrap().push(format!("{what} by {by}"));
         }
     };
     let (task, change) = (by(&told, "task"), by(&told, "change"));
-    board.on_change(Arc::new(move |_: &Task| task()));
-    blackboard.on_change(Arc::new(move |_: &BlackboardChange| change()));
+    board.on_change(Arc::new(move |_: &Task, by| task(by)));
+    blackboard.on_change(Arc::new(move |_: &BlackboardChange, by| change(by)));
     call(&super::task_tools(&board), "ann", "shared_tasks_create", json!({"title": "t"})).await;
     let tools = super::blackboard_tools(&blackboard, "t").unwrap();
     call(&tools, "bob", "t_state_set", json!({"key": "k", "value": 1})).await;
@@ -42,8 +42,7 @@ async fn state_change_hook_knows_the_calling_tool_call() {
 
 /// Calls a tool as a model does, and returns its answer, or the error after `error: `.
 pub(super) async fn call(tools: &ToolBox, agent: &str, name: &str, arguments: serde_json::Value) -> String {
-    let cx =
-        ToolCx { run: RunCx::new(agent), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(RunCx::new(agent));
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string(), meta: vec![] };
     let result = tools.dispatch(&cx, &call).await.result;
     format!("{}{}", if result.is_error { "error: " } else { "" }, result.text())

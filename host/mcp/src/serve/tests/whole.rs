@@ -31,7 +31,7 @@ fn toolbox(client: &Arc<McpClient>) -> ToolBox {
 }
 
 async fn call(tools: &ToolBox, run: &RunCx, name: &str) -> ToolResult {
-    let cx = ToolCx { run: run.clone(), chat: ChatSnapshot::default(), tools: [].into(), begin: Default::default() };
+    let cx = ToolCx::new(run.clone());
     let call = ToolCall { id: "c1".into(), name: format!("own__{name}"), arguments: r#"{"a":1}"#.into(), meta: vec![] };
     tools.dispatch(&cx, &call).await.result
 }
