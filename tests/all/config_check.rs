@@ -244,7 +244,7 @@ programs:
         "there is no plugin `count-txt`",
         "grants plugin `read-files` the folder",
         "there is no skill `fly`",
-        "no price of the model m is known",
+        "the price of the model m is unknown",
         "read_notes",
     ];
     for says in errors {

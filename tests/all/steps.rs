@@ -150,7 +150,7 @@ fn invalid_step_is_reported() {
         ("middleware: [{kind: budget, params: {tokens: 0}}]", "a budget of 0 allows nothing"),
         ("options: {context_threshold: 1.5}", "it is a share of the model's window: between 0 and 1"),
         ("effects: [{kind: progress, models: [nobody]}]", "there is no model `nobody`"),
-        ("middleware: [{kind: budget, params: {usd: 1}}]", "agents.a.middleware.budget.usd bounds what it may cost"),
+        ("middleware: [{kind: budget, params: {usd: 1}}]", "agents.a.middleware.budget.usd bounds its cost"),
         ("effects: [../../evil]", "there is no plugin `../../evil`"),
     ] {
         let told = refused(&place, &of(agent));

@@ -172,12 +172,19 @@ impl App {
     }
 }
 
-/// Reports that a bound on cost has no effect, because the price of a model is not known.
+/// Reports that a bound on cost in the config has no effect, because the price of a model is not known.
 pub(crate) fn no_price(config: &AgentConfig, model: &str) -> Report {
-    Report::new(ErrorKind::Usage, format!("no price of the model {} is known", model.escape_debug()))
-        .cause({
-            let key = config.bounds_usd().unwrap_or("delegable.budget.usd");
-            format!("{}.{key} bounds what it may cost", config.place())
-        })
+    let key = config.bounds_usd().unwrap_or("delegable.budget.usd");
+    unknown_price(model, format!("{}.{key} bounds its cost", config.place()))
+}
+
+/// Reports the same for a bound on the cost of this run.
+pub(crate) fn no_price_for_run(model: &str) -> Report {
+    unknown_price(model, "the cost of this run is bounded".into())
+}
+
+fn unknown_price(model: &str, cause: String) -> Report {
+    Report::new(ErrorKind::Usage, format!("the price of the model {} is unknown", model.escape_debug()))
+        .cause(cause)
         .hint("name its price: providers: [{…, price: {input: 0.25, output: 2}}], in dollars per million tokens")
 }

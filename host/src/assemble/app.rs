@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     approval::ApprovalBroker,
-    capability::{KvScope, RequestedCapabilities},
+    capability::{Budget, KvScope, RequestedCapabilities},
     config::{self, AgentConfig, Config},
     error::Report,
     limits,
@@ -63,6 +63,8 @@ pub struct App {
     pub(super) approves_all: bool,
     /// The store of logins at MCP servers; `None`: nobody logs in.
     pub(super) logins: Option<TokenStore>,
+    /// Further bounds on what the agent or team that runs may spend.
+    pub(super) budget: Budget,
 }
 
 impl App {
@@ -125,6 +127,7 @@ impl App {
             trust,
             approves_all: false,
             logins: None,
+            budget: Budget::default(),
         })
     }
 
@@ -156,6 +159,13 @@ impl App {
     /// Sets the store of logins at MCP servers.
     pub fn with_logins(mut self, logins: Option<TokenStore>) -> Self {
         self.logins = logins;
+        self
+    }
+
+    /// Sets further bounds on what the agent or team that runs may spend, with all that work for it. The bounds of the config
+    /// hold too.
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
         self
     }
 

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use crate::{
     agent::{Agent, AgentGroup, Runner},
+    capability::Budget,
     team::Team,
 };
 
@@ -28,6 +29,16 @@ impl EntryRunner {
             Self::Agent(agent) => Some(agent),
             Self::Team(_) => None,
         }
+    }
+
+    /// Returns it with this budget in addition to its own: of each amount the smaller one holds.
+    pub(super) fn within(mut self, budget: &Budget) -> Self {
+        let own = match &mut self {
+            Self::Agent(agent) => &mut agent.budget,
+            Self::Team(team) => &mut team.budget,
+        };
+        *own = own.meet(budget);
+        self
     }
 
     /// Attaches the agent group that it works with.

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     App, EntryRunner, ModelCache, Recording, ResolvedModel, RunResources, RunSession, StartupNotices,
-    runner_factory::RunnerFactory,
+    agent_assembly::no_price_for_run, runner_factory::RunnerFactory,
 };
 use crate::{
     agent::{AgentEntry, AgentGroup},
@@ -72,7 +72,11 @@ impl App {
         let (models, shared) = (ModelCache::new(&shared.stores), shared.with_servers(servers));
         let mut makers = RunnerFactory::new(self, model, &models, &shared);
         let (made, made_model) = makers.make(who, &mut notices).await?;
-        let entrant = made.whole(&mut Vec::new())?;
+        let entrant = made.whole(&mut Vec::new())?.within(&self.budget);
+        let bounded = self.budget.usd.is_some();
+        if bounded {
+            makers.check_all_prices(who, no_price_for_run)?;
+        }
         let agent_group = shared.agent_group().with_limits(self.config.runs.limits());
         // A runner with a limit on concurrent runs is registered even if nobody can start it: its permits count for its
         // members.
@@ -85,6 +89,10 @@ impl App {
         }
         for other in others {
             match makers.make_priced(other, own, &mut notices).await {
+                Ok(_) if bounded && makers.check_all_prices(other, no_price_for_run).is_err() => {
+                    let (word, name) = (other.own().word(), other.name().escape_debug());
+                    notices.warnings.push(format!("omitting {word} `{name}`: the price of its model is unknown"));
+                }
                 Ok(made) => {
                     agent_group.registry.register_under(entry(other.own()), move |ceiling| made.under(ceiling));
                     all.push(other);

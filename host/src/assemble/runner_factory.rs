@@ -74,15 +74,23 @@ impl<'a> RunnerFactory<'a> {
         if by.bounds_usd().is_none() && by.delegable.budget.usd.is_none() {
             return Ok(());
         }
-        let needed = self.app.config.needed_by(who);
         // The bound may apply only to the agents that `by` starts.
-        let counts = |inner: &&RunnerConfig<'_>| by.bounds_usd().is_some() || inner.name() != by.name;
-        let agents = needed.iter().filter(counts).map(|inner| &self.made[inner.name()].0.own().agent);
+        let counts = |inner: &RunnerConfig<'_>| by.bounds_usd().is_some() || inner.name() != by.name;
+        self.unpriced(who, counts).map_or(Ok(()), |model| Err(no_price(by, &model)))
+    }
+
+    /// Checks that the prices of a runner and of those that it needs are known. Creates the error from the name of a model
+    /// without a known price.
+    pub fn check_all_prices(&self, who: RunnerConfig<'_>, error: impl FnOnce(&str) -> Report) -> Result<(), Report> {
+        self.unpriced(who, |_| true).map_or(Ok(()), |model| Err(error(&model)))
+    }
+
+    /// Returns the name of a model without a known price, of a runner and those that it needs as far as they count.
+    fn unpriced(&self, who: RunnerConfig<'_>, counts: impl Fn(&RunnerConfig<'_>) -> bool) -> Option<String> {
+        let needed = self.app.config.needed_by(who);
+        let agents = needed.iter().filter(|inner| counts(inner)).map(|inner| &self.made[inner.name()].0.own().agent);
         let mut models = agents.flat_map(|agent| agent.models.values().chain([&agent.completer]));
-        match models.find(|model| model.info().price.is_none()) {
-            Some(model) => Err(no_price(by, &model.info().model)),
-            None => Ok(()),
-        }
+        models.find(|model| model.info().price.is_none()).map(|model| model.info().model.clone())
     }
 
     async fn agent(

@@ -326,7 +326,10 @@ async fn budgets_bound_a_team_and_each_member_per_step() {
     {
         let config = format!("agents:{AGENTS}\nteams: [{{name: t, members: [ann], {keys}}}]");
         let report = prepared(&place, &server, &config, Some("t"), Recording::Off).await.err().unwrap().to_string();
-        assert!(report.contains("no price of the model m is known") && report.contains("teams.t."), "{keys}: {report}");
+        assert!(
+            report.contains("the price of the model m is unknown") && report.contains("teams.t."),
+            "{keys}: {report}"
+        );
     }
 }
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     capability::{Budget, BudgetAccount, Ceiling},
-    chat::{Chat, ChatSnapshot, Message, ToolCall, ToolResult},
+    chat::{Chat, Message, ToolCall, ToolResult},
     event::RunCx,
     tool::{CallStartHook, ToolCx},
 };

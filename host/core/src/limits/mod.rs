@@ -21,6 +21,7 @@ mod provider;
 mod question;
 mod session;
 mod state;
+mod terminal;
 mod trust;
 
 pub use agent_loop::*;
@@ -42,4 +43,5 @@ pub use provider::*;
 pub use question::*;
 pub use session::*;
 pub use state::*;
+pub use terminal::*;
 pub use trust::*;

@@ -105,10 +105,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        chat::{ChatSnapshot, ToolCall},
+        chat::ToolCall,
         error::Fault,
         event::RunCx,
-        tool::{CallStartHook, FnTool, ToolBox, ToolCx, spec},
+        tool::{FnTool, ToolBox, ToolCx, spec},
     };
 
     fn of(schema: &Value) -> Result<ToolSpec, String> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    chat::{ChatSnapshot, Media, ToolCall},
+    chat::{Media, ToolCall},
     error::Fault,
     event::{Event, EventSink, RunCx},
     limits,

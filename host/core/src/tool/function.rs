@@ -243,7 +243,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::{chat::ChatSnapshot, event::RunCx};
+    use crate::event::RunCx;
 
     #[derive(Deserialize, JsonSchema)]
     struct Args {

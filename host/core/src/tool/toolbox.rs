@@ -301,7 +301,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        chat::{ChatSnapshot, PropertyNames, ToolHints},
+        chat::{PropertyNames, ToolHints},
         event::RunCx,
         tool::{ToolCx, ToolOutput},
     };

@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 
 use clap::ValueEnum;
 use futures_util::FutureExt;
-use lines::{StdinLine, StdinLines};
+use lines::{TerminalInput, TypedLine, TypedLines};
 use question_text::{ParsedAnswerLine, prompt, shown, understood};
 
 pub use question_text::coloured;
@@ -43,9 +43,10 @@ impl From<ApprovalModeArg> for HeadlessPolicy {
     }
 }
 
-/// Returns `true` if a person can be asked: standard input and standard error are terminals.
+/// Returns `true` if a person can be asked: standard error is a terminal, and there is one to type at. Standard input may
+/// be a pipe: questions are then answered on the terminal that controls the process.
 pub fn is_attended() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    std::io::stderr().is_terminal() && TerminalInput::open().is_some()
 }
 
 /// Returns the approval broker of a run, and the prompter that answers it. There is a prompter if a person is present and
@@ -119,7 +120,7 @@ enum PrompterEvent {
 /// Asks a person at the terminal.
 pub struct TerminalPrompter {
     inbox: ApprovalInbox,
-    lines: StdinLines,
+    lines: TypedLines,
     /// The question on the screen.
     asked: Option<InboxQuestion>,
     /// Set if the person chose to answer in their own words instead of an option.
@@ -128,7 +129,7 @@ pub struct TerminalPrompter {
 
 impl TerminalPrompter {
     fn new(inbox: ApprovalInbox) -> Self {
-        Self { inbox, lines: StdinLines::new(), asked: None, in_words: false }
+        Self { inbox, lines: TypedLines::new(), asked: None, in_words: false }
     }
 
     /// Returns `true` if a question is on the screen.
@@ -160,9 +161,9 @@ impl TerminalPrompter {
             line = self.lines.next() => line,
         };
         match line {
-            StdinLine::Text(line) => self.take(&line),
-            StdinLine::NotText => self.again("that is not UTF-8 text"),
-            StdinLine::End => {
+            TypedLine::Text(line) => self.take(&line),
+            TypedLine::NotText => self.again("that is not UTF-8 text"),
+            TypedLine::End => {
                 let left = "from now on questions have no answer and consent is not given";
                 tell(&format!("\n{YELLOW}you left:{PLAIN} {left}\n"));
                 PrompterEvent::Leaves
@@ -224,10 +225,10 @@ mod tests {
     }
 
     /// Returns a prompter whose lines are sent through a channel, and a receiver of its requests for lines.
-    fn typist(broker: &ApprovalBroker) -> (TerminalPrompter, mpsc::Sender<StdinLine>, Receiver<()>) {
+    fn typist(broker: &ApprovalBroker) -> (TerminalPrompter, mpsc::Sender<TypedLine>, Receiver<()>) {
         let (wants, wanted) = sync_channel(1);
         let (typed, lines) = mpsc::channel(1);
-        let lines = StdinLines::from(wants, lines);
+        let lines = TypedLines::from(wants, lines);
         let person = TerminalPrompter { lines, ..TerminalPrompter::new(broker.attend().unwrap()) };
         (person, typed, wanted)
     }
@@ -243,7 +244,7 @@ mod tests {
         let mut second = pin!(broker.permit(&cx, subject.clone(), "{}"));
         assert!(poll!(first.as_mut()).is_pending() && poll!(second.as_mut()).is_pending());
         // A line that was typed before the question was asked.
-        typed.send(StdinLine::Text("1\n".into())).await.unwrap();
+        typed.send(TypedLine::Text("1\n".into())).await.unwrap();
         assert_eq!(person.turn().await, PrompterEvent::Comes);
         person.put();
         for (line, turn) in
@@ -251,14 +252,14 @@ mod tests {
         {
             assert!(poll!(pin!(person.turn())).is_pending(), "a line is wanted");
             assert!(wanted.try_recv().is_ok() && wanted.try_recv().is_err(), "one at a time");
-            typed.send(StdinLine::Text(line.into())).await.unwrap();
+            typed.send(TypedLine::Text(line.into())).await.unwrap();
             assert_eq!(person.turn().await, turn, "{line}");
         }
         assert_eq!(first.await, Ok(Some(OpenQuestionAnswer::Text("both".into()))));
         assert_eq!(person.turn().await, PrompterEvent::Comes);
         person.put();
         for (line, turn) in
-            [(StdinLine::NotText, PrompterEvent::Unclear), (StdinLine::Text("t\n".into()), PrompterEvent::Done)]
+            [(TypedLine::NotText, PrompterEvent::Unclear), (TypedLine::Text("t\n".into()), PrompterEvent::Done)]
         {
             assert!(poll!(pin!(person.turn())).is_pending());
             typed.send(line).await.unwrap();
@@ -273,14 +274,14 @@ mod tests {
         assert!(poll!(pin!(person.turn())).is_pending());
         drop(gone);
         assert_eq!(person.turn().await, PrompterEvent::Done);
-        typed.send(StdinLine::Text("too late\n".into())).await.unwrap();
+        typed.send(TypedLine::Text("too late\n".into())).await.unwrap();
         let mut last = pin!(broker.ask(&cx, open("last?", &[])));
         assert!(poll!(last.as_mut()).is_pending());
         assert_eq!(person.turn().await, PrompterEvent::Comes);
         person.put();
         assert!(poll!(pin!(person.turn())).is_pending());
         // After the end of input nothing more is asked.
-        typed.send(StdinLine::End).await.unwrap();
+        typed.send(TypedLine::End).await.unwrap();
         assert_eq!(person.turn().await, PrompterEvent::Leaves);
         drop(person);
         assert_eq!(last.await, Ok(None));
@@ -312,7 +313,7 @@ mod tests {
         tokio::task::yield_now().await;
         let mut beyond = Box::pin(events.emit(log()));
         assert!(poll!(beyond.as_mut()).is_pending(), "the run waits for the person");
-        typed.send(StdinLine::Text("so\n".into())).await.unwrap();
+        typed.send(TypedLine::Text("so\n".into())).await.unwrap();
         let answer = tokio::select! {
             () = &mut shown => panic!("there are still events"),
             answer = &mut question => answer,

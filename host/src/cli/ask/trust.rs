@@ -1,4 +1,4 @@
-use super::lines::{StdinLine, StdinLines};
+use super::lines::{TypedLine, TypedLines};
 use crate::cli::render::tell;
 
 /// A person's answer to a question of consent.
@@ -54,22 +54,22 @@ impl ConsentPrompt {
 
 /// Shows a question and waits for the answer. Dropping the future ends the question.
 pub async fn trust(shown: &str, choice: ConsentPrompt) -> Consent {
-    answer(shown, choice, StdinLines::new()).await
+    answer(shown, choice, TypedLines::new()).await
 }
 
-async fn answer(shown: &str, choice: ConsentPrompt, mut lines: StdinLines) -> Consent {
+async fn answer(shown: &str, choice: ConsentPrompt, mut lines: TypedLines) -> Consent {
     let prompt = choice.prompt();
     let mut put = format!("{shown}{prompt}");
     loop {
         lines.forget();
         tell(&put);
         match lines.next().await {
-            StdinLine::Text(line) => match choice.understood(&line) {
+            TypedLine::Text(line) => match choice.understood(&line) {
                 Some(consent) => return consent,
                 None => put = format!("{}\n{prompt}", choice.wanted()),
             },
-            StdinLine::NotText => put = format!("that is not UTF-8 text\n{prompt}"),
-            StdinLine::End => {
+            TypedLine::NotText => put = format!("that is not UTF-8 text\n{prompt}"),
+            TypedLine::End => {
                 tell("\n");
                 return Consent::No;
             }
@@ -88,22 +88,22 @@ mod tests {
 
     #[tokio::test]
     async fn consent_is_asked_until_clear_and_empty_line_is_no() {
-        let text = |text: &str| StdinLine::Text(text.into());
+        let text = |text: &str| TypedLine::Text(text.into());
         let (once, either) = (ConsentPrompt::WithOnce, ConsentPrompt::YesOrNo);
         for (choice, typed, consent) in [
             (once, vec![text("y\n")], Consent::Yes),
             (once, vec![text(" YES\r\n")], Consent::Yes),
-            (once, vec![text("yep\n"), StdinLine::NotText, text("o\n")], Consent::Once),
+            (once, vec![text("yep\n"), TypedLine::NotText, text("o\n")], Consent::Once),
             (once, vec![text("t\n"), text("once\n")], Consent::Once),
             (once, vec![text("no\n")], Consent::No),
             (once, vec![text("\n")], Consent::No),
-            (once, vec![text("what?\n"), StdinLine::End], Consent::No),
+            (once, vec![text("what?\n"), TypedLine::End], Consent::No),
             (either, vec![text("o\n"), text("once\n"), text("y\n")], Consent::Yes),
             (either, vec![text("\n")], Consent::No),
         ] {
             let (wants, wanted) = sync_channel(1);
             let (sender, lines) = mpsc::channel(1);
-            let mut asked = pin!(answer("", choice, StdinLines::from(wants, lines)));
+            let mut asked = pin!(answer("", choice, TypedLines::from(wants, lines)));
             // A line that was typed before the question was shown is no answer to it.
             sender.send(text("y\n")).await.unwrap();
             let mut typed = typed.into_iter().peekable();

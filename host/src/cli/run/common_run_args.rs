@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::capability::Usd;
 use crate::cli::{ask::ApprovalModeArg, input::StdinMode, launch::LaunchFlags, render::RunOutputFormat};
 
 /// The options with which an agent runs.
@@ -24,7 +25,7 @@ pub struct CommonRunArgs {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = RunOutputFormat::Text)]
     pub(super) output: RunOutputFormat,
     /// Answers requests for consent and questions of agents in this way, without asking you. Without it you are asked if there
-    /// is a terminal and the task does not come from standard input; else it is `never`.
+    /// is a terminal, also if standard input is a pipe; else it is `never`.
     #[arg(long, value_name = "WHEN", value_enum)]
     pub(super) approve: Option<ApprovalModeArg>,
     /// Act on what the config and the permissions that were found in the project name, for this run, though you have not
@@ -35,9 +36,25 @@ pub struct CommonRunArgs {
     /// When standard input goes to the model with the task, marked as input. A task of `-` is read from it in any case.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = StdinMode::Auto)]
     pub(super) stdin: StdinMode,
+    /// The most that this run may cost, in US dollars, with all agents that work for it. The price of every model that it may
+    /// use must be known.
+    #[arg(long, value_name = "USD", value_parser = cost)]
+    pub(super) max_cost: Option<Usd>,
+    /// Print the answer alone: no progress, no notes. Warnings and errors are still printed.
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub(super) quiet: bool,
     /// Also show what plugins log and what each call of a plugin costs.
     #[arg(long, short)]
     pub(super) verbose: bool,
+}
+
+/// Parses a bound on cost.
+fn cost(text: &str) -> Result<Usd, String> {
+    match text.parse::<Usd>() {
+        Ok(usd) if usd > Usd::ZERO => Ok(usd),
+        Ok(_) => Err("a run that may cost nothing cannot ask a model; give an amount above 0".into()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 impl CommonRunArgs {

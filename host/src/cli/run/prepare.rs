@@ -9,11 +9,12 @@ use super::{
 use crate::{
     app::{App, ProjectTrustStatus, Recording},
     approval::ApprovalBroker,
+    capability::Budget,
     cli::{
         ask::{self, TerminalPrompter},
         config_path::read_config,
         host_environment::{compiling, environment, plugin_dirs},
-        input::{self, StdinMode},
+        input,
         render::tell,
         session_target::{CompletedSession, SessionTarget},
         trust,
@@ -71,13 +72,13 @@ pub(super) fn prepare(
         let outcome = InvocationOutcome::Answered { agent: header.agent, model: header.model, answer };
         return Ok(Preparation::Finished(FinishedInvocation { outcome, agents, session: Some(header.id) }));
     }
-    let reads_stdin = reads_task || with.stdin == StdinMode::Always;
-    let is_attended = !reads_stdin && ask::is_attended();
+    let is_attended = ask::is_attended();
     let (broker, person) = ask::broker(with.approve, is_attended);
     let (recording, agent) = place.recording(&config, &with.named(), task.as_deref())?;
     let app = App::new(config, plugin_dirs(&with.plugins), compiling(), environment(), broker.clone())?;
     let app =
         app.with_own_key(trust::own_key()).with_approvals(trust::store(), with.trust).with_logins(trust::logins());
+    let app = app.with_budget(Budget { usd: with.max_cost, ..Budget::default() });
     let agent = with.agent.clone().or(agent);
     let standing = app.standing(&trust::store(), with.config.is_some())?;
     let task = task.map(|task| input.map_or(task.clone(), |input| input::with_input(&task, &input)));

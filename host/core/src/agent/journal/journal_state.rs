@@ -3,11 +3,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{DelegationId, DelegationState, JournalRecord, RecordedRun, RecordedRunEnd, SideChatRef, ToolCallId};
+use super::{DelegationId, DelegationState, JournalRecord, RecordedRun, RecordedRunEnd, SideChatRef};
 use crate::{
     chat::{Chat, ChatChange, ChatEditError, SideChat, Usage, WeakChat},
     model::Ledger,
     state::{BlackboardChange, Task},
+    tool::ToolCallId,
 };
 
 /// The state of a session, as its journal records describe it.

@@ -100,7 +100,7 @@ mod tests {
         chat::{Chat, Message, Role, ToolCall, ToolResultContent},
         event::RunCx,
         model::ScriptedCompleter,
-        tool::{CallStartHook, ToolBox, ToolCallDecision, ToolCallVerdict, ToolMiddleware, ToolTarget, function},
+        tool::{ToolBox, ToolCallDecision, ToolCallVerdict, ToolMiddleware, ToolTarget, function},
     };
 
     #[derive(Deserialize, JsonSchema)]

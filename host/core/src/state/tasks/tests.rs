@@ -384,7 +384,7 @@ async fn task_board_changes_can_be_awaited() {
 fn told(board: &TaskBoard) -> Arc<Mutex<Vec<Task>>> {
     let told = Arc::new(Mutex::new(Vec::new()));
     let hook = Arc::clone(&told);
-    board.on_change(Arc::new(move |task: &Task, _: Option<&ToolCallId>| hook.lock().unwrap().push(task.clone())));
+    board.on_change(Arc::new(move |task: &Task, _| hook.lock().unwrap().push(task.clone())));
     told
 }
 

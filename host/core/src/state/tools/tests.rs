@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 
 use crate::{
-    chat::{ChatSnapshot, ToolCall},
+    chat::ToolCall,
     event::RunCx,
     state::{Blackboard, BlackboardChange, NoteStore, Task, TaskBoard},
     tool::{ToolBox, ToolCallId, ToolCx},
