@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records a run of the program in a terminal and draws it as `docs/recording.svg`.
 
-Usage, from the top of the repository after `cargo demo`: python3 docs/recording.py
+Usage, from the top of the repository after `cargo demo` and `cargo plugins`: python3 docs/recording.py
 
 The picture shows what the program printed, character by character. Lines appear one after the other, slower than in the
 run, which takes some milliseconds; who asks for reduced motion sees all of them at once.

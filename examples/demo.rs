@@ -1,16 +1,16 @@
-//! `cargo demo`: builds the host and all plugins, including those of the examples, and runs the quick start to its
-//! answer.
+//! `cargo demo`: builds the host and the plugins of the quick start, and runs the quick start to its answer.
 //!
 //! The demo uses nothing special: the last line that it prints before the run is the command to type yourself.
 
 use std::{
-    env,
+    env, fs,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
 use shelly_guest_builder::{Builder, GuestFolder};
 
+const CONFIG: &str = "examples/01-quick-start/shelly.yaml";
 const TASK: &str = "How many words are in README.md, and which are its five longest lines?";
 
 fn main() -> ExitCode {
@@ -26,12 +26,14 @@ fn main() -> ExitCode {
 
 fn run(task: &str) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the examples stand in the repository")?;
-    eprintln!("building the plugins …");
-    let folders = [
-        GuestFolder::new("plugin", "plugins", "target/plugins"),
-        GuestFolder::new("example", "examples/plugins", "target/example-plugins"),
-    ];
-    Builder::new(root)?.build(&folders)?;
+    eprintln!("building the plugins of the quick start …");
+    let plugins = GuestFolder::new("plugin", "plugins", "target/plugins");
+    let builder = Builder::new(root)?;
+    let config = fs::read_to_string(root.join(CONFIG))?;
+    // Of all plugins most of the build's time would be spent on those that the quick start does not use.
+    let used = builder.discover(&plugins)?.into_iter().map(|guest| guest.id).filter(|id| config.contains(id.as_str()));
+    let used: Vec<_> = used.collect();
+    builder.only(used).build(&[plugins])?;
     eprintln!("building the host …");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // Without `--package`, dependencies get the features that `cargo test` builds with, so that both commands share one
@@ -46,7 +48,7 @@ fn run(task: &str) -> Result<ExitCode, Box<dyn std::error::Error>> {
         return Err("the host could not be built".into());
     }
     let host = target_directory(root).join("debug").join(format!("shelly-host{}", env::consts::EXE_SUFFIX));
-    let arguments = ["run", "--config", "examples/01-quick-start/shelly.yaml", "--plugins", "target/plugins", task];
+    let arguments = ["run", "--config", CONFIG, "--plugins", "target/plugins", task];
     eprintln!("\n$ {} {} {:?}\n", shown(&host, root), arguments[..5].join(" "), task);
     let status = Command::new(host).current_dir(root).args(arguments).status()?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))

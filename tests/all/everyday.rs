@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use shelly_host::{
     capability::{FileAccess, Grant},
-    chat::{ChatSnapshot, ToolCall},
+    chat::ToolCall,
     event::RunCx,
     plugin::{FolderMount, Limits, Plugin, PluginEngine, PluginPackage, PluginSettings, PluginTool, resolved},
     tool::{ToolBox, ToolCx},

@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::{Value, json};
 use shelly_host::{
-    chat::{Chat, ChatSnapshot, Message, ToolCall, ToolResult},
+    chat::{Chat, Message, ToolCall, ToolResult},
     event::{Event, EventSink, RunCx},
     limits,
     plugin::{

@@ -33,7 +33,7 @@ use guest::Guest;
 use shelly_host::{
     agent::{Agent, RunAnswer, RunError},
     capability::Grant,
-    chat::{Chat, ChatSnapshot, Message, ToolCall, ToolResult},
+    chat::{Chat, Message, ToolCall, ToolResult},
     event::{Event, EventSink, EventStream, RunCx},
     model::{Completion, ScriptedCompleter},
     plugin::{

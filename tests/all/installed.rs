@@ -72,7 +72,7 @@ fn program_without_plugins_explains_how_to_get_them() {
     let place = Place::new();
     let program = installed_program(&place);
     place.file("c.yaml", format!("{CONFIG}    toolboxes: [filesystem]\n    effects: []\n"));
-    let how = "build them with `cargo demo` in a checkout of shelly-host, then name its target/plugins with --plugins, or copy \
+    let how = "build them with `cargo plugins` in a checkout of shelly-host, then name its target/plugins with --plugins, or copy \
                that folder to [DIR]/cargo/lib/shelly-host/plugins";
     let missing = run(&place, Some(&program), &["run", "--config", "c.yaml", "hi"]);
     assert_eq!(missing.code, 3, "{}", missing.shown());

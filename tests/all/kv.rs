@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use shelly_host::{
     agent::{Agent, AgentGroup, AgentRegistry},
     capability::{Grant, KvScope},
-    chat::{ChatSnapshot, ToolCall},
+    chat::ToolCall,
     event::{Event, EventSink, RunCx},
     kv::{KvQuota, KvStore, KvStoreOwner as Whose, KvStores},
     limits,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command, sync::Arc, ti
 use serde_json::{Value, json};
 use shelly_host::{
     capability::Grant,
-    chat::{ChatSnapshot, ToolCall},
+    chat::ToolCall,
     event::RunCx,
     limits,
     plugin::{Plugin, PluginEngine, PluginPackage, PluginSettings, PluginTool},

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 use shelly_host::{
-    chat::{ChatSnapshot, ToolCall},
+    chat::ToolCall,
     event::RunCx,
     mcp::{McpClient, McpClientFeatures, McpStdioTarget, McpTarget, Pins, ServerConfig},
     net::Secret,

@@ -15,7 +15,7 @@ use std::{
 use guest::Guest;
 use hdrhistogram::Histogram;
 use shelly_host::{
-    chat::{ChatSnapshot, ToolCall},
+    chat::ToolCall,
     event::{EventSink, RunCx},
     plugin::{Limits, Plugin, PluginEngine, PluginPackage, PluginSettings, PluginTool},
     tool::{ToolBox, ToolCx},

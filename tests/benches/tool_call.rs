@@ -16,7 +16,7 @@ use std::{
 
 use hdrhistogram::Histogram;
 use shelly_host::{
-    chat::{ChatSnapshot, ToolCall},
+    chat::ToolCall,
     event::{EventSink, RunCx},
     plugin::{Plugin, PluginEngine, PluginPackage, PluginSettings, PluginTool, engine_config},
     tool::{ToolBox, ToolCx},

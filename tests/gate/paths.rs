@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 use shelly_host::{
     agent::{AgentGroup, AgentRegistry, Effect},
-    chat::{Chat, ChatSnapshot, ToolCall, ToolHints},
+    chat::{Chat, ToolCall, ToolHints},
     event::{EventSink, RunCx},
     plugin::{Plugin, PluginEngine, PluginPackage, PluginSettings, PluginTool},
     session::{DiskStorage, NewSession, SessionStore, SessionStoreOptions},

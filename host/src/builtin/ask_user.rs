@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::{
         approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
-        chat::{ChatSnapshot, ToolCall},
+        chat::ToolCall,
         event::RunCx,
         tool::{ToolBox, ToolCx},
     };

@@ -95,7 +95,6 @@ mod tests {
     use super::*;
     use crate::{
         approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
-        chat::ChatSnapshot,
         event::RunCx,
         tool::{self, CallStartHook, ToolBox},
     };

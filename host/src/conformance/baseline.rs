@@ -18,7 +18,7 @@ use super::{attack, attack_settings::settings};
 use crate::{
     agent::Agent,
     capability::RequestedCapabilities,
-    chat::{Chat, ChatSnapshot, Message, ToolCall},
+    chat::{Chat, Message, ToolCall},
     error::{ErrorKind, Fault, Report},
     event::{Event, EventSink, RunCx},
     limits,

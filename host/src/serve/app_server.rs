@@ -13,7 +13,7 @@ use crate::{
     app::App,
     approval::ApprovalInbox,
     assemble::StartupNotices,
-    chat::{ChatSnapshot, ToolCall, ToolResult, ToolResultContent},
+    chat::{ToolCall, ToolResult, ToolResultContent},
     error::Report,
     event::{Event, RunCx},
     limits,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use shelly_host::{
     capability::HttpGrant,
-    chat::{ChatSnapshot, ToolCall},
+    chat::ToolCall,
     event::{Event, EventSink, EventStream, RunCx},
     plugin::{Plugin, PluginEngine, PluginError, PluginPackage, PluginSettings, PluginTool},
     tool::{ToolBox, ToolCx},

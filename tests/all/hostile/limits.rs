@@ -12,7 +12,7 @@ use shelly_host::{
     agent::RunError,
     app::{App, PreparedRun, Recording},
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
-    chat::{Chat, ChatSnapshot, Message, ToolCall, ToolResult},
+    chat::{Chat, Message, ToolCall, ToolResult},
     config::Config,
     event::{Event, EventSink, RunCx},
     limits,

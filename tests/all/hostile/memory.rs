@@ -9,7 +9,7 @@ use std::{
 use shelly_host::{
     app::{App, Recording},
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
-    chat::{ChatSnapshot, ToolCall},
+    chat::ToolCall,
     config::Config,
     event::{Event, EventSink, EventStream, RunCx},
     limits,

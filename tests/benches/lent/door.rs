@@ -5,7 +5,7 @@ use std::{error::Error, hint::black_box, sync::Arc, time::Instant};
 use serde_json::{Value, json};
 use shelly_host::{
     capability::HttpGrant,
-    chat::{ChatSnapshot, ToolCall, ToolResultContent},
+    chat::{ToolCall, ToolResultContent},
     event::RunCx,
     net::{
         HttpClient,

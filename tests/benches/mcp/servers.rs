@@ -17,7 +17,7 @@ use rmcp::{
 };
 use serde_json::json;
 use shelly_host::{
-    chat::{ChatSnapshot, ToolCall},
+    chat::ToolCall,
     event::RunCx,
     mcp::{
         McpClient, McpClientFeatures, McpHttpTarget, McpStdioTarget, McpTarget, Pins, ProtocolRevisions, ServerConfig,

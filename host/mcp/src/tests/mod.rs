@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::{McpClient, McpClientFeatures, McpError, McpTarget, Pins, ServerConfig};
 use shelly_core::{
-    chat::{ChatSnapshot, ToolCall, ToolResult},
+    chat::{ToolCall, ToolResult},
     event::RunCx,
     tool::{ToolBox, ToolCx},
 };

@@ -67,7 +67,7 @@ pub fn how_to_install(directories: &[PathBuf]) -> String {
     let installed = directories.iter().find(|directory| directory.ends_with(INSTALLED));
     let copy = installed.map(|directory| format!(", or copy that folder to {}", resolved(directory).display()));
     format!(
-        "build them with `cargo demo` in a checkout of shelly-host, then name its target/plugins with --plugins{}",
+        "build them with `cargo plugins` in a checkout of shelly-host, then name its target/plugins with --plugins{}",
         copy.unwrap_or_default()
     )
 }

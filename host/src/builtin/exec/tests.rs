@@ -3,7 +3,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use super::*;
 use crate::{
     approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
-    chat::{ChatSnapshot, ToolCall},
+    chat::ToolCall,
     event::RunCx,
     process::{AllowedProgram, ArgsPattern, ProgramFinder},
 };

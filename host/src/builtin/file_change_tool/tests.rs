@@ -11,7 +11,6 @@ use super::*;
 use crate::{
     approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
     change::{ChangePath, FileChangeAction},
-    chat::ChatSnapshot,
     event::{EventSink, EventStream},
     tool::{self, CallStartHook, ToolBox},
     trust::UserKey,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     approval::{HeadlessPolicy, InboxQuestion, QuestionKind, TrustedSubjects},
-    chat::{ChatSnapshot, ToolCall},
+    chat::ToolCall,
     event::{Event, EventSink},
     process::{ExecContext, ProgramFinder},
 };

@@ -48,6 +48,8 @@ pub struct Built {
 pub struct Builder {
     root: PathBuf,
     locked: bool,
+    /// The guests to build; `None` for all.
+    only: Option<BTreeSet<String>>,
 }
 
 impl Builder {
@@ -58,12 +60,18 @@ impl Builder {
     pub fn new(workspace_root: impl AsRef<Path>) -> Result<Self, BuildError> {
         let root = workspace_root.as_ref();
         let root = root.canonicalize().map_err(BuildError::file("find the workspace", root))?;
-        Ok(Self { root, locked: false })
+        Ok(Self { root, locked: false, only: None })
     }
 
     /// Sets whether cargo must refuse to change `Cargo.lock` (`--locked`). The default is `false`.
     pub fn locked(mut self, locked: bool) -> Self {
         self.locked = locked;
+        self
+    }
+
+    /// Builds only the guests of these names, and leaves the plugin folders of the others as they are.
+    pub fn only(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.only = Some(names.into_iter().collect());
         self
     }
 
@@ -91,7 +99,9 @@ impl Builder {
         for folder in folders {
             found.push((folder, self.discover(folder)?));
         }
-        let packages: Vec<&str> = found.iter().flat_map(|(_, guests)| guests).map(|guest| guest.id.as_str()).collect();
+        let is_built = |guest: &&Guest| self.only.as_ref().is_none_or(|only| only.contains(&guest.id));
+        let packages = found.iter().flat_map(|(_, guests)| guests).filter(is_built);
+        let packages: Vec<&str> = packages.map(|guest| guest.id.as_str()).collect();
         if !packages.is_empty() {
             let variables = toolchain::prepare(&self.root)?;
             cargo::build(&self.root, &packages, &variables, self.locked)?;
@@ -100,7 +110,7 @@ impl Builder {
         let mut all = Vec::new();
         for (folder, guests) in &found {
             let output = self.root.join(&folder.output);
-            for guest in guests {
+            for guest in guests.iter().filter(is_built) {
                 all.push(self.assemble(folder, guest, &output)?);
             }
             assemble::remove_others(&output, guests)?;

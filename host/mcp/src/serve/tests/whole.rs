@@ -8,10 +8,7 @@ use super::*;
 use crate::{
     McpClient, McpClientFeatures, McpHttpTarget, McpTarget, Pins, ProtocolRevisions, ServerConfig, serve::AccessPolicy,
 };
-use shelly_core::{
-    chat::ChatSnapshot,
-    tool::{ToolBox, ToolCx},
-};
+use shelly_core::tool::{ToolBox, ToolCx};
 use shelly_net::HttpClient;
 
 struct Ada;
