@@ -91,6 +91,7 @@ fn cargo_commands_share_one_build() {
                 "test --no-run -p shelly-mcp",
                 "test --no-run -p shelly-session",
                 "test --no-run -p shelly-plugin-host",
+                "test --no-run -p shelly-terminal",
                 "test --no-run -p shelly-host",
                 "test --no-run -p shelly-tests",
                 "test --no-run -p shelly-book",
@@ -134,6 +135,7 @@ fn crates_build_without_libraries_of_others() {
         ("shelly-provider", &[&sandbox, &["rmcp", "clap"]]),
         ("shelly-mcp", &[&sandbox, &["clap"]]),
         ("shelly-plugin-host", &[&["rmcp", "clap"]]),
+        ("shelly-terminal", &[&http_client, &sandbox, &["shelly-core", "tokio", "rmcp", "clap", "crossterm", "onig"]]),
         ("shelly-example-embedded", &[&http_client, &sandbox, &["rmcp", "clap"]]),
     ] {
         let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))

@@ -36,12 +36,13 @@ pub fn host() -> Vec<(String, String)> {
 }
 
 /// The crates below `host/` of which each is one module, by the names that other crates call them.
-const CRATES: [(&str, &str); 5] = [
+const CRATES: [(&str, &str); 6] = [
     ("shelly_mcp", "mcp"),
     ("shelly_net", "net"),
     ("shelly_plugin_host", "plugin"),
     ("shelly_provider", "provider"),
     ("shelly_session", "session"),
+    ("shelly_terminal", "terminal"),
 ];
 
 /// The module of a source file: `agent` for `host/core/src/agent/agent_loop.rs`, `net` for `host/net/src/client.rs`.
@@ -62,7 +63,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 36] = [
+const MAY_NAME: [(&str, &[&str]); 37] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -77,6 +78,7 @@ const MAY_NAME: [(&str, &[&str]); 36] = [
     ("json_schema", &[]),
     ("kv", &["files"]),
     ("process", &[]),
+    ("terminal", &[]),
     ("mcp", &["capability", "files", "net", "process", "tool"]),
     ("net", &["capability", "encodings", "files", "process"]),
     ("tool", &["change", "json_schema"]),
@@ -323,6 +325,11 @@ fn each_library_is_used_in_one_module() {
         ("wit_component", &["host/src/conformance/"]),
         ("wit_parser", &["host/src/conformance/", "host/plugin/src/functions/docs.rs"]),
         ("quick_xml", &["host/src/cli/"]),
+        ("ratatui_core", &["host/terminal/src/"]),
+        ("pulldown_cmark", &["host/terminal/src/markdown/"]),
+        ("syntect", &["host/terminal/src/markdown/"]),
+        ("two_face", &["host/terminal/src/markdown/"]),
+        ("terminal_colorsaurus", &["host/terminal/src/theme/"]),
     ] {
         for (path, text) in host() {
             let code = code(&text);

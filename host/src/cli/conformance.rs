@@ -13,7 +13,7 @@ use quick_xml::{
 use serde_json::json;
 
 use super::{
-    render::{self, ProgressDisplay, RunOutputFormat, json_line, name, print},
+    render::{self, ProgressDisplay, ProgressLevel, RunOutputFormat, json_line, name, print},
     signals,
 };
 use crate::{
@@ -88,7 +88,7 @@ impl ConformanceArgs {
     }
 
     fn run(self) -> Result<u8, Report> {
-        let shown = ProgressDisplay::new(RunOutputFormat::Text, true);
+        let shown = ProgressDisplay::new(RunOutputFormat::Text, ProgressLevel::Verbose);
         let show = Arc::new(move |event: &Event| shown.line(event).map(|line| without_colours(&line)));
         if let Some(folder) = &self.play {
             return play(folder, show);

@@ -13,6 +13,7 @@ mod index;
 mod init;
 mod input;
 mod launch;
+mod live;
 mod mcp;
 mod plugin;
 mod provider;

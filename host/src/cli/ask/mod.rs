@@ -15,7 +15,10 @@ use question_text::{ParsedAnswerLine, prompt, shown, understood};
 pub use question_text::coloured;
 pub use trust::{Consent, ConsentPrompt, trust};
 
-use super::render::{DIM, PLAIN, ProgressDisplay, YELLOW, name, tell};
+use super::{
+    live::{RunDisplay, ShownReply},
+    render::{DIM, PLAIN, YELLOW, name, tell},
+};
 use crate::{
     approval::{AnswerError, ApprovalBroker, ApprovalInbox, HeadlessPolicy, InboxQuestion, TrustedSubjects},
     event::EventStream,
@@ -59,8 +62,12 @@ pub fn broker(approve: Option<ApprovalModeArg>, is_attended: bool) -> (ApprovalB
 }
 
 /// Shows the progress of a run and asks the person, until there are no more events. Progress is held back while a question
-/// is on the screen.
-pub async fn show(mut progress: ProgressDisplay, mut events: EventStream, mut person: Option<TerminalPrompter>) {
+/// is on the screen. Returns the last reply if it was shown whole.
+pub async fn show(
+    mut progress: RunDisplay,
+    mut events: EventStream,
+    mut person: Option<TerminalPrompter>,
+) -> ShownReply {
     let mut held = Vec::new();
     loop {
         tokio::select! {
@@ -71,7 +78,7 @@ pub async fn show(mut progress: ProgressDisplay, mut events: EventStream, mut pe
                     _ => progress.show(&event),
                 }
             }
-            () = progress.silence(), if !person.as_ref().is_some_and(TerminalPrompter::is_asked) => progress.tell_silence(),
+            () = progress.next_update(), if !person.as_ref().is_some_and(TerminalPrompter::is_asked) => progress.update(),
             turn = attend(person.as_mut()) => match (turn, &mut person) {
                 (PrompterEvent::Comes, Some(person)) => {
                     // Earlier events are shown above the question.
@@ -79,10 +86,12 @@ pub async fn show(mut progress: ProgressDisplay, mut events: EventStream, mut pe
                         let Some(Some(event)) = events.next().now_or_never() else { break };
                         progress.show(&event);
                     }
+                    progress.suspend();
                     person.put();
                 }
                 (PrompterEvent::Unclear, _) => {}
                 (turn, _) => {
+                    progress.resume();
                     held.drain(..).for_each(|event| progress.show(&event));
                     if turn == PrompterEvent::Leaves {
                         person = None;
@@ -95,6 +104,7 @@ pub async fn show(mut progress: ProgressDisplay, mut events: EventStream, mut pe
         tell("\n");
     }
     held.iter().for_each(|event| progress.show(event));
+    progress.finish()
 }
 
 async fn attend(person: Option<&mut TerminalPrompter>) -> PrompterEvent {
@@ -215,7 +225,7 @@ mod tests {
     use super::*;
     use crate::{
         approval::{OpenQuestion, OpenQuestionAnswer, PermissionDecision, PermissionSubject, QuestionOption, Verdict},
-        cli::render::RunOutputFormat,
+        cli::render::{ProgressLevel, RunOutputFormat},
         event::{AnsweredBy, Event, EventSink, LogLevel, RunCx},
     };
 
@@ -295,7 +305,8 @@ mod tests {
         let cx = RunCx::new("ada");
         let mut question = pin!(broker.ask(&cx, open("why?", &[])));
         assert!(poll!(question.as_mut()).is_pending());
-        let mut shown = Box::pin(show(ProgressDisplay::new(RunOutputFormat::Text, false), stream, Some(person)));
+        let mut shown =
+            Box::pin(show(RunDisplay::lines(RunOutputFormat::Text, ProgressLevel::Normal), stream, Some(person)));
         assert!(poll!(&mut shown).is_pending());
         let log = || Event::PluginLog {
             agent: "ada".into(),
@@ -315,12 +326,12 @@ mod tests {
         assert!(poll!(beyond.as_mut()).is_pending(), "the run waits for the person");
         typed.send(TypedLine::Text("so\n".into())).await.unwrap();
         let answer = tokio::select! {
-            () = &mut shown => panic!("there are still events"),
+            _ = &mut shown => panic!("there are still events"),
             answer = &mut question => answer,
         };
         assert_eq!(answer, Ok(Some(OpenQuestionAnswer::Text("so".into()))));
         tokio::select! {
-            () = &mut shown => panic!("there are still events"),
+            _ = &mut shown => panic!("there are still events"),
             () = &mut beyond => {}
         }
         drop(beyond);

@@ -57,11 +57,16 @@ pub fn activity_rows(activity: &RunActivity, now: Instant, most: usize) -> Vec<A
 }
 
 fn agent_row(agent: &AgentActivity, now: Instant) -> ActivityRow {
+    let mut detail = step_in_words(agent);
+    // What the person has asked for is on the screen already.
+    if agent.parent.is_some() && !agent.task.is_empty() {
+        detail.push_str(&format!(" · {}", agent.task));
+    }
     ActivityRow {
         depth: agent.depth,
         kind: ActivityRowKind::Agent,
         subject: name(&agent.agent),
-        detail: one_line(&step_in_words(agent), DETAIL_CHARS),
+        detail: one_line(&detail, DETAIL_CHARS),
         elapsed: now.saturating_duration_since(agent.since),
     }
 }
@@ -126,7 +131,7 @@ mod tests {
                 depth: 0,
                 prefix: "".into(),
                 model: "m".into(),
-                task: String::new(),
+                task: if at == 1 { "look it up".into() } else { String::new() },
             });
             for call in 0..calls {
                 activity.note(&Event::ToolStarted {
@@ -152,18 +157,25 @@ mod tests {
         let call = "search\\u{1b}[2J {\"q\": \"x\"}";
         assert_eq!(
             shown(&two, 4),
-            ["a0 calling a tool".to_owned(), format!("  {call}"), "  a1 calling a tool".into(), format!("    {call}")]
+            [
+                "a0 calling a tool".to_owned(),
+                format!("  {call}"),
+                "  a1 calling a tool · look it up".into(),
+                format!("    {call}")
+            ]
         );
-        assert_eq!(shown(&two, 3), ["a0 calling a tool", "  a1 calling a tool"]);
-        assert_eq!(shown(&activity(5, 2), 3), ["a0 calling 2 tools", "  a1 calling 2 tools", " and 3 more agents"]);
+        assert_eq!(shown(&two, 3), ["a0 calling a tool", "  a1 calling a tool · look it up"]);
+        assert_eq!(
+            shown(&activity(5, 2), 3),
+            ["a0 calling 2 tools", "  a1 calling 2 tools · look it up", " and 3 more agents"]
+        );
         assert_eq!(shown(&activity(2, 0), 1), [" 2 agents"]);
         assert!(shown(&two, 0).is_empty());
     }
 
     #[test]
     fn growing_time_is_shown_in_two_units_at_most() {
-        for (seconds, words) in
-            [(0.9, ""), (1.0, "1 s"), (59.9, "59 s"), (65.0, "1 min 05 s"), (7_620.0, "2 h 07 min")]
+        for (seconds, words) in [(0.9, ""), (1.0, "1 s"), (59.9, "59 s"), (65.0, "1 min 05 s"), (7_620.0, "2 h 07 min")]
         {
             assert_eq!(elapsed_in_words(Duration::from_secs_f64(seconds)), words);
         }

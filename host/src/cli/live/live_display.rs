@@ -26,7 +26,7 @@ use crate::{
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 /// Asks for the size of the terminal.
-pub type SizeQuery = Box<dyn FnMut() -> TerminalSize + Send>;
+pub type SizeQuery = Box<dyn FnMut() -> TerminalSize + Send + Sync>;
 
 /// Shows a run at a terminal that can be redrawn in place.
 pub struct LiveDisplay<W: Write> {
@@ -224,7 +224,9 @@ impl<W: Write> LiveDisplay<W> {
         if !self.shows_answer || !(is_member || self.is_entry(agent)) {
             return;
         }
-        if self.is_entry(agent) && let Some(written) = self.end_reply() {
+        if self.is_entry(agent)
+            && let Some(written) = self.end_reply()
+        {
             self.last_shown = (written == text).then_some(text);
             return;
         }
@@ -234,7 +236,8 @@ impl<W: Write> LiveDisplay<W> {
         if is_member {
             self.above.push(StyledLine::styled(&name(agent), self.theme.style(StyleRole::Heading)));
         }
-        self.above.extend(self.rendered(&text));
+        let rendered = self.rendered(&text);
+        self.above.extend(rendered);
         self.above.push(StyledLine::default());
         self.last_shown = Some(text);
     }

@@ -357,6 +357,9 @@ mod tests {
         for at in 0..limits::CALLS_SHOWN + 9 {
             activity.note(&call_started("agent 0", &at.to_string()));
         }
-        assert_eq!((activity.agents().len(), activity.agents()[0].calls.len()), (limits::AGENTS_SHOWN, limits::CALLS_SHOWN));
+        assert_eq!(
+            (activity.agents().len(), activity.agents()[0].calls.len()),
+            (limits::AGENTS_SHOWN, limits::CALLS_SHOWN)
+        );
     }
 }

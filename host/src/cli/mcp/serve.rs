@@ -13,7 +13,8 @@ use crate::{
         ask::{self, ApprovalModeArg},
         config_path::read_config,
         host_environment::{compiling, environment, plugin_dirs},
-        render::{self, DIM, PLAIN, ProgressDisplay, RunOutputFormat, name, tell, warn},
+        live::RunDisplay,
+        render::{self, DIM, PLAIN, ProgressLevel, RunOutputFormat, name, tell, warn},
         secrets, signals, trust,
     },
     config::Config,
@@ -112,7 +113,8 @@ impl McpServeArgs {
         broker.trust(trust::admitted(&standing, self.trust, false).await?);
 
         let (events, stream) = EventSink::channel();
-        let shown = tokio::spawn(ask::show(ProgressDisplay::new(RunOutputFormat::Text, self.verbose), stream, None));
+        let level = if self.verbose { ProgressLevel::Verbose } else { ProgressLevel::Normal };
+        let shown = tokio::spawn(ask::show(RunDisplay::lines(RunOutputFormat::Text, level), stream, None));
         let options = ServeOptions {
             agent: self.agent.clone(),
             model: self.model.clone(),

@@ -14,10 +14,21 @@ use crate::{
     event::{AnsweredBy, Event, LogLevel, ModelWait, NO_ORIGIN},
 };
 
-/// Shows the progress of a run.
+/// The amount of progress that is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgressLevel {
+    /// Warnings alone.
+    Quiet,
+    /// The steps of agents.
+    Normal,
+    /// Also what plugins log, and what each call of a plugin costs.
+    Verbose,
+}
+
+/// Shows the progress of a run in lines.
 pub struct ProgressDisplay {
     output: RunOutputFormat,
-    verbose: bool,
+    level: ProgressLevel,
     /// Warnings from before the run; they follow its first event, which must be that it has begun.
     held: Vec<Event>,
     /// The models that have not begun to reply.
@@ -26,8 +37,16 @@ pub struct ProgressDisplay {
 }
 
 impl ProgressDisplay {
-    pub fn new(output: RunOutputFormat, verbose: bool) -> Self {
-        Self { output, verbose, held: Vec::new(), silences: SilentModels::default(), pieces: ReplyRedactor::default() }
+    pub fn new(output: RunOutputFormat, level: ProgressLevel) -> Self {
+        Self { output, level, held: Vec::new(), silences: SilentModels::default(), pieces: ReplyRedactor::default() }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.level == ProgressLevel::Quiet
+    }
+
+    fn is_verbose(&self) -> bool {
+        self.level == ProgressLevel::Verbose
     }
 
     /// Returns `true` if the output goes to the terminal on which questions are asked.
@@ -37,11 +56,13 @@ impl ProgressDisplay {
 
     /// Shows the notices from before the run.
     pub fn notes(&mut self, prepared: &PreparedRun, session: Option<&RunSession>) {
-        if let Some(session) = session {
+        if let Some(session) = session
+            && !self.is_quiet()
+        {
             let goes_on = if session.is_unfinished { ": goes on where it was interrupted" } else { "" };
             tell(&format!("{DIM}session {}{goes_on}{PLAIN}\n", name(session.journal.id())));
         }
-        for note in &prepared.notes {
+        for note in prepared.notes.iter().filter(|_| !self.is_quiet()) {
             tell(&format!("{DIM}{}{PLAIN}\n", name(note)));
         }
         let changed = session.iter().flat_map(|session| &session.changed);
@@ -74,7 +95,10 @@ impl ProgressDisplay {
 
     /// Waits until an agent has waited for its model so long that a line is due.
     pub async fn silence(&self) {
-        self.silences.next().await;
+        match self.is_quiet() {
+            true => std::future::pending().await,
+            false => self.silences.next().await,
+        }
     }
 
     /// Prints a line for each agent whose wait is due.
@@ -87,6 +111,9 @@ impl ProgressDisplay {
 
     /// Returns the line for people; `None` if the event is not shown to them.
     pub fn line(&self, event: &Event) -> Option<String> {
+        if self.is_quiet() && !matches!(event, Event::Warning { .. }) {
+            return None;
+        }
         Some(match event {
             Event::RunStarted { agent, parent, prefix, model, task, .. } => {
                 let (prefix, agent) = (name(prefix), name(agent));
@@ -103,7 +130,9 @@ impl ProgressDisplay {
             Event::ModelStarted { .. } | Event::ModelDelta { .. } | Event::MessageAdded { .. } => return None,
             // These lines show no partial replies.
             Event::RepliesWithheld { .. } => return None,
-            Event::ModelWaits { wait: ModelWait::BatchPolling | ModelWait::BatchCompleted, .. } if !self.verbose => {
+            Event::ModelWaits { wait: ModelWait::BatchPolling | ModelWait::BatchCompleted, .. }
+                if !self.is_verbose() =>
+            {
                 return None;
             }
             Event::ModelWaits { agent, model, detail, .. } => {
@@ -198,7 +227,7 @@ impl ProgressDisplay {
                 let why = reason.as_deref().map_or(String::new(), |reason| format!(" ({})", one_line(reason, 200)));
                 format!("{DIM}{}{PLAIN}   {}: {action}{of}{why}", name(agent), name(middleware))
             }
-            Event::PluginCall { .. } if !self.verbose => return None,
+            Event::PluginCall { .. } if !self.is_verbose() => return None,
             Event::PluginCall {
                 agent,
                 plugin,
@@ -221,7 +250,7 @@ impl ProgressDisplay {
                 let (agent, plugin, held, total) = (name(agent), name(plugin), held >> 20, total >> 20);
                 format!("{DIM}{agent}     {plugin} waits for memory: plugins hold {held} of {total} MiB{PLAIN}")
             }
-            Event::PluginRequest { outcome: "answered", .. } if !self.verbose => return None,
+            Event::PluginRequest { outcome: "answered", .. } if !self.is_verbose() => return None,
             Event::PluginRequest {
                 agent,
                 plugin,
@@ -243,13 +272,13 @@ impl ProgressDisplay {
                 let method = name(method);
                 format!("{DIM}{agent}     {plugin} {method} {url}: {outcome}{status} ({took}{with}{hops}){PLAIN}{why}")
             }
-            Event::CapabilityDecided { .. } if !self.verbose => return None,
+            Event::CapabilityDecided { .. } if !self.is_verbose() => return None,
             Event::CapabilityDecided { agent, plugin, capability, allowed, rule } => {
                 let has = if *allowed { "has" } else { "has not" };
                 let (agent, plugin, what, rule) = (name(agent), name(plugin), one_line(capability, 200), name(rule));
                 format!("{DIM}{agent}     {plugin} {has} {what} ({rule}){PLAIN}")
             }
-            Event::PluginLog { level, .. } if !self.verbose && *level < LogLevel::Warn => return None,
+            Event::PluginLog { level, .. } if !self.is_verbose() && *level < LogLevel::Warn => return None,
             Event::PluginLog { agent, plugin, level, message } => {
                 let level = match level {
                     LogLevel::Debug => "debug",
@@ -262,7 +291,7 @@ impl ProgressDisplay {
             }
             // The question and its answer are on the screen already.
             Event::QuestionAsked { .. } | Event::QuestionAnswered { by: AnsweredBy::Person, .. } => return None,
-            Event::QuestionAnswered { by: AnsweredBy::Trust, .. } if !self.verbose => return None,
+            Event::QuestionAnswered { by: AnsweredBy::Trust, .. } if !self.is_verbose() => return None,
             Event::QuestionAnswered { agent, question, outcome, by, .. } => {
                 let because = if *by == AnsweredBy::Trust { "it is trusted" } else { "nobody is asked" };
                 let outcome = if *outcome == "nobody" { "no answer" } else { outcome };
@@ -302,7 +331,7 @@ mod tests {
 
     #[test]
     fn unknown_tool_is_shown_without_origin() {
-        let progress = ProgressDisplay::new(RunOutputFormat::Text, false);
+        let progress = ProgressDisplay::new(RunOutputFormat::Text, ProgressLevel::Normal);
         for (origin, says) in [(NO_ORIGIN, "which it does not have"), ("files", "of files")] {
             let (call, tool, arguments) = ("1".into(), "read".into(), "{}".into());
             let event = Event::ToolStarted { agent: "a".into(), call, tool, origin: origin.into(), arguments };
@@ -312,7 +341,7 @@ mod tests {
 
     #[test]
     fn failed_call_says_why_on_one_line_without_commands() {
-        let progress = ProgressDisplay::new(RunOutputFormat::Text, false);
+        let progress = ProgressDisplay::new(RunOutputFormat::Text, ProgressLevel::Normal);
         let finished = |reason: Option<&str>| Event::ToolFinished {
             agent: "a".into(),
             call: "1".into(),

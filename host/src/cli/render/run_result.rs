@@ -1,19 +1,22 @@
 //! Prints the result of a run: the answer, or why there is none, and the cost.
 
-use std::time::Duration;
+use std::{io::IsTerminal, time::Duration};
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use shelly_terminal::markdown::StreamedMarkdown;
 
 use super::{
     output_format::RunOutputFormat,
     print::{print, print_for_people, say, tell},
+    progress_display::ProgressLevel,
     terminal_text::{DIM, PLAIN, RED, escaped, indented, json_line},
 };
 use crate::{
     agent::RunAnswer,
     capability::Usd,
     chat::{Message, Part},
+    cli::live::{amount_in_words, theme_of, time_in_words},
     error::Report,
     model::{Ledger, UsageTally},
 };
@@ -28,10 +31,12 @@ pub struct RunResult<'a> {
     pub duration: Duration,
     /// The session in which the run was recorded.
     pub session: Option<&'a str>,
+    /// `true` if standard output has the text of the answer already.
+    pub is_shown: bool,
 }
 
 /// Prints the answer. Returns the exit code.
-pub fn answered(result: RunResult<'_>, output: RunOutputFormat) -> u8 {
+pub fn answered(result: RunResult<'_>, output: RunOutputFormat, level: ProgressLevel) -> u8 {
     let text = shown_answer(&result.answer.message);
     let value = json!({
         "event": "result",
@@ -47,7 +52,10 @@ pub fn answered(result: RunResult<'_>, output: RunOutputFormat) -> u8 {
         "session": result.session,
     });
     let printed = match output {
-        RunOutputFormat::Text => print_for_people(&text).inspect(|()| tell_cost(&result.agents)),
+        RunOutputFormat::Text => {
+            let printed = if result.is_shown { Ok(()) } else { print_markdown(&text) };
+            printed.inspect(|()| tell_summary(&result, level))
+        }
         RunOutputFormat::Json | RunOutputFormat::Events => print(&json_line(&value)),
     };
     // An answer that could not be printed is a failure.
@@ -74,6 +82,36 @@ pub fn used(what: &impl Serialize) -> Value {
         }
     }
     value
+}
+
+/// Prints an answer: rendered on a terminal, and as it is elsewhere.
+fn print_markdown(text: &str) -> Result<(), Report> {
+    let Some(theme) = theme_of(std::io::stdout().is_terminal()) else { return print_for_people(text) };
+    let columns = terminal_size::terminal_size().map_or(80, |(columns, _)| usize::from(columns.0));
+    let mut markdown = StreamedMarkdown::new(columns, theme).with_hyperlinks();
+    let mut lines = markdown.push(&escaped(text));
+    lines.extend(markdown.finish());
+    let mut shown = String::new();
+    for line in &lines {
+        line.write_ansi(&mut shown);
+        shown.push('\n');
+    }
+    print(&shown)
+}
+
+/// Prints a summary of the run where a person has watched it, and its cost elsewhere, if the price of a model is known.
+fn tell_summary(result: &RunResult<'_>, level: ProgressLevel) {
+    if level == ProgressLevel::Quiet {
+        return;
+    }
+    if !std::io::stderr().is_terminal() {
+        return tell_cost(&result.agents);
+    }
+    let total = result.agents.total();
+    let (turns, tokens) = (result.answer.iterations, amount_in_words(total.usage.total()));
+    let turns = format!("{turns} {}", if turns == 1 { "turn" } else { "turns" });
+    let parts = [turns, time_in_words(result.duration), format!("{tokens} tokens"), format!("cost {}", cost(&total))];
+    tell(&format!("{DIM}{}{PLAIN}\n", parts.join(" · ")));
 }
 
 /// Prints the cost of a run, if the price of a model is known.

@@ -12,8 +12,14 @@ use super::{
     finished_invocation::{FinishedInvocation, InvocationOutcome},
 };
 use crate::{
+    agent::Agent,
     app::RunSession,
-    cli::{ask, launch, render::ProgressDisplay, secrets, session_target::PendingWork},
+    cli::{
+        ask, launch,
+        live::{DisplayOptions, RunDisplay},
+        secrets,
+        session_target::PendingWork,
+    },
     error::Report,
     event::{EventSink, RunCx},
     limits,
@@ -40,7 +46,11 @@ pub(super) async fn execute(
 
     let (events, stream) = EventSink::channel();
     session.iter().for_each(|session| session.listen(&events));
-    let mut progress = ProgressDisplay::new(with.output, with.verbose);
+    let mut progress = RunDisplay::new(DisplayOptions {
+        output: with.output,
+        level: with.level(),
+        streams: with.stream || cannot_call(prepared.entrant.agent()),
+    });
     progress.notes(&prepared, session.as_ref());
     if let (Some(config), Some(_)) = (&with.config, &session) {
         launch::keep_config_begun_here(config);
@@ -71,20 +81,31 @@ pub(super) async fn execute(
             drop(prepared);
             app.settled().await;
             let _ = shown.await;
-            return Ok(FinishedInvocation { outcome: InvocationOutcome::Cancelled(code), agents, session: name });
+            return Ok(FinishedInvocation {
+                outcome: InvocationOutcome::Cancelled(code),
+                agents,
+                session: name,
+                shown: None,
+            });
         }
     };
     close(session.as_ref()).await;
     app.settled().await;
     // All events are shown before the result, unless their reader is stuck.
-    tokio::select! {
+    let shown = tokio::select! {
         biased;
         code = &mut interrupt => {
             exit_soon(code);
-            return Ok(FinishedInvocation { outcome: InvocationOutcome::Cancelled(code), agents, session: name });
+            return Ok(FinishedInvocation {
+                outcome: InvocationOutcome::Cancelled(code),
+                agents,
+                session: name,
+                shown: None,
+            });
         }
-        _ = async { (app.close_servers().await, shown.await) } => {}
-    }
+        // A display that crashed has shown nothing whole.
+        ((), shown) = async { (app.close_servers().await, shown.await) } => shown.ok().flatten(),
+    };
     let outcome = match outcome {
         Ok(answer) => InvocationOutcome::Answered {
             agent: prepared.entrant.runner().name().to_string(),
@@ -93,7 +114,12 @@ pub(super) async fn execute(
         },
         Err(error) => InvocationOutcome::Failed(explain(&prepared, &error)),
     };
-    Ok(FinishedInvocation { outcome, agents, session: name })
+    Ok(FinishedInvocation { outcome, agents, session: name, shown })
+}
+
+/// Returns `true` if each reply of this agent is its answer, because it has no tools to call.
+fn cannot_call(agent: Option<&Agent>) -> bool {
+    agent.is_some_and(|agent| agent.options.max_delegation_depth == 0 && agent.toolbox().names().next().is_none())
 }
 
 /// Closes the journal of a session. A failed write has ended the run already.

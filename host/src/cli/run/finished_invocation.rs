@@ -1,4 +1,4 @@
-use crate::{agent::RunAnswer, error::Report, model::Ledger};
+use crate::{agent::RunAnswer, cli::live::ShownReply, error::Report, model::Ledger};
 
 /// The end of an invocation that got as far as preparing its run.
 pub(super) struct FinishedInvocation {
@@ -7,6 +7,8 @@ pub(super) struct FinishedInvocation {
     pub agents: Ledger,
     /// The name of the session.
     pub session: Option<String>,
+    /// The last reply, if standard output has it whole already.
+    pub shown: ShownReply,
 }
 
 /// The outcome of an invocation.
@@ -25,6 +27,6 @@ pub(super) enum InvocationOutcome {
 impl FinishedInvocation {
     /// Returns the end of an invocation that a signal has cancelled before its run began.
     pub fn cancelled(code: u8) -> Self {
-        Self { outcome: InvocationOutcome::Cancelled(code), agents: Ledger::new(), session: None }
+        Self { outcome: InvocationOutcome::Cancelled(code), agents: Ledger::new(), session: None, shown: None }
     }
 }

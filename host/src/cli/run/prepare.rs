@@ -70,7 +70,12 @@ pub(super) fn prepare(
         tell("nothing was left to be done; this was answered\n");
         let answer = Box::new(answer);
         let outcome = InvocationOutcome::Answered { agent: header.agent, model: header.model, answer };
-        return Ok(Preparation::Finished(FinishedInvocation { outcome, agents, session: Some(header.id) }));
+        return Ok(Preparation::Finished(FinishedInvocation {
+            outcome,
+            agents,
+            session: Some(header.id),
+            shown: None,
+        }));
     }
     let is_attended = ask::is_attended();
     let (broker, person) = ask::broker(with.approve, is_attended);

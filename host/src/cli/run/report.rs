@@ -17,7 +17,7 @@ use crate::{
 /// Prints the end of an invocation. Returns the exit code.
 pub(super) fn report(finished: Result<FinishedInvocation, Report>, with: &CommonRunArgs, started: Instant) -> u8 {
     let output = with.output;
-    let FinishedInvocation { outcome, agents, session } = match finished {
+    let FinishedInvocation { outcome, agents, session, shown } = match finished {
         Ok(finished) => finished,
         Err(report) => return render::failed(&report, output),
     };
@@ -29,7 +29,9 @@ pub(super) fn report(finished: Result<FinishedInvocation, Report>, with: &Common
     match outcome {
         InvocationOutcome::Answered { agent, model, answer } => {
             let (agent, model, duration) = (&*agent, &*model, started.elapsed());
-            render::answered(RunResult { agent, model, answer: &answer, agents, duration, session }, output)
+            let is_shown = shown.is_some_and(|shown| shown == answer.message.text_content());
+            let result = RunResult { agent, model, answer: &answer, agents, duration, session, is_shown };
+            render::answered(result, output, with.level())
         }
         InvocationOutcome::Failed(report) => {
             let code = render::failed_after(&report, &agents, session, output);

@@ -1,0 +1,205 @@
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::Arc,
+};
+
+use shelly_terminal::{
+    live_region::TerminalSize,
+    theme::{TerminalEnvironment, Theme},
+};
+use tokio::time::sleep_until;
+
+use super::{
+    live_display::{LiveDisplay, SizeQuery},
+    plain_reply::PlainReply,
+};
+use crate::{
+    app::{PreparedRun, RunSession},
+    cli::{
+        render::{ProgressDisplay, ProgressLevel, RunOutputFormat},
+        secrets::ReplyRedactor,
+    },
+    event::Event,
+    limits,
+};
+
+/// What of a run is shown, and in which form.
+#[derive(Debug, Clone, Copy)]
+pub struct DisplayOptions {
+    pub output: RunOutputFormat,
+    pub level: ProgressLevel,
+    /// `true` if standard output gets the text of the entry agent as it comes, also where it is no terminal.
+    pub streams: bool,
+}
+
+/// Shows the events of a run: as lines of JSON, as lines for people, or at a terminal that is redrawn in place.
+pub struct RunDisplay {
+    lines: ProgressDisplay,
+    live: Option<LiveDisplay<TerminalOutput>>,
+    /// Writes replies to a standard output that is no terminal.
+    plain: Option<PlainReply<io::Stdout>>,
+    pieces: ReplyRedactor,
+    /// The agent or team that the person has started.
+    entry: Option<Arc<str>>,
+}
+
+/// The last reply that a display has shown, if it has shown it whole.
+pub type ShownReply = Option<String>;
+
+impl RunDisplay {
+    /// Creates the display of a run for the standard streams of this process.
+    pub fn new(options: DisplayOptions) -> Self {
+        let DisplayOptions { output, level, streams } = options;
+        let lines = ProgressDisplay::new(output, level);
+        let is_for_people = output == RunOutputFormat::Text && level != ProgressLevel::Quiet;
+        let live = if is_for_people { live() } else { None };
+        let is_plain = streams && output == RunOutputFormat::Text && !io::stdout().is_terminal();
+        let plain = is_plain.then(|| PlainReply::new(io::stdout()));
+        Self { lines, live, plain, pieces: ReplyRedactor::default(), entry: None }
+    }
+
+    /// Creates a display of lines alone, without the text of replies.
+    pub fn lines(output: RunOutputFormat, level: ProgressLevel) -> Self {
+        let lines = ProgressDisplay::new(output, level);
+        Self { lines, live: None, plain: None, pieces: ReplyRedactor::default(), entry: None }
+    }
+
+    /// Returns `true` if the output goes to the terminal on which questions are asked.
+    pub fn shares_the_terminal(&self) -> bool {
+        self.lines.shares_the_terminal()
+    }
+
+    /// Shows the notices from before the run.
+    pub fn notes(&mut self, prepared: &PreparedRun, session: Option<&RunSession>) {
+        self.lines.notes(prepared, session);
+    }
+
+    /// Shows an event.
+    pub fn show(&mut self, event: &Event) {
+        if self.live.is_none() && self.plain.is_none() {
+            return self.lines.show(event);
+        }
+        if let Event::RunStarted { agent, .. } = event
+            && self.entry.is_none()
+        {
+            self.entry = Some(Arc::clone(agent));
+        }
+        for shown in self.pieces.pass(event) {
+            if let Some(plain) = &mut self.plain
+                && is_of(&shown, self.entry.as_deref())
+            {
+                plain.show(&shown);
+            }
+            match &mut self.live {
+                Some(live) => live.show(&shown, self.lines.line(&shown)),
+                None => self.lines.show(&shown),
+            }
+        }
+    }
+
+    /// Waits until something is due without an event: a drawing, or a line about an agent that waits for its model.
+    pub async fn next_update(&self) {
+        match &self.live {
+            None => self.lines.silence().await,
+            Some(live) => match live.next_drawing() {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            },
+        }
+    }
+
+    /// Shows what is due.
+    pub fn update(&mut self) {
+        match &mut self.live {
+            Some(live) => live.draw(),
+            None => self.lines.tell_silence(),
+        }
+    }
+
+    /// Frees the terminal for a question.
+    pub fn suspend(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.suspend();
+        }
+    }
+
+    /// Takes the terminal again.
+    pub fn resume(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.resume();
+        }
+    }
+
+    /// Ends the display. Returns the last reply if standard output has it whole.
+    pub fn finish(self) -> ShownReply {
+        let shown = self.live.and_then(LiveDisplay::finish);
+        self.plain.map_or(shown, PlainReply::finish)
+    }
+}
+
+/// Returns `true` if an event is about the replies of this agent.
+fn is_of(event: &Event, entry: Option<&str>) -> bool {
+    match event {
+        Event::ModelDelta { agent, .. } | Event::ModelFailed { agent, .. } | Event::MessageAdded { agent, .. } => {
+            entry == Some(&**agent)
+        }
+        _ => false,
+    }
+}
+
+/// Returns the display for a terminal; `None` if standard error is none, or one that cannot be redrawn.
+fn live() -> Option<LiveDisplay<TerminalOutput>> {
+    let theme = theme_of(io::stderr().is_terminal())?;
+    let shows_answer = io::stdout().is_terminal();
+    let output = if shows_answer { TerminalOutput::Stdout } else { TerminalOutput::Stderr };
+    let size = || -> SizeQuery { Box::new(terminal_size) };
+    Some(LiveDisplay::new(output, size(), size(), theme, shows_answer))
+}
+
+/// Returns the theme for an output of this process; `None` if it is no terminal, or one that cannot be redrawn in place.
+pub fn theme_of(output_is_terminal: bool) -> Option<Theme> {
+    let [no_color, clicolor_force, clicolor, term, colorterm] =
+        ["NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "TERM", "COLORTERM"].map(|name| std::env::var(name).ok());
+    let environment = TerminalEnvironment {
+        no_color: no_color.as_deref(),
+        clicolor_force: clicolor_force.as_deref(),
+        clicolor: clicolor.as_deref(),
+        term: term.as_deref(),
+        colorterm: colorterm.as_deref(),
+        input_is_terminal: io::stdin().is_terminal(),
+        output_is_terminal,
+    };
+    let background = || environment.ask_background(limits::TERMINAL_ANSWER);
+    environment.can_redraw().then(|| Theme::new(environment.colour_support(), background()))
+}
+
+/// Returns the size of the terminal; 0 columns if it is not known.
+fn terminal_size() -> TerminalSize {
+    let size = terminal_size::terminal_size_of(io::stderr());
+    size.map_or(TerminalSize { columns: 0, rows: 0 }, |(columns, rows)| TerminalSize {
+        columns: columns.0,
+        rows: rows.0,
+    })
+}
+
+/// The stream that is a terminal.
+enum TerminalOutput {
+    Stdout,
+    Stderr,
+}
+
+impl Write for TerminalOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout => io::stdout().write(bytes),
+            Self::Stderr => io::stderr().write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout => io::stdout().flush(),
+            Self::Stderr => io::stderr().flush(),
+        }
+    }
+}

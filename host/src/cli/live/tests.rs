@@ -1,0 +1,245 @@
+//! The display as a terminal shows it.
+
+use std::{
+    io::{self, Write},
+    num::NonZero,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use shelly_terminal::{live_region::TerminalSize, theme::Theme};
+
+use super::live_display::{LiveDisplay, SizeQuery, amount_in_words, time_in_words};
+use crate::{
+    chat::{Message, Role, Usage},
+    event::Event,
+    model::ReplyDelta,
+};
+
+/// A terminal that parses what is written to it.
+#[derive(Clone)]
+struct TestTerminal(Arc<Mutex<vt100::Parser>>);
+
+fn count(number: u16) -> NonZero<u16> {
+    NonZero::new(number).unwrap()
+}
+
+impl TestTerminal {
+    fn new(columns: u16) -> Self {
+        Self(Arc::new(Mutex::new(vt100::Parser::new(count(24), count(columns), 500))))
+    }
+
+    /// Returns the lines on the screen without blank ones.
+    fn lines(&self) -> Vec<String> {
+        let parser = self.0.lock().unwrap();
+        let columns = parser.screen().size().1;
+        parser
+            .screen()
+            .rows(0, columns.get())
+            .map(|row| row.trim_end().to_owned())
+            .filter(|row| !row.is_empty())
+            .collect()
+    }
+
+    fn size(&self) -> SizeQuery {
+        let terminal = self.clone();
+        Box::new(move || {
+            let (rows, columns) = terminal.0.lock().unwrap().screen().size();
+            TerminalSize { columns: columns.get(), rows: rows.get() }
+        })
+    }
+
+    fn display(&self, shows_answer: bool) -> LiveDisplay<Self> {
+        LiveDisplay::new(self.clone(), self.size(), self.size(), Theme::plain(), shows_answer)
+    }
+}
+
+impl Write for TestTerminal {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().process(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn started(agent: &str, parent: Option<&str>, model: &str) -> Event {
+    Event::RunStarted {
+        run: "r".into(),
+        agent: agent.into(),
+        parent: parent.map(Into::into),
+        depth: 0,
+        prefix: "".into(),
+        model: model.into(),
+        task: String::new(),
+    }
+}
+
+fn finished(agent: &str, error: Option<&str>) -> Event {
+    Event::RunFinished {
+        run: "r".into(),
+        agent: agent.into(),
+        error: error.map(str::to_owned),
+        iterations: 2,
+        usage: Usage::default(),
+        of_children: Usage::default(),
+        duration: Duration::from_millis(1_500),
+    }
+}
+
+fn text(agent: &str, text: &str) -> Event {
+    Event::ModelDelta { agent: agent.into(), delta: ReplyDelta::Text(text.into()) }
+}
+
+fn message(agent: &str, text: &str) -> Event {
+    let message = Message::text(Role::Assistant, agent, text);
+    Event::MessageAdded { agent: agent.into(), role: Role::Assistant, message: Some(Arc::new(message)) }
+}
+
+fn call(agent: &str, arguments: &str) -> Event {
+    let (call, tool, origin) = ("1".into(), "read".into(), "files".into());
+    Event::ToolStarted { agent: agent.into(), call, tool, origin, arguments: arguments.into() }
+}
+
+fn called(agent: &str, reason: Option<&str>) -> Event {
+    Event::ToolFinished {
+        agent: agent.into(),
+        call: "1".into(),
+        tool: "read".into(),
+        is_error: reason.is_some(),
+        reason: reason.map(str::to_owned),
+        bytes: 3,
+        duration: Duration::from_millis(20),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_is_shown_as_it_is_written() {
+    let terminal = TestTerminal::new(40);
+    let mut display = terminal.display(true);
+    for event in [started("ada", None, "m"), text("ada", "# Sum\n\nTwo and "), text("ada", "two make **fo")] {
+        display.show(&event, None);
+    }
+    display.draw();
+    let lines = terminal.lines();
+    assert_eq!(lines[..2], ["# Sum", "Two and two make **fo"]);
+    assert!(lines[2].ends_with("ada writing") && lines[3].starts_with("0 turns"), "{lines:?}");
+    display.show(&text("ada", "ur**."), None);
+    display.show(&message("ada", "# Sum\n\nTwo and two make **four**."), None);
+    display.show(&finished("ada", None), None);
+    assert_eq!(display.finish().as_deref(), Some("# Sum\n\nTwo and two make **four**."));
+    assert_eq!(terminal.lines(), ["# Sum", "Two and two make **four**."], "the region has left the screen");
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_moves_from_the_region_to_the_lines_above() {
+    let terminal = TestTerminal::new(80);
+    let mut display = terminal.display(true);
+    display.show(&started("ada", None, "m"), None);
+    display.show(&call("ada", "{\"path\":\"a\x1b[2J\"}"), None);
+    tokio::time::advance(Duration::from_secs(65)).await;
+    display.draw();
+    let lines = terminal.lines();
+    assert!(lines[0].ends_with("ada calling a tool 1 min 05 s"), "{lines:?}");
+    assert_eq!(lines[1], "  · read {\"path\":\"a\\u{1b}[2J\"} 1 min 05 s");
+    display.show(&called("ada", Some("no such file\nerror: forged")), None);
+    display.draw();
+    let lines = terminal.lines();
+    assert_eq!(lines[0], "✗ read {\"path\":\"a\\u{1b}[2J\"} (20 ms): no such file");
+    assert!(!lines.iter().any(|line| line.contains("forged")), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_of_a_team_reply_under_their_names() {
+    let terminal = TestTerminal::new(80);
+    let mut display = terminal.display(true);
+    for event in [
+        started("team", None, ""),
+        started("team/ann", Some("team"), "m"),
+        started("team/ann/deep", Some("team/ann"), "m"),
+        message("team/ann/deep", "Not for the person."),
+        finished("team/ann/deep", Some("no answer")),
+        message("team/ann", "Mine."),
+        finished("team/ann", None),
+    ] {
+        display.show(&event, None);
+    }
+    assert_eq!(display.finish().as_deref(), Some("Mine."));
+    let lines = terminal.lines();
+    assert_eq!(
+        lines,
+        ["✗ team/ann/deep (1.5 s): no answer", "team/ann", "Mine.", "✓ team/ann: 2 turns, 0 calls (1.5 s)"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_drawn_while_a_question_is_asked() {
+    let terminal = TestTerminal::new(80);
+    let mut display = terminal.display(true);
+    display.show(&started("ada", None, "m"), None);
+    display.draw();
+    assert!(!terminal.lines().is_empty() && display.next_drawing().is_some());
+    display.suspend();
+    assert!(terminal.lines().is_empty() && display.next_drawing().is_none());
+    display.show(&text("ada", "Yes"), None);
+    display.draw();
+    assert!(terminal.lines().is_empty());
+    display.resume();
+    assert_eq!(terminal.lines()[0], "Yes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn void_reply_is_followed_by_the_next_one() {
+    let terminal = TestTerminal::new(80);
+    let mut display = terminal.display(true);
+    let failed = Event::ModelFailed { agent: "ada".into(), model: "m".into(), reason: "cut".into(), again: true };
+    for (event, line) in [
+        (started("ada", None, "m"), None),
+        (text("ada", "Fo"), None),
+        (failed, Some("m failed: cut; retrying".to_owned())),
+        (text("ada", "Four."), None),
+        (message("ada", "Four."), None),
+    ] {
+        display.show(&event, line);
+    }
+    assert_eq!(display.finish().as_deref(), Some("Four."));
+    assert_eq!(terminal.lines(), ["Fo", "m failed: cut; retrying", "Four."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_for_another_stream_is_not_shown() {
+    let terminal = TestTerminal::new(80);
+    let mut display = terminal.display(false);
+    for event in [started("ada", None, "m"), text("ada", "Four."), message("ada", "Four."), finished("ada", None)] {
+        display.show(&event, None);
+        display.draw();
+        assert!(!terminal.lines().iter().any(|line| line.contains("Four")));
+    }
+    assert_eq!(display.finish(), None);
+    assert!(terminal.lines().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn narrow_terminal_cuts_the_region() {
+    for columns in [1, 2, 7, 20] {
+        let terminal = TestTerminal::new(columns);
+        let mut display = terminal.display(true);
+        display.show(&started("日本語の名前", None, "m"), None);
+        display.show(&call("日本語の名前", "{\"path\":\"docs\"}"), None);
+        display.show(&text("日本語の名前", "Ein langes Wort: Donaudampfschifffahrt\n\n"), None);
+        display.draw();
+        display.finish();
+    }
+}
+
+#[test]
+fn times_and_amounts_are_short() {
+    for (seconds, words) in [(0.016, "16 ms"), (3.21, "3.2 s"), (65.0, "1 min 05 s")] {
+        assert_eq!(time_in_words(Duration::from_secs_f64(seconds)), words);
+    }
+    for (amount, words) in [(950, "950"), (4_210, "4.2k"), (42_100, "42k"), (1_340_000, "1.3M")] {
+        assert_eq!(amount_in_words(amount), words);
+    }
+}

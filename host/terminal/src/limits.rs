@@ -1,0 +1,30 @@
+//! Limits of what is shown at a terminal.
+
+/// The maximum bytes of a line of Markdown that is kept until its end has come; a longer line is processed in pieces of this
+/// size. A paragraph of a model's answer is one such line.
+pub const MARKDOWN_LINE_BYTES: usize = 8 << 10;
+/// The maximum bytes of a paragraph that is kept until its end has come; a longer one is shown in pieces, each of which begins
+/// a line. It is parsed again each time that the open block is shown.
+pub const MARKDOWN_PARAGRAPH_BYTES: usize = 16 << 10;
+/// The maximum bytes of the rows of a table that are kept to fit its columns; later rows get the columns of these.
+pub const MARKDOWN_TABLE_BYTES: usize = 32 << 10;
+/// The maximum number of columns of a table; lines that would begin a wider one are shown as text. No terminal shows more, and
+/// a short row has a cell in each.
+pub const MARKDOWN_TABLE_COLUMNS: usize = 64;
+/// The maximum number of block quotes, list items and footnotes inside each other; deeper ones are shown as text.
+pub const MARKDOWN_DEPTH: usize = 24;
+/// The maximum bytes of the label of a footnote's definition; with a longer one it is shown as text.
+pub const FOOTNOTE_LABEL_BYTES: usize = 32;
+/// The maximum bytes of a line of code that is highlighted: longer ones are data more often than code, and patterns may take
+/// time that grows with the square of a line.
+pub const HIGHLIGHTED_LINE_BYTES: usize = 400;
+/// The maximum bytes of a block of code that are highlighted; what follows is shown in one colour. Much more than anybody reads.
+pub const HIGHLIGHTED_BLOCK_BYTES: usize = 128 << 10;
+/// The maximum number of scopes inside each other at the end of a highlighted line; from there on a block is shown in one
+/// colour, since the cost of a line grows with them.
+pub const HIGHLIGHTED_SCOPES: usize = 64;
+/// The maximum number of combining characters after one another; further ones are spelled out. The bound of Unicode's
+/// stream-safe text format (UAX #15), which no language reaches.
+pub const COMBINING_CHARS: usize = 30;
+/// The maximum bytes of the target of a hyperlink, as terminals have it (VTE); a longer one is shown and not linked.
+pub const HYPERLINK_BYTES: usize = 2_083;

@@ -1,0 +1,212 @@
+//! Colours for code, from the definitions of syntaxes that the editor Sublime Text and the program `bat` use.
+
+use std::sync::LazyLock;
+
+use ratatui_core::style::Style;
+use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
+
+use super::wrapping::InlineRun;
+use crate::{
+    limits::{HIGHLIGHTED_BLOCK_BYTES, HIGHLIGHTED_LINE_BYTES, HIGHLIGHTED_SCOPES},
+    safe_text::safe_line,
+    theme::{StyleRole, Theme},
+};
+
+/// The definitions; read when the first block of code names its language.
+static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
+
+/// Names of languages in info strings that are neither the name nor a file extension of a syntax.
+const ALIASES: [(&str, &str); 12] = [
+    ("shell", "sh"),
+    ("console", "sh"),
+    ("shell-session", "sh"),
+    ("golang", "go"),
+    ("python3", "py"),
+    ("node", "js"),
+    ("jsonc", "json"),
+    ("json5", "json"),
+    ("docker", "Dockerfile"),
+    ("make", "Makefile"),
+    ("patch", "diff"),
+    ("csharp", "cs"),
+];
+
+/// The purposes of scopes. The first row that fits to the innermost scope counts, else to the next one out.
+static ROLES: LazyLock<Vec<(Scope, Option<StyleRole>)>> = LazyLock::new(|| {
+    [
+        ("comment", Some(StyleRole::Comment)),
+        ("string", Some(StyleRole::StringLiteral)),
+        ("constant.character.escape", Some(StyleRole::Constant)),
+        ("constant", Some(StyleRole::Constant)),
+        ("keyword.operator", None),
+        ("keyword", Some(StyleRole::Keyword)),
+        ("storage", Some(StyleRole::Keyword)),
+        ("entity.name.function", Some(StyleRole::Function)),
+        ("support.function", Some(StyleRole::Function)),
+        ("variable.function", Some(StyleRole::Function)),
+        ("entity.name", Some(StyleRole::TypeName)),
+        ("entity.other.inherited-class", Some(StyleRole::TypeName)),
+        ("support.type", Some(StyleRole::TypeName)),
+        ("support.class", Some(StyleRole::TypeName)),
+        ("markup.inserted", Some(StyleRole::Success)),
+        ("markup.deleted", Some(StyleRole::Failure)),
+        ("markup.heading", Some(StyleRole::Heading)),
+        ("meta.diff.header", Some(StyleRole::Strong)),
+        ("meta.diff.range", Some(StyleRole::TypeName)),
+        ("meta.interpolation", None),
+        ("meta.string", None),
+    ]
+    .into_iter()
+    .filter_map(|(scope, role)| Some((Scope::new(scope).ok()?, role)))
+    .collect()
+});
+
+/// The state of a block of code between its lines.
+#[derive(Debug, Clone)]
+pub struct CodeHighlighter {
+    /// `None` for a language that is not known, and from the first line on that goes over a bound.
+    state: Option<HighlightState>,
+    bytes_left: usize,
+}
+
+/// The syntax at the end of the last line.
+#[derive(Debug, Clone)]
+struct HighlightState {
+    parser: ParseState,
+    scopes: ScopeStack,
+}
+
+impl CodeHighlighter {
+    /// Creates the highlighter of a block with this info string. Without colours there is nothing to do.
+    pub fn new(info: &str, theme: &Theme) -> Self {
+        let syntax = find_syntax(info).filter(|_| !theme.is_plain());
+        let state = syntax.map(|syntax| HighlightState { parser: ParseState::new(syntax), scopes: ScopeStack::new() });
+        Self { state, bytes_left: HIGHLIGHTED_BLOCK_BYTES }
+    }
+
+    /// Returns the next line of the block in colours.
+    pub fn highlight(&mut self, line: &str, theme: &Theme) -> Vec<InlineRun> {
+        self.bytes_left = self.bytes_left.saturating_sub(line.len() + 1);
+        if line.len() > HIGHLIGHTED_LINE_BYTES || self.bytes_left == 0 {
+            self.state = None;
+        }
+        let runs = self.state.as_mut().and_then(|state| state.highlight(line, theme));
+        if runs.is_none() || self.state.as_ref().is_some_and(|state| state.scopes.len() > HIGHLIGHTED_SCOPES) {
+            self.state = None;
+        }
+        runs.unwrap_or_else(|| vec![run(line, Style::new())])
+    }
+}
+
+impl HighlightState {
+    /// Returns `None` if the definition of the syntax is faulty.
+    fn highlight(&mut self, line: &str, theme: &Theme) -> Option<Vec<InlineRun>> {
+        let changes = self.parser.parse_line(&format!("{line}\n"), &SYNTAXES).ok()?;
+        let (mut runs, mut from): (Vec<InlineRun>, _) = (Vec::new(), 0);
+        for (at, change) in changes {
+            let at = at.min(line.len());
+            if at > from {
+                runs.push(run(&line[from..at], self.style(theme)));
+                from = at;
+            }
+            self.scopes.apply(&change).ok()?;
+        }
+        if from < line.len() || runs.is_empty() {
+            runs.push(run(&line[from..], self.style(theme)));
+        }
+        Some(runs)
+    }
+
+    fn style(&self, theme: &Theme) -> Style {
+        let role_of = |scope: &Scope| ROLES.iter().find(|(known, _)| known.is_prefix_of(*scope)).map(|(_, role)| *role);
+        match self.scopes.as_slice().iter().rev().find_map(role_of) {
+            Some(Some(role)) => theme.style(role),
+            _ => Style::new(),
+        }
+    }
+}
+
+fn run(text: &str, style: Style) -> InlineRun {
+    InlineRun { text: safe_line(text).into_owned(), style, link: None }
+}
+
+/// Returns the syntax that the first word of an info string names.
+fn find_syntax(info: &str) -> Option<&'static SyntaxReference> {
+    let name = info.split([' ', ',', '{', ':']).next().filter(|name| !name.is_empty())?;
+    let alias = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name));
+    SYNTAXES.find_syntax_by_token(alias.map_or(name, |(_, name)| name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::theme::ColourSupport;
+
+    fn colours(info: &str, lines: &[&str]) -> Vec<Vec<(String, Option<StyleRole>)>> {
+        use StyleRole::*;
+        let theme = Theme::new(ColourSupport::Palette, None);
+        let roles = [Keyword, Function, TypeName, StringLiteral, Constant, Comment, Success, Failure, Strong];
+        let role = |style: Style| roles.into_iter().find(|role| theme.style(*role) == style);
+        let mut highlighter = CodeHighlighter::new(info, &theme);
+        lines
+            .iter()
+            .map(|line| {
+                let runs = highlighter.highlight(line, &theme);
+                assert_eq!(runs.iter().map(|run| run.text.as_str()).collect::<String>(), *line);
+                runs.into_iter().map(|run| (run.text, role(run.style))).collect()
+            })
+            .collect()
+    }
+
+    fn role_of(info: &str, line: &str, word: &str) -> Option<StyleRole> {
+        let lines = colours(info, &[line]);
+        let found = lines[0].iter().find(|(text, _)| text.trim() == word);
+        found.unwrap_or_else(|| panic!("{info}: there is no `{word}` in {lines:?}")).1
+    }
+
+    #[test]
+    fn known_languages_are_coloured() {
+        for (info, line, word, role) in [
+            ("rust", "fn main() {}", "fn", StyleRole::Keyword),
+            ("rust,no_run", "fn main() {}", "main", StyleRole::Function),
+            ("python", "x = 12", "12", StyleRole::Constant),
+            ("ts", "const a = 1 // b", "const", StyleRole::Keyword),
+            ("toml", "[section]", "section", StyleRole::TypeName),
+            ("console", "if true; then", "if", StyleRole::Keyword),
+            ("json", "{\"a\": null}", "null", StyleRole::Constant),
+            ("diff", "+added", "+", StyleRole::Success),
+            ("C++", "return 1;", "return", StyleRole::Keyword),
+        ] {
+            assert_eq!(role_of(info, line, word), Some(role), "{info}");
+        }
+    }
+
+    #[test]
+    fn comment_goes_on_in_the_next_line() {
+        let lines = colours("rust", &["let a; /* one", "two */ let b;"]);
+        assert!(lines[1][0].0.starts_with("two") && lines[1][0].1 == Some(StyleRole::Comment), "{lines:?}");
+    }
+
+    #[test]
+    fn aliases_name_known_syntaxes() {
+        for (alias, name) in ALIASES {
+            assert!(SYNTAXES.find_syntax_by_token(name).is_some(), "{name}");
+            assert!(SYNTAXES.find_syntax_by_token(alias).is_none(), "{alias} needs no alias");
+        }
+        assert!(find_syntax("").is_none() && find_syntax("no-such-language").is_none());
+    }
+
+    #[test]
+    fn highlighting_ends_at_its_bounds() {
+        let long = format!("let a = \"{}\";", "b".repeat(HIGHLIGHTED_LINE_BYTES));
+        let is_coloured = |line: &[(String, Option<StyleRole>)]| line.iter().any(|(_, role)| role.is_some());
+        let lines = colours("rust", &["let a;", &long, "let b;"]);
+        assert_eq!(lines.iter().map(|line| is_coloured(line)).collect::<Vec<_>>(), [true, false, false]);
+        let line = "let a;".repeat(50);
+        let block = vec![line.as_str(); HIGHLIGHTED_BLOCK_BYTES / line.len() + 2];
+        let lines = colours("rust", &block);
+        assert!(is_coloured(&lines[0]) && !is_coloured(lines.last().unwrap()));
+        let nested = colours("json", &["[".repeat(HIGHLIGHTED_SCOPES + 1).as_str(), "null"]);
+        assert!(!is_coloured(&nested[1]));
+    }
+}
