@@ -53,6 +53,7 @@ mod serving;
 mod sessions;
 mod steps;
 mod teams;
+mod terminal;
 mod tidy;
 mod tls;
 mod toolboxes;

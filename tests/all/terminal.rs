@@ -1,0 +1,158 @@
+//! The program at a real terminal: what is on the screen at the end, at several sizes and kinds of terminal.
+
+use std::{
+    io::{Read, Write},
+    num::NonZero,
+    path::Path,
+};
+
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+
+use crate::{PLUGIN_ROOT, support::Place};
+
+/// A run of the program at a terminal.
+struct TerminalRun {
+    code: u32,
+    /// The lines on the screen and those that have scrolled away, without blank ones at the end.
+    lines: Vec<String>,
+    /// All that was written.
+    bytes: Vec<u8>,
+}
+
+/// Runs a shell command at a terminal of this width. In it `shelly-host` is the program.
+fn run_at(place: &Place, columns: u16, variables: &[(&str, &str)], shell: &str) -> TerminalRun {
+    typing_at(place, columns, variables, shell, None)
+}
+
+/// Runs a shell command, and types a text once when another one is on the screen.
+fn typing_at(
+    place: &Place,
+    columns: u16,
+    variables: &[(&str, &str)],
+    shell: &str,
+    mut typing: Option<(&str, &str)>,
+) -> TerminalRun {
+    let pty =
+        native_pty_system().openpty(PtySize { rows: 24, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_shelly-host-under-test"));
+    let mut command = CommandBuilder::new("/bin/sh");
+    command.args(["-c", &format!("alias shelly-host='{}'\n{shell}", program.display())]);
+    command.cwd(place.path());
+    command.env_clear();
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    command.env("SHELLY_CACHE_DIR", cache);
+    command.env("XDG_STATE_HOME", place.path().join("state"));
+    command.env("PATH", "/usr/bin:/bin");
+    for (name, value) in [("TERM", "xterm-256color")].iter().chain(variables) {
+        command.env(name, value);
+    }
+    let mut child = pty.slave.spawn_command(command).unwrap();
+    drop(pty.slave);
+    let (mut reader, mut writer) = (pty.master.try_clone_reader().unwrap(), pty.master.take_writer().unwrap());
+    let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
+    // A terminal whose last program has ended reads as an error.
+    while let Ok(read @ 1..) = reader.read(&mut piece) {
+        bytes.extend(&piece[..read]);
+        if let Some((prompt, answer)) = typing
+            && String::from_utf8_lossy(&bytes).contains(prompt)
+        {
+            writer.write_all(answer.as_bytes()).unwrap();
+            typing = None;
+        }
+    }
+    let code = child.wait().unwrap().exit_code();
+    let count = |number| NonZero::new(number).unwrap();
+    let mut parser = vt100::Parser::new(count(2_000), count(columns), 0);
+    parser.process(&bytes);
+    let mut lines: Vec<_> = parser.screen().rows(0, columns).map(|row| row.trim_end().to_owned()).collect();
+    lines.truncate(lines.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1));
+    TerminalRun { code, lines, bytes }
+}
+
+/// A folder with an agent that reads a file and answers in Markdown.
+fn place() -> Place {
+    let place = Place::new();
+    place.file("notes.md", "one two three\n");
+    let config = format!(
+        r##"plugin_dirs: ['{PLUGIN_ROOT}']
+providers:
+  - name: script
+    kind: plugin
+    plugin: scripted-model
+    params:
+      replies:
+        - calls: [{{tool: read_file, arguments: {{path: notes.md}}}}]
+        - "# Found\n\nThe note has **three** words:\n\n- one\n- two\n- three\n"
+agents:
+  - name: reader
+    provider: script
+    plugins: {{read-files: {{files: [{{path: ., mode: read}}]}}}}"##
+    );
+    place.file("shelly.yaml", config);
+    place
+}
+
+const RUN: &str = "shelly-host run --trust --no-session 'Read the note.'";
+
+#[test]
+fn answer_at_a_terminal_is_rendered_once() {
+    for (columns, variables) in [(80, &[][..]), (40, &[("NO_COLOR", "1")]), (200, &[("COLORTERM", "truecolor")])] {
+        let ran = run_at(&place(), columns, variables, RUN);
+        let text = ran.lines.join("\n");
+        assert_eq!(ran.code, 0, "{text}");
+        assert_eq!(text.matches("Found").count(), 1, "{text}");
+        assert_eq!(text.matches("three").count(), 2, "as text and in the list: {text}");
+        assert!(ran.lines.iter().any(|line| line.starts_with("✓ read_file {\"path\":\"notes.md\"} (")), "{text}");
+        let summary = ran.lines.last().unwrap();
+        assert!(summary.starts_with("2 turns · ") && summary.contains(" tokens · cost "), "{text}");
+        assert!(!text.contains("Ctrl-C stops"), "the region has left the screen: {text}");
+        let is_coloured = ran.bytes.windows(3).any(|bytes| bytes == b"\x1b[3" || bytes == b"\x1b[1");
+        assert_eq!(is_coloured, variables != [("NO_COLOR", "1")], "{text}");
+    }
+}
+
+#[test]
+fn dumb_terminal_gets_plain_lines() {
+    let ran = run_at(&place(), 80, &[("TERM", "dumb")], RUN);
+    let text = ran.lines.join("\n");
+    assert_eq!(ran.code, 0, "{text}");
+    assert!(!ran.bytes.contains(&0x1b), "{text}");
+    assert_eq!(text.matches("# Found").count(), 1, "{text}");
+    assert!(text.contains("turn 1: the model calls a tool"), "{text}");
+}
+
+#[test]
+fn quiet_run_prints_the_answer_alone() {
+    let answer = "# Found\n\nThe note has **three** words:\n\n- one\n- two\n- three\n";
+    let place = place();
+    let ran = place.run(&["run", "--no-session", "--quiet", "Read the note."]);
+    assert_eq!((ran.code, &*ran.stdout, &*ran.stderr), (0, answer, ""), "{}", ran.shown());
+    let terminal = run_at(&place, 80, &[], &format!("{RUN} --quiet"));
+    let lines: Vec<_> = terminal.lines.iter().filter(|line| !line.is_empty()).collect();
+    assert!(terminal.code == 0 && lines.len() == 5, "{:?}", terminal.lines);
+}
+
+#[test]
+fn piped_answer_is_plain_and_progress_stays_on_the_terminal() {
+    for (options, has_answer) in [("", true), ("--stream", true)] {
+        let place = place();
+        let ran = run_at(&place, 80, &[], &format!("{RUN} {options} >answer.md; echo done $?"));
+        let text = ran.lines.join("\n");
+        assert!(text.contains("✓ read_file") && text.contains("done 0"), "{text}");
+        assert_eq!(text.contains("Found"), !has_answer, "{text}");
+        let answer = std::fs::read_to_string(place.path().join("answer.md")).unwrap();
+        assert_eq!(answer, "# Found\n\nThe note has **three** words:\n\n- one\n- two\n- three\n", "{options}");
+    }
+}
+
+#[test]
+fn consent_is_asked_at_the_terminal_if_input_is_a_pipe() {
+    for (typed, code) in [("y\n", 0), ("n\n", 2)] {
+        let place = place();
+        let shell = "echo the input | shelly-host run --no-session 'Read the note.'";
+        let ran = typing_at(&place, 80, &[], shell, Some(("(Enter alone: no): ", typed)));
+        let text = ran.lines.join("\n");
+        assert_eq!(ran.code, code, "{text}");
+        assert_eq!(text.contains("Found"), code == 0, "{text}");
+    }
+}
