@@ -1,6 +1,7 @@
 //! The program at a real terminal: what is on the screen at the end, at several sizes and kinds of terminal.
 
 use std::{
+    fs,
     io::{Read, Write},
     num::NonZero,
     path::Path,
@@ -92,6 +93,9 @@ agents:
     place
 }
 
+/// Its answer.
+const ANSWER: &str = "# Found\n\nThe note has **three** words:\n\n- one\n- two\n- three\n";
+
 const RUN: &str = "shelly-host run --trust --no-session 'Read the note.'";
 
 #[test]
@@ -123,10 +127,9 @@ fn dumb_terminal_gets_plain_lines() {
 
 #[test]
 fn quiet_run_prints_the_answer_alone() {
-    let answer = "# Found\n\nThe note has **three** words:\n\n- one\n- two\n- three\n";
     let place = place();
     let ran = place.run(&["run", "--no-session", "--quiet", "Read the note."]);
-    assert_eq!((ran.code, &*ran.stdout, &*ran.stderr), (0, answer, ""), "{}", ran.shown());
+    assert_eq!((ran.code, &*ran.stdout, &*ran.stderr), (0, ANSWER, ""), "{}", ran.shown());
     let terminal = run_at(&place, 80, &[], &format!("{RUN} --quiet"));
     let lines: Vec<_> = terminal.lines.iter().filter(|line| !line.is_empty()).collect();
     assert!(terminal.code == 0 && lines.len() == 5, "{:?}", terminal.lines);
@@ -134,14 +137,81 @@ fn quiet_run_prints_the_answer_alone() {
 
 #[test]
 fn piped_answer_is_plain_and_progress_stays_on_the_terminal() {
-    for (options, has_answer) in [("", true), ("--stream", true)] {
-        let place = place();
-        let ran = run_at(&place, 80, &[], &format!("{RUN} {options} >answer.md; echo done $?"));
-        let text = ran.lines.join("\n");
-        assert!(text.contains("✓ read_file") && text.contains("done 0"), "{text}");
-        assert_eq!(text.contains("Found"), !has_answer, "{text}");
-        let answer = std::fs::read_to_string(place.path().join("answer.md")).unwrap();
-        assert_eq!(answer, "# Found\n\nThe note has **three** words:\n\n- one\n- two\n- three\n", "{options}");
+    let place = place();
+    let ran = run_at(&place, 80, &[], &format!("{RUN} >answer.md; echo done $?"));
+    let text = ran.lines.join("\n");
+    assert!(text.contains("✓ read_file") && text.contains("done 0") && !text.contains("Found"), "{text}");
+    let answer = fs::read_to_string(place.path().join("answer.md")).unwrap();
+    assert_eq!(answer, ANSWER);
+}
+
+/// Writes a config whose agent says something before it calls its tool.
+fn talks(place: &Place, price: &str) {
+    let config = format!(
+        r#"plugin_dirs: ['{PLUGIN_ROOT}']
+providers:
+  - name: script
+    kind: plugin
+    plugin: scripted-model
+    {price}
+    params:
+      replies:
+        - {{text: I look., calls: [{{tool: read_file, arguments: {{path: notes.md}}}}]}}
+        - Four.
+agents:
+  - name: reader
+    provider: script
+    plugins: {{read-files: {{files: [{{path: ., mode: read}}]}}}}
+"#
+    );
+    place.file("notes.md", "one two three\n");
+    place.file("shelly.yaml", config);
+}
+
+#[test]
+fn streamed_text_includes_what_precedes_calls() {
+    let place = Place::new();
+    talks(&place, "");
+    let run = |more: &[&str]| place.run(&[&["run", "--no-session"], more, &["Read the note."]].concat());
+    assert_eq!(run(&[]).stdout, "Four.\n");
+    let ran = run(&["--stream"]);
+    assert_eq!((ran.code, &*ran.stdout), (0, "I look.\n\nFour.\n"), "{}", ran.shown());
+}
+
+#[test]
+fn max_cost_needs_prices_and_bounds_the_run() {
+    let place = Place::new();
+    for (price, most, code, says) in [
+        ("", "1", 2, "the price of the model scripted-model is unknown"),
+        ("price: {input: 1, output: 1}", "1", 0, ""),
+        ("price: {input: 1000000, output: 1000000}", "0.01", 1, "budget"),
+        ("", "0", 2, "give an amount above 0"),
+        ("", "much", 2, "US dollars"),
+    ] {
+        talks(&place, price);
+        let ran = place.run(&["run", "--no-session", "--max-cost", most, "Read the note."]);
+        assert!(ran.code == code && ran.stderr.contains(says), "{price} {most}: {}", ran.shown());
+    }
+}
+
+#[test]
+fn resumed_session_takes_the_display_flags() {
+    let place = Place::new();
+    talks(&place, "price: {input: 1, output: 1}");
+    assert_eq!(place.run(&["run", "--session", "s", "Read the note."]).code, 0);
+    let ran = place.run(&["session", "resume", "s", "--quiet", "--max-cost", "1", "And again."]);
+    assert_eq!((ran.code, &*ran.stdout, &*ran.stderr), (0, "Four.\n", ""), "{}", ran.shown());
+    let ran = place.run(&["session", "resume", "s", "--stream", "And again."]);
+    assert!(ran.code == 0 && ran.stdout == "I look.\n\nFour.\n", "{}", ran.shown());
+}
+
+#[test]
+fn index_takes_the_display_flags() {
+    let place = Place::new();
+    talks(&place, "price: {input: 1, output: 1}");
+    for flags in [&["--quiet", "--max-cost", "1"][..], &["--stream"]] {
+        let ran = place.run(&[&["index", "--agent", "reader"], flags].concat());
+        assert_ne!(ran.code, 2, "{}", ran.shown());
     }
 }
 
@@ -150,7 +220,7 @@ fn consent_is_asked_at_the_terminal_if_input_is_a_pipe() {
     for (typed, code) in [("y\n", 0), ("n\n", 2)] {
         let place = place();
         let shell = "echo the input | shelly-host run --no-session 'Read the note.'";
-        let ran = typing_at(&place, 80, &[], shell, Some(("(Enter alone: no): ", typed)));
+        let ran = typing_at(&place, 80, &[], shell, Some(("(Enter: no): ", typed)));
         let text = ran.lines.join("\n");
         assert_eq!(ran.code, code, "{text}");
         assert_eq!(text.contains("Found"), code == 0, "{text}");

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 133] = [
+const SHOWN: [(&str, &str, &str); 142] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -21,6 +21,9 @@ const SHOWN: [(&str, &str, &str); 133] = [
     ("run --trust", "trust.rs", "untrusted_project_is_refused_without_a_terminal"),
     ("run --stdin", "input.rs", "empty_standard_input_adds_nothing_to_the_task"),
     ("run --verbose", "wiring.rs", "headless_tool_call_is_approved_by_a_flag"),
+    ("run --max-cost", "terminal.rs", "max_cost_needs_prices_and_bounds_the_run"),
+    ("run --quiet", "terminal.rs", "quiet_run_prints_the_answer_alone"),
+    ("run --stream", "terminal.rs", "streamed_text_includes_what_precedes_calls"),
     ("run TASK", "bad_input.rs", "invalid_task_is_reported"),
     ("run --session", "sessions/resume.rs", "named_session_is_created_and_continued"),
     ("run --after", "sessions/resume.rs", "session_after_another_begins_with_its_answer"),
@@ -34,6 +37,9 @@ const SHOWN: [(&str, &str, &str); 133] = [
     ("session resume --trust", "trust.rs", "session_resumes_only_in_a_trusted_project"),
     ("session resume --stdin", "input.rs", "slow_input_is_awaited_with_stdin_always"),
     ("session resume --verbose", "sessions/resume.rs", "failed_session_resumes_and_reports_config_changes"),
+    ("session resume --max-cost", "terminal.rs", "resumed_session_takes_the_display_flags"),
+    ("session resume --quiet", "terminal.rs", "resumed_session_takes_the_display_flags"),
+    ("session resume --stream", "terminal.rs", "resumed_session_takes_the_display_flags"),
     ("session resume --up-to-damage", "sessions/resume.rs", "damaged_session_resumes_only_with_up_to_damage"),
     ("session resume SESSION", "sessions/resume.rs", "failed_session_resumes_and_reports_config_changes"),
     ("session resume TASK", "sessions/resume.rs", "session_resume_reads_the_task_from_stdin"),
@@ -106,6 +112,9 @@ const SHOWN: [(&str, &str, &str); 133] = [
     ("index --stdin", "index.rs", "index_takes_the_flags_of_a_run"),
     ("index --trust", "index.rs", "index_takes_the_flags_of_a_run"),
     ("index --verbose", "index.rs", "index_takes_the_flags_of_a_run"),
+    ("index --max-cost", "terminal.rs", "index_takes_the_display_flags"),
+    ("index --quiet", "terminal.rs", "index_takes_the_display_flags"),
+    ("index --stream", "terminal.rs", "index_takes_the_display_flags"),
     ("conformance --kind", "conformance.rs", "exported_attack_suite_gives_the_same_results"),
     ("conformance --suite", "conformance.rs", "exported_attack_suite_gives_the_same_results"),
     ("conformance --export", "conformance.rs", "exported_attack_suite_gives_the_same_results"),
