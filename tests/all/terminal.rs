@@ -156,7 +156,7 @@ providers:
     {price}
     params:
       replies:
-        - {{text: I look., calls: [{{tool: read_file, arguments: {{path: notes.md}}}}]}}
+        - {{say: I look., calls: [{{tool: read_file, arguments: {{path: notes.md}}}}]}}
         - Four.
 agents:
   - name: reader
