@@ -6,7 +6,7 @@ use super::{
     block_event::{BlockEvent, ColumnAlignment, ContainerKind, ItemMarker},
     code_highlighter::CodeHighlighter,
     inline::InlineRenderer,
-    table_layout::{TableBorder, TableCell, TableLayout},
+    table_layout::{TableBorder, TableCell, TableLayout, TableRoom},
     wrapping::{InlineRun, wrap, wrap_hard},
 };
 use crate::{
@@ -39,7 +39,14 @@ struct ContainerPrefix {
     is_written: bool,
 }
 
-/// The kind of the block that was shown last.
+/// The block that was shown last.
+#[derive(Debug, Clone, Copy)]
+struct LastBlock {
+    /// `true` if a blank line follows it in any case.
+    stands_alone: bool,
+}
+
+/// The kind of a block that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ShownBlock {
     Text,
@@ -87,7 +94,7 @@ pub struct BlockRenderer {
     /// The outermost containers that have been open since the last line.
     shared: usize,
     follows_blank: bool,
-    last: Option<ShownBlock>,
+    last: Option<LastBlock>,
     code: Option<OpenCode>,
     table: Option<OpenTable>,
     lines: Vec<StyledLine>,
@@ -153,7 +160,7 @@ impl BlockRenderer {
             BlockEvent::TableRow(row) => self.add_table_row(row),
             BlockEvent::TableEnd => {
                 if let Some(mut table) = self.table.take() {
-                    self.show_table(&mut table);
+                    self.show_table(&mut table, false);
                 }
             }
         }
@@ -216,13 +223,13 @@ impl BlockRenderer {
         table.bytes += row.iter().map(|cell| size_of::<String>() + cell.len()).sum::<usize>();
         table.rows.push(row);
         if table.layout.is_some() || table.bytes > MARKDOWN_TABLE_BYTES {
-            self.show_table(&mut table);
+            self.show_table(&mut table, true);
         }
         self.table = Some(table);
     }
 
     /// Shows the rows of a table that were not shown yet, and the header before the first of them.
-    fn show_table(&mut self, table: &mut OpenTable) {
+    fn show_table(&mut self, table: &mut OpenTable, more_rows_follow: bool) {
         table.bytes = 0;
         let rows: Vec<Vec<TableCell>> =
             std::mem::take(&mut table.rows).iter().map(|row| self.cells(row, Style::new())).collect();
@@ -236,7 +243,8 @@ impl BlockRenderer {
                 let style = theme.style(StyleRole::Muted);
                 let border = TableBorder { style, vertical, horizontal, crossing };
                 let header = self.cells(&table.header, theme.style(StyleRole::Strong));
-                let layout = TableLayout::fit(header, &rows, table.alignments.clone(), border, self.available());
+                let room = TableRoom { columns: self.available(), more_rows_follow };
+                let layout = TableLayout::fit(header, &rows, table.alignments.clone(), border, room);
                 self.push_lines(layout.header_lines(!rows.is_empty()));
                 table.layout.insert(layout)
             }
@@ -256,13 +264,13 @@ impl BlockRenderer {
         let is_in_list = self.containers.iter().any(|container| container.is_item);
         let needs_blank = self
             .last
-            .is_some_and(|last| self.follows_blank || (!is_in_list && (block.stands_alone() || last.stands_alone())));
+            .is_some_and(|last| self.follows_blank || last.stands_alone || (block.stands_alone() && !is_in_list));
         if needs_blank {
             let mut line = self.prefix(self.shared, false);
             line.trim_end();
             self.lines.push(line);
         }
-        self.last = Some(block);
+        self.last = Some(LastBlock { stands_alone: block.stands_alone() && !is_in_list });
         self.follows_blank = false;
     }
 

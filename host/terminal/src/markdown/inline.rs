@@ -42,7 +42,8 @@ impl InlineRenderer {
     pub fn render(&self, text: &str, base: Style) -> Vec<Vec<InlineRun>> {
         // No block starts with this mark, so the parser takes the text as one paragraph, and the start of a line is for it
         // what a blank is.
-        let marked: String = text.split('\n').flat_map(|line| ["\n", LINE_MARK, line]).skip(1).collect();
+        let lines = text.split('\n').map(|line| line.trim_start_matches(' '));
+        let marked: String = lines.flat_map(|line| ["\n", LINE_MARK, line]).skip(1).collect();
         let mut collector =
             RunCollector { renderer: self, lines: vec![Vec::new()], styles: vec![base], links: Vec::new() };
         for event in Parser::new_ext(&marked, Options::ENABLE_STRIKETHROUGH) {

@@ -23,6 +23,14 @@ pub struct TableBorder {
     pub crossing: &'static str,
 }
 
+/// The columns of the terminal for a table.
+#[derive(Debug, Clone, Copy)]
+pub struct TableRoom {
+    pub columns: usize,
+    /// `true` if the table has more rows than are known yet.
+    pub more_rows_follow: bool,
+}
+
 /// The form in which the rows of a table are shown.
 #[derive(Debug, Clone)]
 enum TableForm {
@@ -43,15 +51,17 @@ pub struct TableLayout {
 }
 
 impl TableLayout {
-    /// Fits a table with these rows into so many columns of the terminal.
+    /// Fits a table with these rows into so many columns of the terminal. If more rows follow than are known yet, its last
+    /// column takes all room that is left.
     pub fn fit(
         header: Vec<TableCell>,
         rows: &[Vec<TableCell>],
         alignments: Vec<ColumnAlignment>,
         border: TableBorder,
-        available: usize,
+        room: TableRoom,
     ) -> Self {
-        let form = match column_widths(&header, rows, &border, available) {
+        let available = room.columns;
+        let form = match column_widths(&header, rows, &border, room) {
             Some(widths) => {
                 let is_tall =
                     |row: &Vec<TableCell>| row.iter().zip(&widths).any(|(cell, width)| is_wrapped(cell, *width));
@@ -116,11 +126,10 @@ impl TableLayout {
                 };
                 line.push(&" ".repeat(before), Style::new());
                 line.append(&text);
-                // Blanks at the end of a line would be selected with it.
-                if column + 1 < widths.len() {
-                    line.push(&" ".repeat(blanks - before), Style::new());
-                }
+                line.push(&" ".repeat(blanks - before), Style::new());
             }
+            // Blanks at the end of a line would be selected with it.
+            line.trim_end();
             lines.push(line);
         }
         lines
@@ -138,7 +147,7 @@ fn column_widths(
     header: &[TableCell],
     rows: &[Vec<TableCell>],
     border: &TableBorder,
-    available: usize,
+    room: TableRoom,
 ) -> Option<Vec<usize>> {
     let natural: Vec<_> = (0..header.len())
         .map(|column| {
@@ -147,20 +156,24 @@ fn column_widths(
         })
         .collect();
     let gaps = (2 + display_width(border.vertical)) * header.len().saturating_sub(1);
-    let room = available.checked_sub(gaps)?;
-    if natural.iter().map(|width| (*width).min(LEAST_COLUMN)).sum::<usize>() > room {
+    let available = room.columns.checked_sub(gaps)?;
+    if natural.iter().map(|width| (*width).min(LEAST_COLUMN)).sum::<usize>() > available {
         return None;
     }
     let mut widths = natural.clone();
-    if natural.iter().sum::<usize>() > room {
+    if natural.iter().sum::<usize>() > available {
         // Columns that need less than an equal share of what is left keep their width; the others share the rest.
         let mut order: Vec<_> = (0..natural.len()).collect();
         order.sort_by_key(|column| natural[*column]);
-        let mut left = room;
+        let mut left = available;
         for (done, column) in order.into_iter().enumerate() {
             widths[column] = natural[column].min(left / (natural.len() - done));
             left -= widths[column];
         }
+    }
+    if room.more_rows_follow {
+        let unused = available - widths.iter().sum::<usize>();
+        *widths.last_mut()? += unused;
     }
     Some(widths)
 }
@@ -213,7 +226,8 @@ mod tests {
     fn table(rows: &[&[&str]], available: usize) -> Vec<String> {
         let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(|text| cell(text)).collect()).collect();
         let alignments = vec![ColumnAlignment::Left, ColumnAlignment::Right, ColumnAlignment::Centre];
-        let mut layout = TableLayout::fit(rows[0].clone(), &rows[1..], alignments, BORDER, available);
+        let room = TableRoom { columns: available, more_rows_follow: false };
+        let mut layout = TableLayout::fit(rows[0].clone(), &rows[1..], alignments, BORDER, room);
         let mut lines = layout.header_lines(rows.len() > 1);
         rows[1..].iter().for_each(|row| lines.extend(layout.row_lines(row)));
         lines.iter().map(ToString::to_string).collect()
@@ -223,7 +237,7 @@ mod tests {
     fn columns_are_as_wide_as_their_cells() {
         assert_eq!(
             table(&[&["name", "n", "mid"], &["a", "100", "b"], &["日本", "2", ""]], 80),
-            ["name |   n | mid", "-----|-----|----", "a    | 100 |  b", "日本 |   2 | "]
+            ["name |   n | mid", "-----|-----|----", "a    | 100 |  b", "日本 |   2 |"]
         );
     }
 
@@ -238,11 +252,11 @@ mod tests {
     #[test]
     fn too_narrow_table_becomes_records() {
         assert_eq!(
-            table(&[&["name", "value"], &["first", "one two"], &["second", ""], &["", "b\nc"]], 12),
+            table(&[&["name", "value"], &["first", "one two"], &["second", ""], &["", "b\nc"]], 11),
             ["name: first", "value: one", "two", "", "name:", "second", "", "value: b", "c"]
         );
-        assert_eq!(table(&[&["name", "value"]], 12), ["name", "value"]);
-        assert_eq!(table(&[&["name", "value"]], 13), ["name | value", "-----|------"]);
+        assert_eq!(table(&[&["name", "value"]], 11), ["name", "value"]);
+        assert_eq!(table(&[&["name", "value"]], 12), ["name | value", "-----|------"]);
     }
 
     #[test]

@@ -84,7 +84,7 @@ fn code_in_a_list_is_indented_with_its_item() {
 fn table_follows_the_line_before_its_delimiters() {
     assert_eq!(
         rendered("text\n| a | b |\n|--:|---|\n| 1 | `2\\|3` | 4 |\n| x |\nrow\n\nend", 30),
-        ["text", "", "  a | b", "----|----------", "  1 | `2|3` | 4", "  x | ", "row | ", "", "end"]
+        ["text", "", "  a | b", "----|----------", "  1 | `2|3` | 4", "  x |", "row |", "", "end"]
     );
     assert_eq!(rendered("a | b\n---|---", 30), ["a | b", "--|--"]);
     assert_eq!(rendered("a | b\n---|---|---", 30), ["a | b ---|---|---"]);
@@ -183,39 +183,42 @@ fn rows_after_the_bound_keep_the_columns_of_the_table() {
     lines.extend(markdown.push("| e | a long cell |\n"));
     let texts = texts(&lines);
     assert_eq!(texts[0], format!("c{} | d", " ".repeat(29)));
-    assert_eq!(texts.last().unwrap().len(), 40 - 1 - 3);
+    let blanks = " ".repeat(29);
+    assert_eq!(texts[rows + 2..], [format!("e{blanks} | a long"), format!(" {blanks} | cell")]);
 }
 
 #[test]
 fn kept_memory_of_an_endless_block_is_bounded() {
     let theme = Theme::plain();
-    for (start, pattern) in [
-        ("", "- an item of a list\n"),
-        ("", "text without any end "),
-        ("", "textwithoutanyblank"),
-        ("", "a line of a paragraph\n"),
-        ("", "\t"),
-        ("", "> - quoted\n"),
-        ("```rust\n", "let a = \"line of code\";\n"),
-        ("```\n", "code without a line break "),
-        ("| a | b |\n|---|---|\n", "| cell | *cell* |\n"),
-        ("<!-- ", "comment without an end\n"),
-        ("- a\n", "  - nested\n"),
-        ("", "#"),
-        ("", "[a](b)"),
-        ("", "\r"),
+    // All bounds are reached in the shortest of them; the longest shows that nothing grows.
+    let (short, long) = (256 << 10, 10 << 20);
+    for (bytes, start, pattern) in [
+        (2 << 20, "", "- an item of a list\n"),
+        (short, "", "text without any end "),
+        (short, "", "textwithoutanyblank"),
+        (short, "", "a line of a paragraph\n"),
+        (short, "", "\t"),
+        (short, "", "> - quoted\n"),
+        (long, "```rust\n", "let a = \"line of code\";\n"),
+        (short, "```\n", "code without a line break "),
+        (short, "| a | b |\n|---|---|\n", "| cell | *cell* |\n"),
+        (short, "<!-- ", "comment without an end\n"),
+        (short, "- a\n", "  - nested\n"),
+        (short, "", "#"),
+        (short, "", "[a](b)"),
+        (short, "", "\r"),
     ] {
         let mut markdown = StreamedMarkdown::new(80, theme.clone());
         markdown.push(start);
         let (mut lines, mut most_kept) = (0, 0);
-        for piece in pattern.repeat((10 << 20) / pattern.len()).as_bytes().chunks(50) {
+        for piece in pattern.repeat(bytes / pattern.len()).as_bytes().chunks(50) {
             lines += markdown.push(std::str::from_utf8(piece).unwrap()).len();
             most_kept = most_kept.max(markdown.kept_bytes());
         }
         assert!(most_kept <= KEPT_BYTES, "{pattern:?}: {most_kept} bytes are kept");
-        assert!(lines > 1_000 || pattern.trim().is_empty(), "{pattern:?}: {lines} lines are final");
+        assert!(lines > 100 || pattern.trim().is_empty(), "{pattern:?}: {lines} lines are final");
         let tail = markdown.tail();
-        assert!(tail.len() <= KEPT_BYTES / 4, "{pattern:?}: {} lines are open", tail.len());
+        assert!(tail.len() <= 1_000, "{pattern:?}: {} lines are open", tail.len());
     }
 }
 
@@ -227,11 +230,10 @@ fn markdown_text() -> impl Strategy<Value = String> {
             "| a | b |\n|---|--:|\n", "| c | d |", "|", "    ", "  ", "\t", "[^1]: ", "[^1]", "[ ] ", "[x] ", "*", "**", "~~", "`",
             "``", "[a](https://b.example)", "![c](d)", "[e]: f", "<div>", "</div>", "<!--", "-->", "<br>", "&#27;", "&amp;", "\\",
             "\\\n", "  \n", "\r\n", "\r", "日本語", "👩\u{200d}💻", "e\u{301}", "\u{202e}", "\x1b[31m", "fn main() {}", "\u{205f}",
-        ]),
+        ]).prop_map(str::to_owned),
         2 => "[a-z]{1,8} ",
         1 => any::<String>(),
-    ]
-    .prop_map(|fragment| fragment.to_string());
+    ];
     prop::collection::vec(fragment, 0..40).prop_map(|fragments| fragments.concat())
 }
 

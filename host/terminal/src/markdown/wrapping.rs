@@ -62,21 +62,15 @@ pub fn wrap(runs: &[InlineRun], columns: usize) -> Vec<StyledLine> {
     };
     let mut previous = " ";
     for (run, InlineRun { text, .. }) in runs.iter().enumerate() {
-        for (from, grapheme) in text.grapheme_indices(true) {
-            let part = RunPart { run, from, to: from + grapheme.len() };
-            let width = grapheme_width(grapheme);
-            if grapheme == " " {
-                filler.end_word();
-                add_part(&mut filler.gap, part);
-                filler.gap_columns += width;
-            } else {
-                if may_break_between(previous, grapheme) {
-                    filler.end_word();
-                }
-                add_part(&mut filler.word, part);
-                filler.word_columns += width;
+        if text.is_ascii() {
+            // Each character is a cluster.
+            for from in 0..text.len() {
+                previous = filler.add_cluster(run, from, &text[from..=from], previous);
             }
-            previous = grapheme;
+        } else {
+            for (from, cluster) in text.grapheme_indices(true) {
+                previous = filler.add_cluster(run, from, cluster, previous);
+            }
         }
     }
     filler.end_word();
@@ -137,6 +131,23 @@ fn add_part(parts: &mut Vec<RunPart>, part: RunPart) {
 }
 
 impl LineFiller<'_> {
+    /// Adds a grapheme cluster of a run to the word or to the blanks before the next one. Returns the cluster.
+    fn add_cluster<'a>(&mut self, run: usize, from: usize, cluster: &'a str, previous: &str) -> &'a str {
+        let part = RunPart { run, from, to: from + cluster.len() };
+        if cluster == " " {
+            self.end_word();
+            add_part(&mut self.gap, part);
+            self.gap_columns += 1;
+        } else {
+            if may_break_between(previous, cluster) {
+                self.end_word();
+            }
+            add_part(&mut self.word, part);
+            self.word_columns += grapheme_width(cluster);
+        }
+        cluster
+    }
+
     /// Puts the word into the line, or into the next one.
     fn end_word(&mut self) {
         if self.word.is_empty() {
