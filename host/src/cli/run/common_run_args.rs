@@ -50,7 +50,7 @@ pub struct CommonRunArgs {
     #[arg(long, short, conflicts_with = "verbose")]
     pub(super) quiet: bool,
     /// Write the text of each reply to standard output as it arrives, including what an agent says before it calls tools.
-    /// A terminal shows it in any case; elsewhere, the answer of an agent with tools is written when it is complete.
+    /// A terminal shows it in any case; elsewhere, only the answer is written, when it is complete.
     #[arg(long, conflicts_with = "quiet")]
     pub(super) stream: bool,
     /// Also show log entries of plugins and the resource use of each plugin call.

@@ -12,7 +12,6 @@ use super::{
     finished_invocation::{FinishedInvocation, InvocationOutcome},
 };
 use crate::{
-    agent::Agent,
     app::RunSession,
     cli::{
         ask, launch,
@@ -49,7 +48,7 @@ pub(super) async fn execute(
     let mut progress = RunDisplay::new(DisplayOptions {
         output: with.output,
         level: with.level(),
-        streams: with.stream || cannot_call(prepared.entrant.agent()),
+        streams: with.stream,
     });
     progress.notes(&prepared, session.as_ref());
     if let (Some(config), Some(_)) = (&with.config, &session) {
@@ -115,11 +114,6 @@ pub(super) async fn execute(
         Err(error) => InvocationOutcome::Failed(explain(&prepared, &error)),
     };
     Ok(FinishedInvocation { outcome, agents, session: name, shown })
-}
-
-/// Returns `true` if each reply of this agent is its answer, because it has no tools to call.
-fn cannot_call(agent: Option<&Agent>) -> bool {
-    agent.is_some_and(|agent| agent.options.max_delegation_depth == 0 && agent.toolbox().names().next().is_none())
 }
 
 /// Closes the journal of a session. A failed write has ended the run already.
