@@ -79,7 +79,7 @@ impl StyledSpan {
 /// let mut line = StyledLine::styled("tool: ", Style::new().bold());
 /// line.push("\x1b[31mred", Style::new());
 /// assert_eq!(line.to_string(), "tool: \\u{1b}[31mred");
-/// assert_eq!(line.width(), 17);
+/// assert_eq!(line.width(), 19);
 /// assert_eq!(line.cut(8).to_string(), "tool: \\…");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -303,7 +303,10 @@ proptest! {
     /// The screen after any steps is that of a terminal on which the lines were printed once.
     #[test]
     fn screen_has_printed_lines_and_then_the_region(
-        steps in proptest::collection::vec((proptest::collection::vec("[a-z]{0,12}", 0..4), proptest::collection::vec("[A-Z]{1,12}", 0..5)), 1..12),
+        steps in prop::collection::vec(
+            (prop::collection::vec("[a-z]{0,12}", 0..4), prop::collection::vec("[A-Z]{1,12}", 0..5)),
+            1..12,
+        ),
         columns in 1_u16..14,
         rows in 1_u16..8,
     ) {

@@ -207,7 +207,10 @@ impl BlockParser {
                     self.close_leaf();
                 }
             }
-            OpenLeaf::Table { columns } if !is_blank(line) && block_start(line, LineContext::Free).is_none() => {
+            // What may interrupt a paragraph ends a table.
+            OpenLeaf::Table { columns }
+                if !is_blank(line) && block_start(line, LineContext::LazyParagraph).is_none() =>
+            {
                 self.events.push(BlockEvent::TableRow(split_row(line, *columns)));
             }
             OpenLeaf::IndentedCode { .. } | OpenLeaf::Table { .. } => {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     display_width::display_width,
-    limits::MARKDOWN_TABLE_BYTES,
+    limits::{HIGHLIGHTED_TEXT_BYTES, MARKDOWN_TABLE_BYTES},
     safe_text::safe_line,
     styled_line::StyledLine,
     theme::{StyleRole, Theme},
@@ -96,6 +96,8 @@ pub struct BlockRenderer {
     follows_blank: bool,
     last: Option<LastBlock>,
     code: Option<OpenCode>,
+    /// The bytes of code that may still be highlighted.
+    highlighted_left: usize,
     table: Option<OpenTable>,
     lines: Vec<StyledLine>,
 }
@@ -111,6 +113,7 @@ impl BlockRenderer {
             follows_blank: false,
             last: None,
             code: None,
+            highlighted_left: HIGHLIGHTED_TEXT_BYTES,
             table: None,
             lines: Vec::new(),
         }
@@ -205,7 +208,7 @@ impl BlockRenderer {
         let indent = CODE_COLUMNS[usize::from(self.theme().is_plain())];
         // Where there is little room, all of it is for the code.
         let indent = if available > 4 * indent { indent } else { 0 };
-        let runs = code.highlighter.highlight(line, self.theme());
+        let runs = code.highlighter.highlight(line, &self.inline.theme, &mut self.highlighted_left);
         let lines = wrap_hard(&runs, available - indent).into_iter().map(|line| match line.is_empty() {
             true => line,
             false => {
@@ -326,8 +329,12 @@ impl BlockRenderer {
     fn prefix(&self, outermost: usize, has_markers: bool) -> StyledLine {
         let mut line = StyledLine::default();
         for container in self.shown_containers(outermost) {
-            let has_marker = has_markers && !container.is_written;
-            line.push(if has_marker { &container.marker } else { &container.continuation }, container.style);
+            if has_markers && !container.is_written {
+                line.push(&container.marker, container.style);
+            } else {
+                let style = if container.continuation.trim().is_empty() { Style::new() } else { container.style };
+                line.push(&container.continuation, style);
+            }
         }
         line
     }

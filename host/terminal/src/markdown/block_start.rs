@@ -99,7 +99,7 @@ pub fn block_start(line: &str, context: LineContext) -> Option<BlockStart<'_>> {
         b'>' => Some(BlockStart::Quote { content: indent + 1 + usize::from(rest[1..].starts_with(' ')) }),
         b'#' => heading(rest),
         b'`' | b'~' => fence_start(rest, indent),
-        b'<' => html_start(rest, context == LineContext::Paragraph).map(BlockStart::Html),
+        b'<' => html_start(rest, context != LineContext::Free).map(BlockStart::Html),
         b'[' => footnote_start(rest, indent),
         b'=' | b'-' if context == LineContext::Paragraph && is_underline(rest) => {
             Some(BlockStart::Underline { level: if rest.starts_with('=') { 1 } else { 2 } })
@@ -220,7 +220,8 @@ fn html_start(rest: &str, interrupts: bool) -> Option<HtmlEnd> {
         return Some(HtmlEnd::Line(&["</pre>", "</script>", "</style>", "</textarea>"]));
     }
     // Another tag alone on its line.
-    let is_alone = after.trim_end().ends_with('>') && !after.contains('<');
+    let after = after.trim_end();
+    let is_alone = !after.contains('<') && after.find('>').is_some_and(|end| end + 1 == after.len());
     (is_tag && (is_one_of(HTML_BLOCK_TAGS) || (is_alone && !interrupts))).then_some(HtmlEnd::Blank)
 }
 
@@ -377,6 +378,7 @@ mod tests {
             ("</DIV> text", Some(HtmlEnd::Blank)),
             ("<b class=\"c\">", Some(HtmlEnd::Blank)),
             ("<b>text</b>", None),
+            ("<b>> text >", None),
             ("<https://a.example>", None),
             ("<a@b.example>", None),
             ("< b", None),

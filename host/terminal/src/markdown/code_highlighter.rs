@@ -7,7 +7,7 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet
 
 use super::wrapping::InlineRun;
 use crate::{
-    limits::{HIGHLIGHTED_BLOCK_BYTES, HIGHLIGHTED_LINE_BYTES, HIGHLIGHTED_SCOPES},
+    limits::{HIGHLIGHTED_LINE_BYTES, HIGHLIGHTED_SCOPES, HIGHLIGHTED_WORD_CHARS},
     safe_text::safe_line,
     theme::{StyleRole, Theme},
 };
@@ -62,9 +62,8 @@ static ROLES: LazyLock<Vec<(Scope, Option<StyleRole>)>> = LazyLock::new(|| {
 /// The state of a block of code between its lines.
 #[derive(Debug, Clone)]
 pub struct CodeHighlighter {
-    /// `None` for a language that is not known, and from the first line on that goes over a bound.
+    /// `None` for a language that is not known, and once a bound was exceeded that counts for the rest of the block.
     state: Option<HighlightState>,
-    bytes_left: usize,
 }
 
 /// The syntax at the end of the last line.
@@ -79,21 +78,39 @@ impl CodeHighlighter {
     pub fn new(info: &str, theme: &Theme) -> Self {
         let syntax = find_syntax(info).filter(|_| !theme.is_plain());
         let state = syntax.map(|syntax| HighlightState { parser: ParseState::new(syntax), scopes: ScopeStack::new() });
-        Self { state, bytes_left: HIGHLIGHTED_BLOCK_BYTES }
+        Self { state }
     }
 
-    /// Returns the next line of the block in colours.
-    pub fn highlight(&mut self, line: &str, theme: &Theme) -> Vec<InlineRun> {
-        self.bytes_left = self.bytes_left.saturating_sub(line.len() + 1);
-        if line.len() > HIGHLIGHTED_LINE_BYTES || self.bytes_left == 0 {
-            self.state = None;
-        }
-        let runs = self.state.as_mut().and_then(|state| state.highlight(line, theme));
-        if runs.is_none() || self.state.as_ref().is_some_and(|state| state.scopes.len() > HIGHLIGHTED_SCOPES) {
-            self.state = None;
-        }
-        runs.unwrap_or_else(|| vec![run(line, Style::new())])
+    /// Returns the next line of the block in colours, and takes its bytes from those that may be highlighted.
+    pub fn highlight(&mut self, line: &str, theme: &Theme, bytes_left: &mut usize) -> Vec<InlineRun> {
+        let highlighted = match &mut self.state {
+            Some(state) if is_code(line) => {
+                let bytes = bytes_left.checked_sub(line.len() + 1);
+                let runs = bytes.and_then(|_| state.highlight(line, theme));
+                *bytes_left = bytes.unwrap_or(0);
+                if runs.is_none() || state.scopes.len() > HIGHLIGHTED_SCOPES {
+                    self.state = None;
+                }
+                runs
+            }
+            // After a line that is not highlighted the state is that of before.
+            _ => None,
+        };
+        highlighted.unwrap_or_else(|| vec![run(line, Style::new())])
     }
+}
+
+/// Returns `true` for a line that patterns match in a short time.
+fn is_code(line: &str) -> bool {
+    let (mut length, mut was_word) = (0, false);
+    line.len() <= HIGHLIGHTED_LINE_BYTES
+        && line.chars().all(|c| {
+            let is_word = c.is_alphanumeric() || c == '_';
+            let continues = if is_word { was_word } else { c == ' ' && !was_word };
+            length = if continues { length + 1 } else { 1 };
+            was_word = is_word;
+            length <= HIGHLIGHTED_WORD_CHARS
+        })
 }
 
 impl HighlightState {
@@ -147,8 +164,9 @@ mod tests {
     /// The lines of a block with the styles of their parts.
     fn styled(info: &str, lines: &[&str]) -> Vec<Vec<(String, Style)>> {
         let mut highlighter = CodeHighlighter::new(info, &theme());
+        let mut bytes_left = usize::MAX;
         let styled = |line: &&str| {
-            let runs = highlighter.highlight(line, &theme());
+            let runs = highlighter.highlight(line, &theme(), &mut bytes_left);
             assert_eq!(runs.iter().map(|run| run.text.as_str()).collect::<String>(), **line);
             runs.into_iter().map(|run| (run.text, run.style)).collect()
         };
@@ -195,16 +213,26 @@ mod tests {
     }
 
     #[test]
-    fn highlighting_ends_at_its_bounds() {
-        let long = format!("let a = \"{}\";", "b".repeat(HIGHLIGHTED_LINE_BYTES));
+    fn lines_that_are_hardly_code_stay_plain() {
         let is_coloured = |line: &[(String, Style)]| line.iter().any(|(_, style)| *style != Style::new());
-        let lines = styled("rust", &["let a;", &long, "let b;"]);
-        assert_eq!(lines.iter().map(|line| is_coloured(line)).collect::<Vec<_>>(), [true, false, false]);
-        let line = "let a;".repeat(50);
-        let block = vec![line.as_str(); HIGHLIGHTED_BLOCK_BYTES / line.len() + 2];
-        let lines = styled("rust", &block);
-        assert!(is_coloured(&lines[0]) && !is_coloured(lines.last().unwrap()));
+        let long = "let a; ".repeat(HIGHLIGHTED_LINE_BYTES / 7 + 1);
+        let word = format!("let {};", "a".repeat(HIGHLIGHTED_WORD_CHARS + 1));
+        let blanks = format!("let{}a;", " ".repeat(HIGHLIGHTED_WORD_CHARS + 1));
+        let short = format!("let {};", "a".repeat(HIGHLIGHTED_WORD_CHARS));
+        let lines = styled("rust", &["let a;", &long, &word, &blanks, &short]);
+        assert_eq!(lines.iter().map(|line| is_coloured(line)).collect::<Vec<_>>(), [true, false, false, false, true]);
         let nested = styled("json", &["[".repeat(HIGHLIGHTED_SCOPES + 1).as_str(), "null"]);
         assert!(!is_coloured(&nested[1]));
+    }
+
+    #[test]
+    fn highlighting_ends_with_the_bytes_of_the_text() {
+        let mut bytes_left = 15;
+        let mut is_coloured = |line| {
+            let runs = CodeHighlighter::new("rust", &theme()).highlight(line, &theme(), &mut bytes_left);
+            runs.iter().any(|run| run.style != Style::new())
+        };
+        assert!(is_coloured("let a;") && is_coloured("let b;"));
+        assert!(!is_coloured("let c;") && !is_coloured(";"));
     }
 }

@@ -32,6 +32,8 @@ mod table_syntax;
 mod wrapping;
 
 #[cfg(test)]
+mod structure_tests;
+#[cfg(test)]
 mod tests;
 
 use block_parser::BlockParser;

@@ -287,7 +287,10 @@ proptest! {
 
     /// Structure is shown in another way than it is written, but no word is lost.
     #[test]
-    fn no_word_of_a_text_is_lost(words in prop::collection::vec("[a-z]{1,6}", 1..30), marks in prop::collection::vec(0_usize..12, 30)) {
+    fn no_word_of_a_text_is_lost(
+        words in prop::collection::vec("[a-z]{1,6}", 1..30),
+        marks in prop::collection::vec(0_usize..12, 30),
+    ) {
         let separators = [" ", "\n", "\n\n", "\n- ", "\n  - ", "\n> ", "\n# ", "\n***\n", "\n    ", " | ", "**", "\n>> "];
         let text: String = words.iter().zip(&marks).flat_map(|(word, mark)| [word.as_str(), separators[*mark]]).collect();
         let lines = rendered(&text, 60);

@@ -28,7 +28,7 @@ pub enum StyleRole {
     Link,
     /// The marker of a list item.
     ListMarker,
-    /// What matters less: URLs, borders, quotes' bars, hints.
+    /// Secondary text: URLs, borders, the bars of quotes, hints.
     Muted,
     /// Success, and lines that were added.
     Success,
