@@ -106,7 +106,7 @@ fn agent_with_a_dollar_budget_and_no_price_is_left_out() {
     let ran = place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "hello"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     for name in ["worker", "helper"] {
-        let told = format!("agent `{name}` is left out: no price of the model");
+        let told = format!("agent `{name}` is left out: the price of the model");
         assert!(ran.stderr.contains(&told), "{}", ran.shown());
     }
 }

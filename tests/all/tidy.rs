@@ -162,6 +162,7 @@ const MAY_NAME: [(&str, &[&str]); 37] = [
             "project",
             "serve",
             "session",
+            "terminal",
             "tool",
             "trust",
         ],

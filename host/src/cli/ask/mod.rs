@@ -16,7 +16,7 @@ pub use question_text::coloured;
 pub use trust::{Consent, ConsentPrompt, trust};
 
 use super::{
-    live::{RunDisplay, ShownReply},
+    live::{PrintedReply, RunDisplay},
     render::{DIM, PLAIN, YELLOW, name, tell},
 };
 use crate::{
@@ -67,7 +67,7 @@ pub async fn show(
     mut progress: RunDisplay,
     mut events: EventStream,
     mut person: Option<TerminalPrompter>,
-) -> ShownReply {
+) -> PrintedReply {
     let mut held = Vec::new();
     loop {
         tokio::select! {

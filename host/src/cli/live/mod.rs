@@ -9,4 +9,4 @@ mod run_display;
 mod tests;
 
 pub use live_display::{amount_in_words, time_in_words};
-pub use run_display::{DisplayOptions, RunDisplay, ShownReply, theme_of};
+pub use run_display::{DisplayOptions, PrintedReply, RunDisplay, theme_of};

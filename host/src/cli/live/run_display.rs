@@ -44,7 +44,7 @@ pub struct RunDisplay {
 }
 
 /// The last reply that a display has shown, if it has shown it whole.
-pub type ShownReply = Option<String>;
+pub type PrintedReply = Option<String>;
 
 impl RunDisplay {
     /// Creates the display of a run for the standard streams of this process.
@@ -131,7 +131,7 @@ impl RunDisplay {
     }
 
     /// Ends the display. Returns the last reply if standard output has it whole.
-    pub fn finish(self) -> ShownReply {
+    pub fn finish(self) -> PrintedReply {
         let shown = self.live.and_then(LiveDisplay::finish);
         self.plain.map_or(shown, PlainReply::finish)
     }

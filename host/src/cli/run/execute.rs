@@ -45,11 +45,8 @@ pub(super) async fn execute(
 
     let (events, stream) = EventSink::channel();
     session.iter().for_each(|session| session.listen(&events));
-    let mut progress = RunDisplay::new(DisplayOptions {
-        output: with.output,
-        level: with.level(),
-        streams: with.stream,
-    });
+    let mut progress =
+        RunDisplay::new(DisplayOptions { output: with.output, level: with.level(), streams: with.stream });
     progress.notes(&prepared, session.as_ref());
     if let (Some(config), Some(_)) = (&with.config, &session) {
         launch::keep_config_begun_here(config);

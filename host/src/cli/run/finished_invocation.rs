@@ -1,4 +1,4 @@
-use crate::{agent::RunAnswer, cli::live::ShownReply, error::Report, model::Ledger};
+use crate::{agent::RunAnswer, cli::live::PrintedReply, error::Report, model::Ledger};
 
 /// The end of an invocation that got as far as preparing its run.
 pub(super) struct FinishedInvocation {
@@ -8,7 +8,7 @@ pub(super) struct FinishedInvocation {
     /// The name of the session.
     pub session: Option<String>,
     /// The last reply, if standard output has it whole already.
-    pub shown: ShownReply,
+    pub shown: PrintedReply,
 }
 
 /// The outcome of an invocation.
