@@ -46,7 +46,8 @@ pub struct CommonRunArgs {
     /// must be known.
     #[arg(long, value_name = "USD", value_parser = cost)]
     pub(super) max_cost: Option<Usd>,
-    /// Print only the answer, without progress and notes. Warnings and errors are still printed.
+    /// Print only the answer, without progress and notes. Warnings, errors and the path of a config that was found are still
+    /// printed.
     #[arg(long, short, conflicts_with = "verbose")]
     pub(super) quiet: bool,
     /// Write the text of each reply to standard output as it arrives, including what an agent says before it calls tools.
