@@ -23,7 +23,7 @@ use crate::{
     limits,
 };
 
-/// What of a run is shown, and in which form.
+/// The form and the amount of what is shown of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct DisplayOptions {
     pub output: RunOutputFormat,
