@@ -27,7 +27,7 @@ pub(super) enum Preparation {
     /// A run that can be admitted.
     Ready(Box<PreparedInvocation>),
     /// A session in which nothing is left to be done.
-    Finished(FinishedInvocation),
+    Finished(Box<FinishedInvocation>),
 }
 
 /// An invocation whose files were read. It has sent nothing and started nothing.
@@ -70,12 +70,12 @@ pub(super) fn prepare(
         tell("nothing was left to be done; this was answered\n");
         let answer = Box::new(answer);
         let outcome = InvocationOutcome::Answered { agent: header.agent, model: header.model, answer };
-        return Ok(Preparation::Finished(FinishedInvocation {
+        return Ok(Preparation::Finished(Box::new(FinishedInvocation {
             outcome,
             agents,
             session: Some(header.id),
             shown: None,
-        }));
+        })));
     }
     let is_attended = ask::is_attended();
     let (broker, person) = ask::broker(with.approve, is_attended);

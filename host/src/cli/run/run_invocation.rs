@@ -60,7 +60,7 @@ impl RunInvocation {
         tokio::pin!(interrupt);
         let prepared = match prepare(&self.with, self.task.as_deref(), &self.place)? {
             Preparation::Ready(prepared) => *prepared,
-            Preparation::Finished(finished) => return Ok(finished),
+            Preparation::Finished(finished) => return Ok(*finished),
         };
         // Up to here only files were read. From here on keys are sent and plugins run, so consent is needed first.
         let admitted = tokio::select! {
