@@ -13,7 +13,7 @@ use quick_xml::{
 use serde_json::json;
 
 use super::{
-    render::{self, ProgressDisplay, ProgressLevel, RunOutputFormat, json_line, name, print},
+    render::{self, ProgressDisplay, ProgressLevel, RunOutputFormat, json_line, name, print, without_colours},
     signals,
 };
 use crate::{
@@ -176,11 +176,6 @@ fn count_no_more() {
     if std::io::stderr().is_terminal() {
         render::tell("\r\x1b[K");
     }
-}
-
-/// Removes the colours that the host adds to a line.
-fn without_colours(line: &str) -> String {
-    render::COLOURS.iter().fold(line.to_owned(), |line, colour| line.replace(colour, ""))
 }
 
 fn as_json(results: &ConformanceReport) -> serde_json::Value {

@@ -16,7 +16,7 @@ pub use question_text::coloured;
 pub use trust::{Consent, ConsentPrompt, trust};
 
 use super::{
-    live::{PrintedReply, RunDisplay},
+    live::{FinishedDisplay, RunDisplay},
     render::{DIM, PLAIN, YELLOW, name, tell},
 };
 use crate::{
@@ -62,12 +62,12 @@ pub fn broker(approve: Option<ApprovalModeArg>, is_attended: bool) -> (ApprovalB
 }
 
 /// Shows the progress of a run and asks the person, until there are no more events. Progress is held back while a question
-/// is on the screen. Returns the last reply if it was shown whole.
+/// is on the screen. Returns what the display has shown.
 pub async fn show(
     mut progress: RunDisplay,
     mut events: EventStream,
     mut person: Option<TerminalPrompter>,
-) -> PrintedReply {
+) -> FinishedDisplay {
     let mut held = Vec::new();
     loop {
         tokio::select! {

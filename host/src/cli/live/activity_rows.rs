@@ -118,21 +118,14 @@ pub fn elapsed_in_words(elapsed: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Event;
+    use crate::{cli::live::test_events::started, event::Event};
 
     fn activity(agents: usize, calls: usize) -> RunActivity {
         let mut activity = RunActivity::default();
         for at in 0..agents {
             let agent = format!("a{at}");
-            activity.note(&Event::RunStarted {
-                run: "r".into(),
-                agent: agent.as_str().into(),
-                parent: (at > 0).then(|| "a0".into()),
-                depth: 0,
-                prefix: "".into(),
-                model: "m".into(),
-                task: if at == 1 { "look it up".into() } else { String::new() },
-            });
+            let task = if at == 1 { "look it up" } else { "" };
+            activity.note(&started(&agent, (at > 0).then_some("a0"), "m", task));
             for call in 0..calls {
                 activity.note(&Event::ToolStarted {
                     agent: agent.as_str().into(),

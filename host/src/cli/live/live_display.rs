@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     chat::{Message, Role},
-    cli::render::{escaped, name, one_line},
+    cli::render::{escaped, name, one_line, without_colours},
     event::Event,
     limits,
     model::ReplyDelta,
@@ -25,12 +25,12 @@ use crate::{
 /// The pictures of the mark beside what is under way.
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// Asks for the size of the terminal.
-pub type SizeQuery = Box<dyn FnMut() -> TerminalSize + Send + Sync>;
+/// Asks for the size of the terminal, which is never 0.
+pub type SizeQuery = Arc<dyn Fn() -> TerminalSize + Send + Sync>;
 
 /// Shows a run at a terminal that can be redrawn in place.
 pub struct LiveDisplay<W: Write> {
-    region: LiveRegion<W, SizeQuery>,
+    region: LiveRegion<W, Box<dyn FnMut() -> TerminalSize + Send + Sync>>,
     size: SizeQuery,
     theme: Theme,
     activity: RunActivity,
@@ -66,10 +66,11 @@ struct StreamedReply {
 
 impl<W: Write> LiveDisplay<W> {
     /// Creates a display that draws to `output`. With `shows_answer` it also shows the replies of the entry agent.
-    pub fn new(output: W, region_size: SizeQuery, size: SizeQuery, theme: Theme, shows_answer: bool) -> Self {
+    pub fn new(output: W, size: SizeQuery, theme: Theme, shows_answer: bool) -> Self {
         let now = Instant::now();
+        let of_region = Arc::clone(&size);
         Self {
-            region: LiveRegion::new(output, region_size, limits::LIVE_LINES),
+            region: LiveRegion::new(output, Box::new(move || of_region()), limits::LIVE_LINES),
             size,
             theme,
             activity: RunActivity::default(),
@@ -194,15 +195,12 @@ impl<W: Write> LiveDisplay<W> {
         if !self.shows_answer {
             return;
         }
-        let reply = match &mut self.reply {
-            Some(reply) => reply,
-            None => {
-                let columns = usize::from((self.size)().columns);
-                let markdown = StreamedMarkdown::new(columns, self.theme.clone()).with_hyperlinks();
-                self.reply.insert(StreamedReply { markdown, text: String::new() })
-            }
-        };
-        reply.markdown.set_width(usize::from((self.size)().columns));
+        let columns = usize::from((self.size)().columns);
+        let reply = self.reply.get_or_insert_with(|| StreamedReply {
+            markdown: StreamedMarkdown::new(columns, self.theme.clone()).with_hyperlinks(),
+            text: String::new(),
+        });
+        reply.markdown.set_width(columns);
         self.above.extend(reply.markdown.push(text));
         reply.text.push_str(text);
     }
@@ -236,19 +234,9 @@ impl<W: Write> LiveDisplay<W> {
         if is_member {
             self.above.push(StyledLine::styled(&name(agent), self.theme.style(StyleRole::Heading)));
         }
-        let rendered = self.rendered(&text);
-        self.above.extend(rendered);
+        self.above.extend(rendered(&text, usize::from((self.size)().columns), self.theme.clone()));
         self.above.push(StyledLine::default());
         self.last_shown = Some(text);
-    }
-
-    /// Renders a text that is complete.
-    fn rendered(&mut self, text: &str) -> Vec<StyledLine> {
-        let columns = usize::from((self.size)().columns);
-        let mut markdown = StreamedMarkdown::new(columns, self.theme.clone()).with_hyperlinks();
-        let mut lines = markdown.push(&escaped(text));
-        lines.extend(markdown.finish());
-        lines
     }
 
     fn show_call(&mut self, call: &CompletedCall) {
@@ -319,9 +307,12 @@ impl<W: Write> LiveDisplay<W> {
     }
 }
 
-/// Removes the colours of this program from a line.
-fn without_colours(line: &str) -> String {
-    crate::cli::render::COLOURS.iter().fold(line.to_owned(), |line, code| line.replace(code, ""))
+/// Renders a Markdown text that is complete, for so many columns.
+pub fn rendered(text: &str, columns: usize, theme: Theme) -> Vec<StyledLine> {
+    let mut markdown = StreamedMarkdown::new(columns, theme).with_hyperlinks();
+    let mut lines = markdown.push(&escaped(text));
+    lines.extend(markdown.finish());
+    lines
 }
 
 /// Formats the time that something has taken: `16 ms`, `3.2 s`, `1 min 05 s`.

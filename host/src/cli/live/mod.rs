@@ -1,4 +1,4 @@
-//! What a person sees while a run works: a display that is redrawn in place at a terminal, lines where it is none.
+//! The display of a run for a person: redrawn in place at a terminal, lines elsewhere.
 
 mod activity_rows;
 mod live_display;
@@ -6,7 +6,9 @@ mod plain_reply;
 mod run_activity;
 mod run_display;
 #[cfg(test)]
+mod test_events;
+#[cfg(test)]
 mod tests;
 
-pub use live_display::{amount_in_words, time_in_words};
-pub use run_display::{DisplayOptions, PrintedReply, RunDisplay, theme_of};
+pub use live_display::{amount_in_words, rendered, time_in_words};
+pub use run_display::{DisplayOptions, FinishedDisplay, RunDisplay, terminal_size};

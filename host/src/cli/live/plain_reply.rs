@@ -62,22 +62,15 @@ impl<W: Write> PlainReply<W> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::chat::Message;
+    use crate::cli::live::test_events::{message, reply_failed, text};
 
-    fn delta(text: &str) -> Event {
-        Event::ModelDelta { agent: "a".into(), delta: ReplyDelta::Text(text.into()) }
+    fn delta(piece: &str) -> Event {
+        text("a", piece)
     }
 
-    fn added(text: &str) -> Event {
-        let message = Message::text(Role::Assistant, "a", text);
-        Event::MessageAdded { agent: "a".into(), role: Role::Assistant, message: Some(Arc::new(message)) }
-    }
-
-    fn failed() -> Event {
-        Event::ModelFailed { agent: "a".into(), model: "m".into(), reason: "cut".into(), again: true }
+    fn added(whole: &str) -> Event {
+        message("a", whole)
     }
 
     #[test]
@@ -91,7 +84,7 @@ mod tests {
                 "I look.\n\nFour.\n",
                 Some("Four."),
             ),
-            (vec![delta("Fo"), failed(), delta("Four."), added("Four.")], "Fo\n\nFour.\n", Some("Four.")),
+            (vec![delta("Fo"), reply_failed("a"), delta("Four."), added("Four.")], "Fo\n\nFour.\n", Some("Four.")),
             (vec![delta("Four."), added("Five.")], "Four.\n", None),
             (vec![added("")], "", Some("")),
         ] {

@@ -159,12 +159,12 @@ impl RunActivity {
 
     /// Returns the agent that this one works for.
     pub fn parent_of(&self, agent: &str) -> Option<&Arc<str>> {
-        self.agents.iter().find(|there| &*there.agent == agent)?.parent.as_ref()
+        self.find(agent)?.parent.as_ref()
     }
 
     /// Returns the number of calls that an agent at work has completed.
     pub fn calls_done(&self, agent: &str) -> usize {
-        self.agents.iter().find(|there| &*there.agent == agent).map_or(0, |there| there.calls_done)
+        self.find(agent).map_or(0, |there| there.calls_done)
     }
 
     /// Returns the usage of all completed replies.
@@ -175,6 +175,10 @@ impl RunActivity {
     /// Returns the number of completed replies.
     pub fn turns(&self) -> u32 {
         self.turns
+    }
+
+    fn find(&self, name: &str) -> Option<&AgentActivity> {
+        self.agents.iter().find(|there| &*there.agent == name)
     }
 
     fn agent(&mut self, name: &str) -> Option<&mut AgentActivity> {
@@ -251,52 +255,7 @@ impl AgentActivity {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn started(agent: &str, parent: Option<&str>) -> Event {
-        Event::RunStarted {
-            run: "r".into(),
-            agent: agent.into(),
-            parent: parent.map(Into::into),
-            depth: 0,
-            prefix: "".into(),
-            model: "m".into(),
-            task: format!("task of {agent}"),
-        }
-    }
-
-    fn finished(agent: &str) -> Event {
-        Event::RunFinished {
-            run: "r".into(),
-            agent: agent.into(),
-            error: None,
-            iterations: 1,
-            usage: Usage::default(),
-            of_children: Usage::default(),
-            duration: Duration::ZERO,
-        }
-    }
-
-    fn call_started(agent: &str, call: &str) -> Event {
-        Event::ToolStarted {
-            agent: agent.into(),
-            call: call.into(),
-            tool: "search".into(),
-            origin: "search".into(),
-            arguments: format!("of {call}"),
-        }
-    }
-
-    fn call_finished(agent: &str, call: &str, reason: Option<&str>) -> Event {
-        Event::ToolFinished {
-            agent: agent.into(),
-            call: call.into(),
-            tool: "search".into(),
-            is_error: reason.is_some(),
-            reason: reason.map(str::to_owned),
-            bytes: 1,
-            duration: Duration::from_millis(20),
-        }
-    }
+    use crate::cli::live::test_events::{call_finished, call_started, finished, started, text};
 
     fn tree(activity: &RunActivity) -> Vec<(&str, usize)> {
         activity.agents().iter().map(|there| (&*there.agent, there.depth)).collect()
@@ -306,39 +265,39 @@ mod tests {
     async fn children_follow_their_parent_in_order() {
         let mut activity = RunActivity::default();
         for event in [
-            started("lead", None),
-            started("a", Some("lead")),
-            started("b", Some("lead")),
-            started("a1", Some("a")),
-            started("lost", Some("nobody")),
+            started("lead", None, "m", ""),
+            started("a", Some("lead"), "m", ""),
+            started("b", Some("lead"), "m", ""),
+            started("a1", Some("a"), "m", ""),
+            started("lost", Some("nobody"), "m", ""),
         ] {
             activity.note(&event);
         }
         assert_eq!(tree(&activity), [("lead", 0), ("a", 1), ("a1", 2), ("b", 1), ("lost", 0)]);
-        activity.note(&finished("a"));
-        activity.note(&started("c", Some("lead")));
+        activity.note(&finished("a", None));
+        activity.note(&started("c", Some("lead"), "m", ""));
         assert_eq!(tree(&activity), [("lead", 0), ("a1", 2), ("b", 1), ("c", 1), ("lost", 0)]);
-        activity.note(&started("b", Some("lead")));
+        activity.note(&started("b", Some("lead"), "m", ""));
         assert_eq!(tree(&activity)[3], ("b", 1), "begun again: one entry");
     }
 
     #[tokio::test(start_paused = true)]
     async fn step_time_begins_when_the_step_changes() {
         let mut activity = RunActivity::default();
-        activity.note(&started("ada", None));
-        let text = || Event::ModelDelta { agent: "ada".into(), delta: ReplyDelta::Text("x".into()) };
+        activity.note(&started("ada", None, "m", ""));
         tokio::time::advance(Duration::from_secs(3)).await;
-        activity.note(&text());
+        activity.note(&text("ada", "x"));
         let since = activity.agents()[0].since;
         tokio::time::advance(Duration::from_secs(3)).await;
-        activity.note(&text());
+        activity.note(&text("ada", "x"));
         assert_eq!((&activity.agents()[0].step, activity.agents()[0].since), (&AgentStep::Writing, since));
     }
 
     #[tokio::test(start_paused = true)]
     async fn completed_call_has_its_arguments_and_failure() {
         let mut activity = RunActivity::default();
-        for event in [started("ada", None), call_started("ada", "1"), call_started("ada", "2")] {
+        for event in [started("ada", None, "m", ""), call_started("ada", "1", "of 1"), call_started("ada", "2", "of 2")]
+        {
             assert_eq!(activity.note(&event), None);
         }
         let completed = activity.note(&call_finished("ada", "1", Some("no such file"))).unwrap();
@@ -352,10 +311,10 @@ mod tests {
     async fn activity_is_bounded_whatever_is_reported() {
         let mut activity = RunActivity::default();
         for at in 0..limits::AGENTS_SHOWN + 9 {
-            activity.note(&started(&format!("agent {at}"), None));
+            activity.note(&started(&format!("agent {at}"), None, "m", ""));
         }
         for at in 0..limits::CALLS_SHOWN + 9 {
-            activity.note(&call_started("agent 0", &at.to_string()));
+            activity.note(&call_started("agent 0", &at.to_string(), ""));
         }
         assert_eq!(
             (activity.agents().len(), activity.agents()[0].calls.len()),

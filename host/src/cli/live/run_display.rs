@@ -9,10 +9,7 @@ use shelly_terminal::{
 };
 use tokio::time::sleep_until;
 
-use super::{
-    live_display::{LiveDisplay, SizeQuery},
-    plain_reply::PlainReply,
-};
+use super::{live_display::LiveDisplay, plain_reply::PlainReply};
 use crate::{
     app::{PreparedRun, RunSession},
     cli::{
@@ -41,27 +38,42 @@ pub struct RunDisplay {
     pieces: ReplyRedactor,
     /// The agent or team that the person has started.
     entry: Option<Arc<str>>,
+    theme: Option<Theme>,
 }
 
-/// The last reply that a display has shown, if it has shown it whole.
-pub type PrintedReply = Option<String>;
+/// The result of a display.
+#[derive(Default)]
+pub struct FinishedDisplay {
+    /// The last reply, if standard output has it whole.
+    pub reply: Option<String>,
+    /// The theme for what is printed later; `None` if nothing is rendered.
+    pub theme: Option<Theme>,
+}
+
+impl FinishedDisplay {
+    /// Returns the result where no run was shown.
+    pub fn of_no_run(output: RunOutputFormat) -> Self {
+        Self { reply: None, theme: theme(output) }
+    }
+}
 
 impl RunDisplay {
     /// Creates the display of a run for the standard streams of this process.
     pub fn new(options: DisplayOptions) -> Self {
         let DisplayOptions { output, level, streams } = options;
-        let lines = ProgressDisplay::new(output, level);
-        let is_for_people = output == RunOutputFormat::Text && level != ProgressLevel::Quiet;
-        let live = if is_for_people { live() } else { None };
+        // The terminal is asked for its colours before anything reads what a person types.
+        let theme = theme(output);
+        let is_live = level != ProgressLevel::Quiet && io::stderr().is_terminal();
+        let live = theme.clone().filter(|_| is_live).map(live);
         let is_plain = streams && output == RunOutputFormat::Text && !io::stdout().is_terminal();
         let plain = is_plain.then(|| PlainReply::new(io::stdout()));
-        Self { lines, live, plain, pieces: ReplyRedactor::default(), entry: None }
+        Self { live, plain, theme, ..Self::lines(output, level) }
     }
 
     /// Creates a display of lines alone, without the text of replies.
     pub fn lines(output: RunOutputFormat, level: ProgressLevel) -> Self {
         let lines = ProgressDisplay::new(output, level);
-        Self { lines, live: None, plain: None, pieces: ReplyRedactor::default(), entry: None }
+        Self { lines, live: None, plain: None, pieces: ReplyRedactor::default(), entry: None, theme: None }
     }
 
     /// Returns `true` if the output goes to the terminal on which questions are asked.
@@ -130,10 +142,10 @@ impl RunDisplay {
         }
     }
 
-    /// Ends the display. Returns the last reply if standard output has it whole.
-    pub fn finish(self) -> PrintedReply {
+    /// Ends the display.
+    pub fn finish(self) -> FinishedDisplay {
         let shown = self.live.and_then(LiveDisplay::finish);
-        self.plain.map_or(shown, PlainReply::finish)
+        FinishedDisplay { reply: self.plain.map_or(shown, PlainReply::finish), theme: self.theme }
     }
 }
 
@@ -147,17 +159,16 @@ fn is_of(event: &Event, entry: Option<&str>) -> bool {
     }
 }
 
-/// Returns the display for a terminal; `None` if standard error is none, or one that cannot be redrawn.
-fn live() -> Option<LiveDisplay<TerminalOutput>> {
-    let theme = theme_of(io::stderr().is_terminal())?;
+/// Returns the display for a terminal.
+fn live(theme: Theme) -> LiveDisplay<TerminalOutput> {
     let shows_answer = io::stdout().is_terminal();
     let output = if shows_answer { TerminalOutput::Stdout } else { TerminalOutput::Stderr };
-    let size = || -> SizeQuery { Box::new(terminal_size) };
-    Some(LiveDisplay::new(output, size(), size(), theme, shows_answer))
+    LiveDisplay::new(output, Arc::new(terminal_size), theme, shows_answer)
 }
 
-/// Returns the theme for an output of this process; `None` if it is no terminal, or one that cannot be redrawn in place.
-pub fn theme_of(output_is_terminal: bool) -> Option<Theme> {
+/// Returns the theme for the terminal of this process; `None` if it has none that can be redrawn in place, or if the output
+/// is not for people.
+fn theme(output: RunOutputFormat) -> Option<Theme> {
     let [no_color, clicolor_force, clicolor, term, colorterm] =
         ["NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "TERM", "COLORTERM"].map(|name| std::env::var(name).ok());
     let environment = TerminalEnvironment {
@@ -167,16 +178,15 @@ pub fn theme_of(output_is_terminal: bool) -> Option<Theme> {
         term: term.as_deref(),
         colorterm: colorterm.as_deref(),
         input_is_terminal: io::stdin().is_terminal(),
-        output_is_terminal,
+        output_is_terminal: io::stdout().is_terminal() || io::stderr().is_terminal(),
     };
-    let background = || environment.ask_background(limits::TERMINAL_ANSWER);
-    environment.can_redraw().then(|| Theme::new(environment.colour_support(), background()))
+    let is_rendered = output == RunOutputFormat::Text && environment.can_redraw();
+    is_rendered.then(|| Theme::new(environment.colour_support(), environment.ask_background(limits::TERMINAL_ANSWER)))
 }
 
-/// Returns the size of the terminal; 0 columns if it is not known.
-fn terminal_size() -> TerminalSize {
-    let size = terminal_size::terminal_size_of(io::stderr());
-    size.map_or(TerminalSize { columns: 0, rows: 0 }, |(columns, rows)| TerminalSize {
+/// Returns the size of the terminal; 80 columns and 24 rows if it does not tell.
+pub fn terminal_size() -> TerminalSize {
+    terminal_size::terminal_size().map_or(TerminalSize { columns: 80, rows: 24 }, |(columns, rows)| TerminalSize {
         columns: columns.0,
         rows: rows.0,
     })

@@ -9,11 +9,9 @@ use std::{
 
 use shelly_terminal::{live_region::TerminalSize, theme::Theme};
 
-use super::live_display::{LiveDisplay, SizeQuery, amount_in_words, time_in_words};
-use crate::{
-    chat::{Message, Role, Usage},
-    event::Event,
-    model::ReplyDelta,
+use super::{
+    live_display::{LiveDisplay, SizeQuery, amount_in_words, time_in_words},
+    test_events::{call_finished, call_started, finished, message, reply_failed, started, text},
 };
 
 /// A terminal that parses what is written to it.
@@ -43,14 +41,14 @@ impl TestTerminal {
 
     fn size(&self) -> SizeQuery {
         let terminal = self.clone();
-        Box::new(move || {
+        Arc::new(move || {
             let (rows, columns) = terminal.0.lock().unwrap().screen().size();
             TerminalSize { columns: columns.get(), rows: rows.get() }
         })
     }
 
     fn display(&self, shows_answer: bool) -> LiveDisplay<Self> {
-        LiveDisplay::new(self.clone(), self.size(), self.size(), Theme::plain(), shows_answer)
+        LiveDisplay::new(self.clone(), self.size(), Theme::plain(), shows_answer)
     }
 }
 
@@ -65,61 +63,11 @@ impl Write for TestTerminal {
     }
 }
 
-fn started(agent: &str, parent: Option<&str>, model: &str) -> Event {
-    Event::RunStarted {
-        run: "r".into(),
-        agent: agent.into(),
-        parent: parent.map(Into::into),
-        depth: 0,
-        prefix: "".into(),
-        model: model.into(),
-        task: String::new(),
-    }
-}
-
-fn finished(agent: &str, error: Option<&str>) -> Event {
-    Event::RunFinished {
-        run: "r".into(),
-        agent: agent.into(),
-        error: error.map(str::to_owned),
-        iterations: 2,
-        usage: Usage::default(),
-        of_children: Usage::default(),
-        duration: Duration::from_millis(1_500),
-    }
-}
-
-fn text(agent: &str, text: &str) -> Event {
-    Event::ModelDelta { agent: agent.into(), delta: ReplyDelta::Text(text.into()) }
-}
-
-fn message(agent: &str, text: &str) -> Event {
-    let message = Message::text(Role::Assistant, agent, text);
-    Event::MessageAdded { agent: agent.into(), role: Role::Assistant, message: Some(Arc::new(message)) }
-}
-
-fn call(agent: &str, arguments: &str) -> Event {
-    let (call, tool, origin) = ("1".into(), "read".into(), "files".into());
-    Event::ToolStarted { agent: agent.into(), call, tool, origin, arguments: arguments.into() }
-}
-
-fn called(agent: &str, reason: Option<&str>) -> Event {
-    Event::ToolFinished {
-        agent: agent.into(),
-        call: "1".into(),
-        tool: "read".into(),
-        is_error: reason.is_some(),
-        reason: reason.map(str::to_owned),
-        bytes: 3,
-        duration: Duration::from_millis(20),
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn answer_is_shown_as_it_is_written() {
     let terminal = TestTerminal::new(40);
     let mut display = terminal.display(true);
-    for event in [started("ada", None, "m"), text("ada", "# Sum\n\nTwo and "), text("ada", "two make **fo")] {
+    for event in [started("ada", None, "m", ""), text("ada", "# Sum\n\nTwo and "), text("ada", "two make **fo")] {
         display.show(&event, None);
     }
     display.draw();
@@ -137,14 +85,14 @@ async fn answer_is_shown_as_it_is_written() {
 async fn call_moves_from_the_region_to_the_lines_above() {
     let terminal = TestTerminal::new(80);
     let mut display = terminal.display(true);
-    display.show(&started("ada", None, "m"), None);
-    display.show(&call("ada", "{\"path\":\"a\x1b[2J\"}"), None);
+    display.show(&started("ada", None, "m", ""), None);
+    display.show(&call_started("ada", "1", "{\"path\":\"a\x1b[2J\"}"), None);
     tokio::time::advance(Duration::from_secs(65)).await;
     display.draw();
     let lines = terminal.lines();
     assert!(lines[0].ends_with("ada calling a tool 1 min 05 s"), "{lines:?}");
     assert_eq!(lines[1], "  · read {\"path\":\"a\\u{1b}[2J\"} 1 min 05 s");
-    display.show(&called("ada", Some("no such file\nerror: forged")), None);
+    display.show(&call_finished("ada", "1", Some("no such file\nerror: forged")), None);
     display.draw();
     let lines = terminal.lines();
     assert_eq!(lines[0], "✗ read {\"path\":\"a\\u{1b}[2J\"} (20 ms): no such file");
@@ -156,9 +104,9 @@ async fn members_of_a_team_reply_under_their_names() {
     let terminal = TestTerminal::new(80);
     let mut display = terminal.display(true);
     for event in [
-        started("team", None, ""),
-        started("team/ann", Some("team"), "m"),
-        started("team/ann/deep", Some("team/ann"), "m"),
+        started("team", None, "", ""),
+        started("team/ann", Some("team"), "m", ""),
+        started("team/ann/deep", Some("team/ann"), "m", ""),
         message("team/ann/deep", "Not for the person."),
         finished("team/ann/deep", Some("no answer")),
         message("team/ann", "Mine."),
@@ -178,7 +126,7 @@ async fn members_of_a_team_reply_under_their_names() {
 async fn nothing_is_drawn_while_a_question_is_asked() {
     let terminal = TestTerminal::new(80);
     let mut display = terminal.display(true);
-    display.show(&started("ada", None, "m"), None);
+    display.show(&started("ada", None, "m", ""), None);
     display.draw();
     assert!(!terminal.lines().is_empty() && display.next_drawing().is_some());
     display.suspend();
@@ -194,11 +142,10 @@ async fn nothing_is_drawn_while_a_question_is_asked() {
 async fn void_reply_is_followed_by_the_next_one() {
     let terminal = TestTerminal::new(80);
     let mut display = terminal.display(true);
-    let failed = Event::ModelFailed { agent: "ada".into(), model: "m".into(), reason: "cut".into(), again: true };
     for (event, line) in [
-        (started("ada", None, "m"), None),
+        (started("ada", None, "m", ""), None),
         (text("ada", "Fo"), None),
-        (failed, Some("m failed: cut; retrying".to_owned())),
+        (reply_failed("ada"), Some("m failed: cut; retrying".to_owned())),
         (text("ada", "Four."), None),
         (message("ada", "Four."), None),
     ] {
@@ -212,7 +159,7 @@ async fn void_reply_is_followed_by_the_next_one() {
 async fn answer_for_another_stream_is_not_shown() {
     let terminal = TestTerminal::new(80);
     let mut display = terminal.display(false);
-    for event in [started("ada", None, "m"), text("ada", "Four."), message("ada", "Four."), finished("ada", None)] {
+    for event in [started("ada", None, "m", ""), text("ada", "Four."), message("ada", "Four."), finished("ada", None)] {
         display.show(&event, None);
         display.draw();
         assert!(!terminal.lines().iter().any(|line| line.contains("Four")));
@@ -226,8 +173,8 @@ async fn narrow_terminal_cuts_the_region() {
     for columns in [1, 2, 7, 20] {
         let terminal = TestTerminal::new(columns);
         let mut display = terminal.display(true);
-        display.show(&started("日本語の名前", None, "m"), None);
-        display.show(&call("日本語の名前", "{\"path\":\"docs\"}"), None);
+        display.show(&started("日本語の名前", None, "m", ""), None);
+        display.show(&call_started("日本語の名前", "1", "{\"path\":\"docs\"}"), None);
         display.show(&text("日本語の名前", "Ein langes Wort: Donaudampfschifffahrt\n\n"), None);
         display.draw();
         display.finish();

@@ -4,7 +4,7 @@ use std::{io::IsTerminal, time::Duration};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use shelly_terminal::markdown::StreamedMarkdown;
+use shelly_terminal::theme::Theme;
 
 use super::{
     output_format::RunOutputFormat,
@@ -16,7 +16,7 @@ use crate::{
     agent::RunAnswer,
     capability::Usd,
     chat::{Message, Part},
-    cli::live::{amount_in_words, theme_of, time_in_words},
+    cli::live::{amount_in_words, rendered, terminal_size, time_in_words},
     error::Report,
     model::{Ledger, UsageTally},
 };
@@ -33,6 +33,8 @@ pub struct RunResult<'a> {
     pub session: Option<&'a str>,
     /// `true` if standard output has the text of the answer already.
     pub is_shown: bool,
+    /// The theme for a terminal; `None` for text as it is.
+    pub theme: Option<Theme>,
 }
 
 /// Prints the answer. Returns the exit code.
@@ -53,7 +55,7 @@ pub fn answered(result: RunResult<'_>, output: RunOutputFormat, level: ProgressL
     });
     let printed = match output {
         RunOutputFormat::Text => {
-            let printed = if result.is_shown { Ok(()) } else { print_markdown(&text) };
+            let printed = if result.is_shown { Ok(()) } else { print_markdown(&text, result.theme.clone()) };
             printed.inspect(|()| tell_summary(&result, level))
         }
         RunOutputFormat::Json | RunOutputFormat::Events => print(&json_line(&value)),
@@ -85,14 +87,11 @@ pub fn used(what: &impl Serialize) -> Value {
 }
 
 /// Prints an answer: rendered on a terminal, and as it is elsewhere.
-fn print_markdown(text: &str) -> Result<(), Report> {
-    let Some(theme) = theme_of(std::io::stdout().is_terminal()) else { return print_for_people(text) };
-    let columns = terminal_size::terminal_size().map_or(80, |(columns, _)| usize::from(columns.0));
-    let mut markdown = StreamedMarkdown::new(columns, theme).with_hyperlinks();
-    let mut lines = markdown.push(&escaped(text));
-    lines.extend(markdown.finish());
+fn print_markdown(text: &str, theme: Option<Theme>) -> Result<(), Report> {
+    let theme = theme.filter(|_| std::io::stdout().is_terminal());
+    let Some(theme) = theme else { return print_for_people(text) };
     let mut shown = String::new();
-    for line in &lines {
+    for line in rendered(text, usize::from(terminal_size().columns), theme) {
         line.write_ansi(&mut shown);
         shown.push('\n');
     }

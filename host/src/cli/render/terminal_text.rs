@@ -14,7 +14,12 @@ pub const GREEN: &str = "\x1b[32m";
 pub const YELLOW: &str = "\x1b[33m";
 pub const PLAIN: &str = "\x1b[0m";
 /// All of these codes.
-pub const COLOURS: [&str; 6] = [BOLD, DIM, RED, GREEN, YELLOW, PLAIN];
+const COLOURS: [&str; 6] = [BOLD, DIM, RED, GREEN, YELLOW, PLAIN];
+
+/// Removes the colours that the host adds to a line.
+pub fn without_colours(line: &str) -> String {
+    COLOURS.iter().fold(line.to_owned(), |line, colour| line.replace(colour, ""))
+}
 
 /// Returns a line of JSON without credentials and with characters escaped that act on a terminal.
 pub fn json_line(value: &impl Serialize) -> String {

@@ -15,7 +15,7 @@ use crate::{
     app::RunSession,
     cli::{
         ask, launch,
-        live::{DisplayOptions, RunDisplay},
+        live::{DisplayOptions, FinishedDisplay, RunDisplay},
         secrets,
         session_target::PendingWork,
     },
@@ -81,7 +81,7 @@ pub(super) async fn execute(
                 outcome: InvocationOutcome::Cancelled(code),
                 agents,
                 session: name,
-                shown: None,
+                shown: FinishedDisplay::default(),
             });
         }
     };
@@ -96,11 +96,11 @@ pub(super) async fn execute(
                 outcome: InvocationOutcome::Cancelled(code),
                 agents,
                 session: name,
-                shown: None,
+                shown: FinishedDisplay::default(),
             });
         }
         // A display that crashed has shown nothing whole.
-        ((), shown) = async { (app.close_servers().await, shown.await) } => shown.ok().flatten(),
+        ((), shown) = async { (app.close_servers().await, shown.await) } => shown.unwrap_or_default(),
     };
     let outcome = match outcome {
         Ok(answer) => InvocationOutcome::Answered {

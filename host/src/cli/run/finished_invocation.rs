@@ -1,4 +1,4 @@
-use crate::{agent::RunAnswer, cli::live::PrintedReply, error::Report, model::Ledger};
+use crate::{agent::RunAnswer, cli::live::FinishedDisplay, error::Report, model::Ledger};
 
 /// The end of an invocation that got as far as preparing its run.
 pub(super) struct FinishedInvocation {
@@ -7,8 +7,8 @@ pub(super) struct FinishedInvocation {
     pub agents: Ledger,
     /// The name of the session.
     pub session: Option<String>,
-    /// The last reply, if standard output has it whole already.
-    pub shown: PrintedReply,
+    /// What was shown while it ran.
+    pub shown: FinishedDisplay,
 }
 
 /// The outcome of an invocation.
@@ -27,6 +27,11 @@ pub(super) enum InvocationOutcome {
 impl FinishedInvocation {
     /// Returns the end of an invocation that a signal has cancelled before its run began.
     pub fn cancelled(code: u8) -> Self {
-        Self { outcome: InvocationOutcome::Cancelled(code), agents: Ledger::new(), session: None, shown: None }
+        Self {
+            outcome: InvocationOutcome::Cancelled(code),
+            agents: Ledger::new(),
+            session: None,
+            shown: FinishedDisplay::default(),
+        }
     }
 }

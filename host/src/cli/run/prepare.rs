@@ -15,6 +15,7 @@ use crate::{
         config_path::read_config,
         host_environment::{compiling, environment, plugin_dirs},
         input,
+        live::FinishedDisplay,
         render::tell,
         session_target::{CompletedSession, SessionTarget},
         trust,
@@ -74,7 +75,7 @@ pub(super) fn prepare(
             outcome,
             agents,
             session: Some(header.id),
-            shown: None,
+            shown: FinishedDisplay::of_no_run(with.output),
         })));
     }
     let is_attended = ask::is_attended();

@@ -29,8 +29,9 @@ pub(super) fn report(finished: Result<FinishedInvocation, Report>, with: &Common
     match outcome {
         InvocationOutcome::Answered { agent, model, answer } => {
             let (agent, model, duration) = (&*agent, &*model, started.elapsed());
-            let is_shown = shown.is_some_and(|shown| shown == answer.message.text_content());
-            let result = RunResult { agent, model, answer: &answer, agents, duration, session, is_shown };
+            let is_shown = shown.reply.is_some_and(|reply| reply == answer.message.text_content());
+            let theme = shown.theme;
+            let result = RunResult { agent, model, answer: &answer, agents, duration, session, is_shown, theme };
             render::answered(result, output, with.level())
         }
         InvocationOutcome::Failed(report) => {
