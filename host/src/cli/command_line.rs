@@ -35,16 +35,16 @@ pub(super) enum CliCommand {
     Run(run::RunArgs),
     Init(init::InitArgs),
     Index(index::IndexArgs),
-    /// Check a config, and see what holds.
+    /// Check a config, print its JSON Schema, or trust the project.
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// See what was said and done before, and go on with it.
+    /// List, show, resume, copy and remove sessions.
     #[command(subcommand)]
     Session(session::SessionCommand),
-    /// List plugins, or look into one.
+    /// List plugins, inspect one, or certify what it can reach.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
-    /// See whether models can be asked.
+    /// Check that models answer.
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
     Mcp(mcp::McpArgs),
@@ -60,13 +60,13 @@ Examples:
   shelly-host plugin list --plugins plugins
 
 Exit codes:
-    0  an answer
-    1  the run failed, or index --check says that it is due
-    2  wrong usage, config or task, or a project that you do not trust yet
-    3  a plugin that is needed cannot be used
-    4  the model could not be asked
-   70  a bug of ours
-  130  cancelled with Ctrl-C; 143 with SIGTERM, 129 because the terminal went away";
+    0  success
+    1  the run failed, or index --check found the index out of date
+    2  wrong usage, config or task, or a project that is not trusted
+    3  a required plugin cannot be used
+    4  the model did not answer
+   70  a bug in shelly-host
+  130  cancelled with Ctrl-C; 143: by SIGTERM; 129: because the terminal was closed";
 
 /// Runs the command of the process like [`main`], but compiles components in this process. A tool that counts instructions
 /// needs this: a child process that is not counted sees another CPU, and would compile for that one.
@@ -156,8 +156,8 @@ fn execute(command: CliCommand) -> u8 {
 fn bug(panic: &(dyn Any + Send)) -> Report {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     Report::new(ErrorKind::Bug, "this is a bug in shelly-host")
-        .cause(text.unwrap_or("it panicked"))
-        .hint("please report it, with the command and the config if you can")
+        .cause(text.unwrap_or("panic without a message"))
+        .hint("report this bug, with the command and the config if possible")
 }
 
 /// Sets up the log, which is off unless `SHELLY_LOG` enables it. The middleware `logger` always logs.

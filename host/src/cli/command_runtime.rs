@@ -11,7 +11,9 @@ pub struct CommandRuntime(tokio::runtime::Runtime);
 /// A [`Report`] if the system refuses it.
 pub fn runtime() -> Result<CommandRuntime, Report> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map(CommandRuntime).map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))
+    runtime
+        .map(CommandRuntime)
+        .map_err(|error| Report::new(ErrorKind::Bug, "cannot start the async runtime").cause(error))
 }
 
 impl CommandRuntime {

@@ -21,26 +21,26 @@ use crate::{
 
 #[derive(Subcommand)]
 pub enum ConfigCommand {
-    /// Check a config, and print what holds: every key, with its default or ceiling where the file says nothing.
+    /// Check a config, and print the effective config: every key, with its default or ceiling if the file does not set it.
     ///
-    /// No model is asked, and nothing of a plugin is run unless you say --load. All mistakes that can be found at once are
-    /// told on standard error; so is what is not as it should be though the config can be used, and what a run would ask
-    /// you about first. The last line is the verdict: `ok`, or how many errors and warnings there are. The exit code is 0
-    /// if the config can be used, else 2. Credentials are not shown.
+    /// Sends nothing to a model, and runs no plugin code without --load. Prints on standard error: all errors that can be
+    /// found in one pass, warnings, and what a run would ask you to trust first. The last line is the verdict: `ok`, or
+    /// the numbers of errors and warnings. The exit code is 0 if the config can be used, else 2. Credentials are not
+    /// shown.
     Check {
-        /// The config; without it .shelly/config.yaml or shelly.yaml.
+        /// The config file [default: .shelly/config.yaml or shelly.yaml].
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// A directory of plugin folders; may be given several times.
+        /// A directory of plugin folders; repeatable.
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
-        /// Also load every plugin in its sandbox, as a run would, and check what it says of its tools.
+        /// Also load every plugin in its sandbox, as a run would, and check the tools that it declares.
         ///
-        /// No model and no server is asked, and no credential is looked up. As before a run you are asked about what the
+        /// Contacts no model and no server, and reads no credential. As before a run, you are asked first to trust what the
         /// files of the project name.
         #[arg(long)]
         load: bool,
-        /// Load them though you have not said yes to what the files of this project name; see shelly-host config trust.
+        /// Trust the project's config and permissions for this command without asking; see shelly-host config trust.
         #[arg(long, requires = "load")]
         trust: bool,
         /// The output format; `text` is YAML.
@@ -49,8 +49,8 @@ pub enum ConfigCommand {
     },
     /// Print the JSON Schema of the config file, for editors and other programs.
     ///
-    /// What it refuses, a run refuses too. Whether names lead somewhere, and what depends on several keys, only
-    /// shelly-host config check tells.
+    /// A config that this schema rejects cannot be run. References between names, and rules that depend on several keys,
+    /// are checked only by shelly-host config check.
     Schema,
     Trust(trust::ConfigTrustArgs),
 }
@@ -168,9 +168,9 @@ fn check(
 ) -> Result<u8, Report> {
     let is_named = config.is_some();
     let path = config_path(config).ok_or_else(|| {
-        Report::new(ErrorKind::Usage, "there is no config to check")
-            .cause("neither .shelly/config.yaml nor shelly.yaml is there")
-            .hint("write one with shelly-host init, or name one with --config")
+        Report::new(ErrorKind::Usage, "no config to check")
+            .cause("this folder has neither .shelly/config.yaml nor shelly.yaml")
+            .hint("write a config with shelly-host init, or name one with --config")
     })?;
     let mut findings = ConfigFindings::of(&path, is_named, plugins, loading);
     // Every mistake is one of the config, so the exit code is that of wrong usage.
@@ -188,7 +188,7 @@ fn check(
             "trust": trust::standing_json(standing),
         })))?,
         (Some((_, effective)), None, CliOutputFormat::Text) => {
-            print_for_people(&format!("# {shown}, as it holds\n{}", effective.to_yaml()))?;
+            print_for_people(&format!("# effective config of {shown}\n{}", effective.to_yaml()))?;
         }
         (_, first, CliOutputFormat::Json) => print(&json_line(&json!({
             "event": "result",

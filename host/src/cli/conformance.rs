@@ -26,11 +26,11 @@ use crate::{
     plugin::PluginKind,
 };
 
-/// Have plugins attack this host, and see that it holds.
+/// Run hostile plugins against this host, and check that it withstands them.
 ///
-/// Each attack is a component that tries one thing; it must come to the verdict that its attack.toml expects, and must
-/// get nothing: the host looks for that itself. Before and after, runs as they should be are measured. The attacks that
-/// are built in can be exported, so that other hosts can be tried with them.
+/// Each attack is a component that tries one thing. It passes if it ends with a verdict that its attack.toml expects and
+/// the host finds no escape. Normal runs are measured before and after the attacks. The built-in attacks can be exported,
+/// to test other hosts with them.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -40,21 +40,21 @@ Examples:
   shelly-host conformance --export attacks
 
 Verdicts:
-  refused    it was not loaded
-  timed-out  it was stopped because its time was over
-  limited    it was stopped at a bound on what it may take or say
-  trapped    it crashed, and nothing else did
-  held       it ran to its end, and got nothing
+  refused    the component was not loaded
+  timed-out  the component exceeded its time limit
+  limited    the component exceeded another limit, such as memory or output
+  trapped    the component crashed, and nothing else did
+  held       the component ran to its end without an escape
 
-The exit code is 0 if the host holds, 1 if anything escaped or ended in another way than it must; after Ctrl-C it is 130.")]
+Exit codes: 0 if every attack passed, 1 if any attack escaped or ended with another verdict than expected, 130 after Ctrl-C.")]
 pub struct ConformanceArgs {
-    /// Only attacks of this kind; may be given several times.
+    /// Run only attacks of this kind; repeatable.
     #[arg(long, value_name = "KIND")]
     kind: Vec<PluginKind>,
-    /// The attacks of this folder, in place of those that are built in.
+    /// Run the attacks of this folder instead of the built-in ones.
     #[arg(long, value_name = "DIR")]
     suite: Option<PathBuf>,
-    /// Do not run them: write them with built components into this folder, which must not be there yet.
+    /// Run nothing; write the attacks, with their built components, into this new folder.
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     export: Option<PathBuf>,
     /// The output format.
@@ -72,7 +72,7 @@ enum ConformanceFormat {
     Text,
     /// One JSON value.
     Json,
-    /// XML, as CI servers read it.
+    /// JUnit XML, for CI servers.
     Junit,
 }
 
@@ -103,15 +103,16 @@ impl ConformanceArgs {
                 Some(folder) => name(&folder.display().to_string()),
                 None => "the built-in suite".into(),
             };
-            return Err(Report::new(ErrorKind::Usage, format!("there is no attack of that kind in {suite}"))
-                .hint("leave out --kind"));
+            return Err(
+                Report::new(ErrorKind::Usage, format!("{suite} has no attack of this kind")).hint("omit --kind")
+            );
         }
         if let Some(folder) = &self.export {
             suite.export(folder)?;
-            print(&format!("{} attacks are in {}", suite.attacks().len(), name(&folder.display().to_string())))?;
+            print(&format!("wrote {} attacks to {}", suite.attacks().len(), name(&folder.display().to_string())))?;
             return Ok(0);
         }
-        let failed = |error: std::io::Error| Report::new(ErrorKind::Bug, "cannot start").cause(error);
+        let failed = |error: std::io::Error| Report::new(ErrorKind::Bug, "cannot start the async runtime").cause(error);
         let runtime = runtime().map_err(failed)?;
         let path = std::env::current_exe().map_err(failed)?;
         let program = HostProgram { path, arguments: ["conformance", "--play"].map(OsString::from).to_vec() };
@@ -152,7 +153,8 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 
 /// Runs the single attack of a folder, and writes the lines that the suite reads.
 fn play(folder: &Path, show: conformance::EventFormatter) -> Result<u8, Report> {
-    let runtime = runtime().map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
+    let runtime =
+        runtime().map_err(|error| Report::new(ErrorKind::Bug, "cannot start the async runtime").cause(error))?;
     let mut printed = Ok(());
     let played = runtime.block_on(conformance::play_alone(folder, show, |line| {
         if printed.is_ok() {
@@ -167,7 +169,7 @@ fn play(folder: &Path, show: conformance::EventFormatter) -> Result<u8, Report> 
 /// Shows the number of attacks that were played, on one line, if standard error is a terminal.
 fn count(done: usize, all: usize) {
     if std::io::stderr().is_terminal() {
-        render::tell(&format!("\r{done} of {all} attacks played"));
+        render::tell(&format!("\r{done} of {all} attacks run"));
     }
 }
 
@@ -207,20 +209,20 @@ fn table(results: &ConformanceReport) -> String {
         lines.extend(why(row).into_iter().map(|why| format!("{:10}  {}", "", name(&why))));
     }
     lines.push(String::new());
-    lines.push(format!("{:10}  {:16}  {:>14}  {:>14}  {:>14}", "", "RECOVERY", "BEFORE", "AFTER", "AT MOST"));
+    lines.push(format!("{:10}  {:16}  {:>14}  {:>14}  {:>14}", "", "RECOVERY", "BEFORE", "AFTER", "BOUND"));
     for row in &results.recovery {
         let shown = |value: Option<u64>| value.map_or("not measured".into(), |value| amount(value, row.unit));
         let (before, after) = (shown(row.before), shown(row.after));
         let bound = match row.what {
-            conformance::CALLS_AT_ONCE => "as before".into(),
+            conformance::CALLS_AT_ONCE => "no fewer".into(),
             _ => shown(row.bound),
         };
         lines.push(format!("{:10}  {:16}  {before:>14}  {after:>14}  {bound:>14}", state(row), row.what));
     }
     let passed = results.attacks.iter().filter(|row| row.status == AttackStatus::Passed).count();
     let (all, seconds) = (results.attacks.len(), results.duration.as_secs_f32());
-    let verdict = if results.ok() { "the host holds" } else { "the host does not hold" };
-    lines.push(format!("\n{passed} of {all} attacks came to what they must, {seconds:.1} s: {verdict}"));
+    let verdict = if results.ok() { "passed" } else { "failed" };
+    lines.push(format!("\n{passed} of {all} attacks passed, {seconds:.1} s: conformance {verdict}"));
     lines.join("\n")
 }
 
@@ -245,11 +247,11 @@ fn why(row: &AttackResult) -> Vec<String> {
     let mut why = row.escapes.clone();
     if row.status == AttackStatus::Unexpected {
         let expected: Vec<_> = row.expected.iter().map(|verdict| verdict.name()).collect();
-        let naming = row.names.as_ref().map_or(String::new(), |names| format!(", with an error that names {names}"));
+        let naming = row.names.as_ref().map_or(String::new(), |names| format!(", with an error that names `{names}`"));
         why.push(format!("expected: {}{naming}", expected.join(" or ")));
     }
     if row.status != AttackStatus::Passed && !row.detail.is_empty() {
-        why.push(format!("it ended with: {}", row.detail));
+        why.push(format!("ended with: {}", row.detail));
     }
     why
 }
@@ -274,7 +276,7 @@ fn properties(writer: &mut Writer<Vec<u8>>, host: &HostUsage) -> std::io::Result
 
 /// Writes one test suite with a case for each attack and one for each measured value.
 fn junit(results: &ConformanceReport) -> Result<String, Report> {
-    let failed = |error| Report::new(ErrorKind::Bug, "the report cannot be written").cause(error);
+    let failed = |error| Report::new(ErrorKind::Bug, "cannot write the report").cause(error);
     let wrong = results.attacks.iter().filter(|row| row.status != AttackStatus::Passed).count();
     let worse = results.recovery.iter().filter(|row| !row.ok).count();
     let tests = (results.attacks.len() + results.recovery.len()).to_string();

@@ -14,20 +14,20 @@ use crate::{
     project::{ProjectLayout, Staleness, staleness},
 };
 
-/// Renew what every agent is told of this project, or see whether that is due.
+/// Update the project description that every agent is given, or check whether it is up to date.
 ///
-/// The agent `indexer` of the config, or the one that --agent names, reads the project and writes .shelly/context.md and
-/// .shelly/knowledge. It is due when the git repository has moved on since .shelly/context.md was written, or where that
-/// file is missing.
+/// Runs the agent `indexer` of the config, or the one that --agent names, which reads the project and writes
+/// .shelly/context.md and .shelly/knowledge. The index is out of date if .shelly/context.md is missing, or if the branch
+/// or the newest commit of the git repository has changed since that file was written.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  shelly-host init --template project-indexer     a config with such an agent
+  shelly-host init --template project-indexer     # writes a config with such an agent
   shelly-host index
-  shelly-host index --approve all                 where nobody is there to look at what it writes
-  shelly-host index --check                       exits with 1 if it is due, and changes nothing")]
+  shelly-host index --approve all                 # approves the changes without asking
+  shelly-host index --check                       # exits with 1 if the index is out of date; changes nothing")]
 pub struct IndexArgs {
-    /// Say whether it is due and do nothing: exit with 0 if .shelly/context.md keeps up with the project, with 1 if not.
+    /// Check only: exit with 0 if .shelly/context.md is up to date, with 1 if not.
     #[arg(long)]
     check: bool,
     #[command(flatten)]
@@ -38,9 +38,9 @@ pub struct IndexArgs {
 const INDEXER: &str = "indexer";
 
 /// The task of that agent.
-const TASK: &str = "Renew what agents are told of this project: .shelly/context.md, and .shelly/knowledge where that has \
-                    files. Look at what is there now, compare it with the project as it is, and write it anew; keep what \
-                    is still true. Then say in a few lines what you have changed.";
+const TASK: &str = "Update the description of this project that agents are given: .shelly/context.md, and the files in \
+                    .shelly/knowledge if there are any. Read the current files, compare them with the project, and \
+                    rewrite them; keep what is still true. Then summarize your changes in a few lines.";
 
 impl IndexArgs {
     pub fn execute(self) -> u8 {
@@ -73,7 +73,7 @@ fn tell(staleness: &Staleness, output: RunOutputFormat) -> u8 {
     let text = match (output, reason) {
         (RunOutputFormat::Text, None) => ".shelly/context.md is up to date".to_owned(),
         (RunOutputFormat::Text, Some(reason)) => {
-            format!("the index is out of date: {reason}; renew it with shelly-host index")
+            format!("the index is out of date: {reason}; update it with shelly-host index")
         }
         (RunOutputFormat::Json | RunOutputFormat::Events, reason) => {
             render::json_line(&json!({ "event": "result", "fresh": reason.is_none(), "reason": reason }))
@@ -88,8 +88,8 @@ fn renew(with: CommonRunArgs, config: &Config) -> Result<u8, Report> {
     if !config.everyone().any(|agent: &AgentConfig| agent.name == name) {
         let mut report = crate::config::unknown("agent", &name, config.everyone().map(|agent| agent.name.as_str()));
         report.hint = Some(
-            "name the agent that renews the index with --agent, or write a config with one: shelly-host init --template \
-             project-indexer"
+            "name the agent that updates the index with --agent, or write a config that has one: shelly-host init \
+             --template project-indexer"
                 .into(),
         );
         return Err(report);
@@ -97,7 +97,7 @@ fn renew(with: CommonRunArgs, config: &Config) -> Result<u8, Report> {
     let code = run::once(with.for_agent(name), TASK.into());
     Ok(match staleness(&layout(config)) {
         Staleness::Stale { reason } if code == 0 => {
-            render::warn(&format!("the index was not renewed: {reason}"));
+            render::warn(&format!("the index is still out of date: {reason}"));
             ErrorKind::Run.exit_code()
         }
         _ => code,

@@ -242,7 +242,7 @@ mod tests {
         trust_config(&layout, &store, &[]);
         let kept = store.of(project.path()).unwrap();
         let lines: Vec<_> = kept.facts.lines().collect();
-        assert_eq!(lines, ["the model `m` is at `http://h`: conversations go there"]);
+        assert_eq!(lines, ["the model `m` is at `http://h`; conversations are sent there"]);
         assert!(kept.permissions.is_empty() && kept.tools.is_empty(), "these were brought");
     }
 

@@ -92,7 +92,10 @@ impl LaunchFlags {
             if !options.is_empty() {
                 let mut theirs = Self::default();
                 let words = theirs.add(&options, &root).words();
-                render::warn(&format!("not made here by you, so what it was begun with is left out: {}", name(&words)));
+                render::warn(&format!(
+                    "the session was not made here by you, so its stored options are ignored: {}",
+                    name(&words)
+                ));
             }
             return Ok(());
         }
@@ -102,7 +105,7 @@ impl LaunchFlags {
         }
         let added = self.add(&options, &root);
         if added != Self::default() {
-            render::tell(&format!("{DIM}as when the session began: {}{PLAIN}\n", name(&added.words())));
+            render::tell(&format!("{DIM}options stored in the session: {}{PLAIN}\n", name(&added.words())));
         }
         Ok(())
     }

@@ -28,59 +28,59 @@ use crate::{
 
 #[derive(Subcommand)]
 pub enum PluginCommand {
-    /// List the plugins of the config's `plugin_dirs` and of --plugins; where none are named, those that need not be.
+    /// List the plugins of the config's `plugin_dirs` and of --plugins, or the installed ones if neither is given.
     ///
-    /// Those that cannot be used are listed too, with the reason on standard error and exit code 3.
+    /// Unusable plugins are listed too, with the reason on standard error and exit code 3.
     List {
-        /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
+        /// The config file [default: .shelly/config.yaml or shelly.yaml].
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// A directory of plugin folders; may be given several times.
+        /// A directory of plugin folders; repeatable.
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
         /// The output format.
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
         output: CliOutputFormat,
     },
-    /// Show what a plugin is, what it imports and wants, and its tools.
+    /// Show a plugin's manifest, its imports, the capabilities that it asks for, and its tools.
     ///
-    /// It is started once in its sandbox, with nothing granted, to ask for its tools.
+    /// Starts the plugin once in its sandbox, without any grant, to list its tools.
     Inspect {
-        /// A plugin's folder, a component's file, or the id of a plugin that is listed.
+        /// A plugin's folder, a component file, or the id of a listed plugin.
         plugin: PathBuf,
-        /// The config in which an id is looked up; without it .shelly/config.yaml or shelly.yaml, if there is one.
+        /// The config in which the id is looked up [default: .shelly/config.yaml or shelly.yaml].
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// A directory of plugin folders in which an id is looked up; may be given several times.
+        /// A directory of plugin folders in which the id is looked up; repeatable.
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
         /// The output format.
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
         output: CliOutputFormat,
     },
-    /// Tell what a plugin can reach for an agent, as JSON: what is linked is all that there is.
+    /// Print what a plugin can reach for an agent, as JSON.
     ///
-    /// It is linked to what the config grants it, and tried: as before a run you are asked about what the files of the
-    /// project name. Of an import `satisfied` says that it is linked to what `grant` says, `refused` that it is not linked at
-    /// all, and `powerless` that it reaches nothing: the plugin takes types from it alone, or it is of the base of WASI that
-    /// its plugin.toml declares. `capability` is what the config must grant for it; without one it comes with the plugin's kind. Exit code 3: it
-    /// does not run, and the certificate says why.
+    /// Links the plugin to its grants in the config and instantiates it; as before a run, you are asked first to trust what the
+    /// files of the project name. Each import has a state. `satisfied`: linked to what `grant` says. `refused`: not linked.
+    /// `powerless`: gives access to nothing, because the plugin uses only its types, or because it belongs to the base
+    /// interfaces of WASI that plugin.toml declares. `capability` is what the config must grant for the import; an import
+    /// without it comes with the plugin's kind. Exit code 3: the plugin does not run, and the certificate says why.
     Certify {
         /// The plugin's id.
         id: String,
-        /// The agent; without it the entry agent of the config, or the first that has the plugin.
+        /// The agent [default: the entry agent of the config, or the first agent that has the plugin].
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
-        /// For the model of this name, which is a plugin.
+        /// Certify the plugin as the model of this name.
         #[arg(long, value_name = "NAME", conflicts_with = "agent")]
         model: Option<String>,
-        /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
+        /// The config file [default: .shelly/config.yaml or shelly.yaml].
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// A directory of plugin folders; may be given several times.
+        /// A directory of plugin folders; repeatable.
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
-        /// Try it though you have not said yes to what the files of this project name; see shelly-host config trust.
+        /// Trust the project's config and permissions for this command without asking; see shelly-host config trust.
         #[arg(long)]
         trust: bool,
     },
@@ -134,7 +134,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: CliOutputFormat) 
     let catalog = catalog(config, plugins)?;
     if catalog.iter().next().is_none() {
         return Err(Report::new(ErrorKind::Usage, "there is no plugin directory")
-            .hint("name one with --plugins, or under `plugin_dirs` in the config"));
+            .hint("name a plugin directory with --plugins, or under `plugin_dirs` in the config"));
     }
     runtime()?.block_on(catalog.open(catalog.iter().map(|(id, _)| id), CompileStep::Validate));
     match output {
@@ -158,7 +158,7 @@ fn list(config: Option<&PathBuf>, plugins: &[PathBuf], output: CliOutputFormat) 
                     let (kinds, wants, about) = (kinds.join(", "), wants.join(", "), name(&manifest.description));
                     [id.into(), kinds, size(package.size), if wants.is_empty() { "-".into() } else { wants }, about]
                 }
-                Err(_) => [name(id), "cannot be used".into(), String::new(), String::new(), String::new()],
+                Err(_) => [name(id), "unusable".into(), String::new(), String::new(), String::new()],
             }));
             let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
             let (plugin, kinds, size, wants) = (width(0), width(1), width(2), width(3));
@@ -192,10 +192,10 @@ async fn package(
         return match catalog.get(&id) {
             Some(listed) => listed.map(Arc::clone).map_err(PluginError::report),
             None => {
-                let message = format!("there is no file or folder {}, and no plugin of that id", path.display());
+                let message = format!("there is no file, folder or plugin `{}`", path.display());
                 Err(Report::new(ErrorKind::Usage, message).hint(
-                    "name a plugin's folder, a component's file, or an id that shelly-host plugin list shows; --plugins \
-                     names a directory of plugins",
+                    "name a plugin's folder, a component file, or an id from shelly-host plugin list; --plugins adds a directory \
+                     of plugins",
                 ))
             }
         };
@@ -254,7 +254,7 @@ fn show(package: &PluginPackage, plugin: &Loaded, output: CliOutputFormat) -> Re
     lines.push(format!("imports      {}", list(package.anatomy.imports.iter().map(|import| name(import)).collect())));
     let grantable = || Grant::default().missing(&manifest.wants).into_iter().map(|missing| missing.line);
     let wants = grantable().filter(|_| !manifest.wants_are_optional);
-    let wants = wants.chain(manifest.wasi.then(|| "wasi: powerless (it need not be granted)".into())).collect();
+    let wants = wants.chain(manifest.wasi.then(|| "wasi: powerless (needs no grant)".into())).collect();
     lines.push(format!("wants        {}", list(wants)));
     if manifest.wants_are_optional && grantable().next().is_some() {
         lines.push(format!("can use      {}", list(grantable().collect())));
@@ -267,7 +267,7 @@ fn show(package: &PluginPackage, plugin: &Loaded, output: CliOutputFormat) -> Re
         lines.push(format!("on failure   {}", json!(manifest.on_failure).as_str().unwrap_or_default()));
     }
     if package.offer.is_kept {
-        lines.push("instance     one run of an agent, and its calls come one after the other".into());
+        lines.push("instance     kept for one run of an agent; calls run one at a time".into());
     }
     for (function, why) in &package.offer.left_out {
         lines.push(format!("left out     {}: {}", name(function), name(why)));
@@ -311,8 +311,11 @@ fn certify(
         }
     })?;
     if certificate.plugin != id {
-        return Err(Report::new(ErrorKind::Usage, format!("that model is the plugin `{}`", certificate.plugin))
-            .hint(format!("name it in place of `{}`", name(id))));
+        return Err(Report::new(
+            ErrorKind::Usage,
+            format!("the model is the plugin `{}`, not `{}`", certificate.plugin, name(id)),
+        )
+        .hint(format!("write `plugin certify {}`", certificate.plugin)));
     }
     print(&json_line(&certificate))?;
     Ok(if certificate.runs { 0 } else { ErrorKind::Plugin.exit_code() })

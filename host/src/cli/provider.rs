@@ -23,21 +23,21 @@ use crate::{
 
 #[derive(Subcommand)]
 pub enum ProviderCommand {
-    /// Ask models one tiny question each, and see whether they answer.
+    /// Send each model one short question, and check that it answers.
     ///
-    /// It is a real request with the key, headers and proxy of the config, and costs what it costs. Exit code 4: one of them
-    /// did not answer.
+    /// The request is real: it uses the key, headers and proxy of the config, and is billed. Exit code 4: a model did not
+    /// answer.
     Check {
-        /// The names of models in the config; without any all of them, or the one that a run without a config would use.
+        /// Names of models in the config [default: all of them, or the model that a run without a config would use].
         #[arg(value_name = "NAME")]
         names: Vec<String>,
-        /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
+        /// The config file [default: .shelly/config.yaml or shelly.yaml].
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// A directory of plugin folders; may be given several times.
+        /// A directory of plugin folders; repeatable.
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
-        /// Ask though you have not said yes to what the files of this project name; see shelly-host config trust.
+        /// Trust the project's config and permissions for this command without asking; see shelly-host config trust.
         #[arg(long)]
         trust: bool,
         /// The output format.
@@ -123,9 +123,9 @@ fn told(wanted: Option<&str>, probed: Result<ModelProbe, Report>) -> (ProbeRende
     let (input, output) = (usage.total() - usage.output_tokens, usage.output_tokens);
     let says = Message { sender: String::new(), role: Role::Assistant, parts: completion.parts, meta: vec![] };
     let says = match says.text_content().trim() {
-        "" if completion.stop == StopReason::MaxTokens => "it was still thinking".to_owned(),
-        "" => "without a word".to_owned(),
-        text => format!("it says {}", one_line(text, 60)),
+        "" if completion.stop == StopReason::MaxTokens => "no text before the token limit".to_owned(),
+        "" => "no text".to_owned(),
+        text => format!("answer: {}", one_line(text, 60)),
     };
     let price = cost.map_or(String::new(), |cost| format!(", {cost}"));
     let time = humantime::format_duration(std::time::Duration::from_millis(took.as_millis() as u64));

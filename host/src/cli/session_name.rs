@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Hint on how to begin a session.
-pub const BEGIN: &str = "`shelly-host run` begins one";
+pub const BEGIN: &str = "start a session with `shelly-host run`";
 
 /// Returns the full name of a session from its name, the beginning of its name, or `last` for the newest.
 pub fn named(store: &SessionStore, given: &str) -> Result<String, Report> {
@@ -16,7 +16,7 @@ pub fn named(store: &SessionStore, given: &str) -> Result<String, Report> {
         let some = store.list(limits::NAMES_SHOWN).map_err(|error| error.report())?;
         let newest = some.into_iter().find(|session| session.content.is_ok());
         let none = || {
-            let place = format!("none that can be read is in {}", store.folder().display());
+            let place = format!("{} has no readable session", store.folder().display());
             Report::new(ErrorKind::Usage, "there is no session").cause(place).hint(BEGIN)
         };
         return newest.map(|newest| newest.id).ok_or_else(none);
@@ -24,9 +24,9 @@ pub fn named(store: &SessionStore, given: &str) -> Result<String, Report> {
     store.resolve(given).map_err(|error| {
         let report = error.report();
         let report = match error {
-            SessionError::NotFound { .. } => report.cause(format!("{} was looked in", store.folder().display())),
+            SessionError::NotFound { .. } => report.cause(format!("searched in {}", store.folder().display())),
             SessionError::BadName { .. } => {
-                return report.hint("the session comes first, then the task: shelly-host session resume last \"…\"");
+                return report.hint("name the session first, then the task: shelly-host session resume last \"…\"");
             }
             _ => return report,
         };
@@ -34,7 +34,7 @@ pub fn named(store: &SessionStore, given: &str) -> Result<String, Report> {
         let known: Vec<_> = known.iter().map(|session| &*session.id).collect();
         match config::nearest(given, &known) {
             Some(near) => report.hint(format!("did you mean `{near}`?")),
-            None if known.is_empty() => report.hint(format!("there is none; {BEGIN}")),
+            None if known.is_empty() => report.hint(format!("there is no session; {BEGIN}")),
             None => report,
         }
     })

@@ -52,8 +52,11 @@ impl SessionTarget {
             Self::New { after: None } if !config.sessions.record => return Ok((Recording::Off, None)),
             Self::New { after } => return new(None, after.as_deref().map(|id| named(&store, id)).transpose()?),
             Self::Named(name) if name == "last" => {
-                return Err(Report::new(ErrorKind::Usage, "`last` is no name for a session: it means the newest")
-                    .hint("choose another name, or go on with the newest: `shelly-host session resume last`"));
+                return Err(Report::new(
+                    ErrorKind::Usage,
+                    "`last` cannot be the name of a session; it stands for the newest session",
+                )
+                .hint("choose another name, or resume the newest session: `shelly-host session resume last`"));
             }
             Self::Named(name) => match store.resolve(name) {
                 Ok(id) if id == *name => (id, false),
@@ -61,9 +64,9 @@ impl SessionTarget {
                 Ok(id) => {
                     return Err(Report::new(
                         ErrorKind::Usage,
-                        format!("`{name}` is the beginning of the session `{id}`"),
+                        format!("`{name}` is only the beginning of the name of session `{id}`"),
                     )
-                    .hint("write all of its name to go on with it, or choose another one"));
+                    .hint("write the full name to continue that session, or choose another name"));
                 }
                 Err(error) => return Err(error.report()),
             },
@@ -84,8 +87,8 @@ impl SessionTarget {
             if past.is_unfinished() {
                 return Ok(None);
             }
-            return Err(Report::new(ErrorKind::Usage, format!("in the session `{id}` nothing has begun"))
-                .hint(format!("give it its task: shelly-host session resume {id} \"…\"")));
+            return Err(Report::new(ErrorKind::Usage, format!("the session `{id}` has no run to resume"))
+                .hint(format!("give it a task: shelly-host session resume {id} \"…\"")));
         };
         let Some(message) = ended.message().cloned() else { return Ok(None) };
         let (usage, account) = (Usage::default(), BudgetBreakdown::default());
@@ -126,7 +129,7 @@ impl PendingWork {
         }
         if task.is_none() && !session.has_failed {
             let id = session.journal.id();
-            let what = format!("in what could be read of the session `{id}` nothing is left to be done");
+            let what = format!("the readable part of the session `{id}` is already complete");
             let hint = format!("give it a task: shelly-host session resume {id} \"…\"");
             return Err(Report::new(ErrorKind::Usage, what).hint(hint));
         }

@@ -22,29 +22,29 @@ use crate::{
     trust::{FactGroup, RiskLevel, TrustFacts, TrustStore, UserKey},
 };
 
-/// Say yes to what the files of this project name, or take it back.
+/// Trust what the files of this project name, or withdraw that trust.
 ///
-/// A project may be somebody else's, so what its config and its permissions name is not acted on before you have said yes
-/// to it: addresses, keys of your environment that go there, plugins, what these are granted. Here it is listed, and you
-/// are asked. What you say is kept for this folder until one of these things changes.
+/// A project may have been written by somebody else. Its config and permissions are therefore not used before you trust
+/// what they name: addresses, keys of your environment that are sent there, plugins, and their grants. This command lists
+/// these things and asks you. Your answer is stored for this folder until one of the things changes.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   shelly-host config trust
   shelly-host config trust --forget
 
-A config that the command line names with --config, and plugins that it names with --plugins, are not asked about.")]
+A config named with --config, and plugins named with --plugins, need no consent.")]
 pub struct ConfigTrustArgs {
-    /// Say yes to all that is listed, without being asked.
+    /// Trust everything that is listed, without asking.
     #[arg(long)]
     yes: bool,
-    /// Take back all that you have said yes to in this project.
+    /// Withdraw your trust in this project.
     #[arg(long, conflicts_with = "yes")]
     forget: bool,
-    /// The config of the project. You have named it, so you are asked about the project's permissions alone.
+    /// The project's config file. It needs no consent because you name it; you are asked only about the project's permissions.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A directory of plugin folders that a run will name too; may be given several times.
+    /// A directory of plugin folders that the run will name too; repeatable.
     #[arg(long, value_name = "DIR")]
     plugins: Vec<PathBuf>,
 }
@@ -65,7 +65,7 @@ impl ConfigTrustArgs {
         if facts.is_empty() {
             return print(&match &self.config {
                 Some(path) => format!(
-                    "you have named {}, so what it names needs no consent, and the project's permissions name nothing",
+                    "{} needs no consent because you named it, and the project's permissions name nothing",
                     name(&path.display().to_string())
                 ),
                 None => "the files of this project name nothing that needs your consent".into(),
@@ -81,11 +81,12 @@ impl ConfigTrustArgs {
         }
         if !self.yes {
             if !ask::is_attended() {
-                return Err(refused(&standing).hint("say yes without being asked with --yes"));
+                return Err(refused(&standing).hint("trust without asking with --yes"));
             }
             check_length(&standing)?;
             let runtime = tokio::runtime::Builder::new_current_thread().build();
-            let runtime = runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start").cause(error))?;
+            let runtime =
+                runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start the async runtime").cause(error))?;
             match runtime.block_on(ask::trust("", ConsentPrompt::YesOrNo)) {
                 Consent::Yes => {}
                 Consent::Once | Consent::No => return Err(declined()),
@@ -99,7 +100,7 @@ impl ConfigTrustArgs {
         // This works whatever is wrong with the config.
         let root = config_path(self.config).and_then(|path| Config::root_of(&path).ok());
         let was_trusted = store().forget(&root.unwrap_or_default()).map_err(|error| error.report())?;
-        print(if was_trusted { "nothing is trusted any more" } else { "nothing was trusted" })
+        print(if was_trusted { "trust withdrawn" } else { "this project was not trusted" })
     }
 }
 
@@ -198,15 +199,16 @@ async fn ask_about(
 ) -> Result<SessionConsent, Report> {
     let what = match review.authorship() {
         Authorship::Altered { line } => {
-            format!("was changed since you wrote it: line {line} of its journal and what follows may be anybody's")
+            format!("was changed since you wrote it: line {line} of its journal and the rest may be written by others")
         }
         Authorship::FirstLine => {
-            "was begun by you with an earlier release, whose mark covers its first line alone: the others may be anybody's".into()
+            "was started by you with an earlier release, whose mark covers only its first line: the rest may be written by others"
+                .into()
         }
-        _ => "was not made here by you: it may have come with the project".into(),
+        _ => "was not made here by you; it may have come with the project".into(),
     };
     let shown = format!(
-        "the session {} {what}\n  calls of tools that are pending in it are made, and what it says was said counts as said\n",
+        "the session {} {what}\n  resuming executes its pending tool calls and relies on its recorded conversation\n",
         name(id)
     );
     match put(shown).await {
@@ -214,7 +216,7 @@ async fn ask_about(
             Ok(()) => Ok(SessionConsent::Marked),
             Err(error @ SessionError::ChangedSinceReview { .. }) => Err(error.report()),
             Err(error) => {
-                warn(&format!("continuing with it this once: {}", error.report()));
+                warn(&format!("the session is trusted for this run only: {}", error.report()));
                 Ok(SessionConsent::ThisRun)
             }
         },
@@ -227,7 +229,9 @@ async fn ask(standing: &ProjectTrustStatus, put: impl AsyncFnOnce(String) -> Con
     check_length(standing)?;
     match put(question(standing)).await {
         // Consent that cannot be stored still holds for this run.
-        Consent::Yes => standing.keep().unwrap_or_else(|report| warn(&format!("it is trusted this once: {report}"))),
+        Consent::Yes => standing
+            .keep()
+            .unwrap_or_else(|report| warn(&format!("the project is trusted for this run only: {report}"))),
         Consent::Once => {}
         Consent::No => return Err(declined()),
     }
@@ -241,7 +245,7 @@ fn question(standing: &ProjectTrustStatus) -> String {
     let lines: String = new.chain(gone).collect();
     let what = match standing.was_trusted() {
         false => "the files of this project name what needs your consent",
-        true => "the files of this project have changed: this is new, or gone",
+        true => "the files of this project have changed: new (+) and removed (-)",
     };
     format!("{what}:\n{}{lines}", changed_instructions(standing))
 }
@@ -254,7 +258,7 @@ fn changed_instructions(standing: &ProjectTrustStatus) -> String {
     let shown: String = shown.map(|line| format!("  {}\n", cut(&escaped(line), limits::DIFF_LINE_CHARS))).collect();
     match lines.count() {
         0 => shown,
-        more => format!("{shown}  [{more} more lines are not shown: look at the files]\n"),
+        more => format!("{shown}  [{more} more lines are not shown; read the files]\n"),
     }
 }
 
@@ -264,10 +268,10 @@ fn check_length(standing: &ProjectTrustStatus) -> Result<(), Report> {
         return Ok(());
     }
     let (count, most, chars) = (standing.new_facts().len(), limits::FACTS_SHOWN, limits::FACT_CHARS);
-    let what = format!("they name {count} things; you can be asked about {most} at once, of {chars} characters each");
-    Err(Report::new(ErrorKind::Usage, "the files of this project name more than you can be asked about")
+    let what = format!("{count} entries; at most {most} of at most {chars} characters each can be shown");
+    Err(Report::new(ErrorKind::Usage, "the files of this project name more than one question can show")
         .cause(what)
-        .hint("look at all of it with `shelly-host config check`, then name the config with --config"))
+        .hint("review everything with `shelly-host config check`, then name the config with --config"))
 }
 
 fn refused(standing: &ProjectTrustStatus) -> Report {
@@ -276,9 +280,8 @@ fn refused(standing: &ProjectTrustStatus) -> Report {
         true => "the files of this project have changed since you trusted them",
     };
     let (new, gone) = (standing.new_facts(), standing.gone());
-    let things = if new.len() == 1 { "one thing".into() } else { format!("{} things", new.len()) };
-    let report =
-        Report::new(ErrorKind::Usage, message).cause(format!("they name {things} that you have not said yes to"));
+    let things = if new.len() == 1 { "one entry".into() } else { format!("{} entries", new.len()) };
+    let report = Report::new(ErrorKind::Usage, message).cause(format!("{things} without your consent"));
     let whole = |facts: &TrustFacts, mark: &str| -> Vec<String> {
         let lines = facts.groups().into_iter().flat_map(|group| group.lines);
         lines.map(|(_, line, _)| format!("{mark} {}", shown(line))).collect()
@@ -288,16 +291,16 @@ fn refused(standing: &ProjectTrustStatus) -> Report {
     let beyond = (new.len() + gone.len()).saturating_sub(limits::FACTS_TOLD);
     let report = if beyond > 0 { report.cause(format!("and {beyond} more")) } else { report };
     report.hint(
-        "look at all of it with `shelly-host config check`; say yes with `shelly-host config trust`, or for this run \
-         alone with --trust",
+        "review everything with `shelly-host config check`; trust it with `shelly-host config trust`, or only for this run \
+         with --trust",
     )
 }
 
 /// Reports that the person refused consent.
 fn declined() -> Report {
     Report::new(ErrorKind::Usage, "the files of this project are not trusted")
-        .cause("you said no")
-        .hint("to be asked again run it again; `shelly-host config check` shows what they name")
+        .cause("you declined")
+        .hint("to be asked again, repeat the command; to see what the files name, use `shelly-host config check`")
 }
 
 /// Formats facts for a person, one string for each line. Facts about one subject stand together, the most dangerous first;
@@ -336,10 +339,10 @@ pub fn tell_standing(standing: &ProjectTrustStatus, path: &Path) {
     let path = name(&path.display().to_string());
     match (standing.facts().is_empty(), standing.is_trusted()) {
         (true, _) => {}
-        (false, true) => tell(&format!("{DIM}what {path} names is trusted{PLAIN}\n")),
+        (false, true) => tell(&format!("{DIM}{path}: trusted{PLAIN}\n")),
         (false, false) => {
             let lines = listed(standing.new_facts(), |_| "+").into_iter().map(|line| format!("  {line}\n"));
-            tell(&format!("not trusted yet: a run asks you first\n{}", lines.collect::<String>()));
+            tell(&format!("not trusted yet; a run asks you first:\n{}", lines.collect::<String>()));
         }
     }
 }
@@ -393,7 +396,7 @@ mod tests {
             let admitted = asking.await;
             assert_eq!(admitted.is_ok(), consent != Consent::No);
             if let Err(report) = admitted {
-                assert_eq!(report.causes, ["you said no"], "what was shown is not shown again");
+                assert_eq!(report.causes, ["you declined"], "what was shown is not shown again");
             }
             assert!(asked.contains(&format!("  + the model `m` is at `http://{host}`")), "{asked}");
             assert_eq!(asked.contains("- the model `m` is at `http://one.example`"), host == "two.example", "{asked}");
@@ -451,7 +454,7 @@ mod tests {
         let many = standing(&format!("providers: [{}]", many.join(", ")), folder.path());
         for standing in [long, many] {
             let report = ask(&standing, async |_| panic!("it is asked")).await.unwrap_err();
-            assert!(report.message.contains("more than you can be asked about"), "{report}");
+            assert!(report.message.contains("more than one question can show"), "{report}");
         }
     }
 }

@@ -28,11 +28,11 @@ use crate::{
 /// The answer to requests for consent where nobody is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ApprovalModeArg {
-    /// Nobody: what needs consent is not done.
+    /// Refuse everything that needs consent.
     Never,
-    /// A person did before, by trusting it: that is done, the rest is not.
+    /// Allow what you have trusted before, and refuse the rest.
     Granted,
-    /// You, now, to everything.
+    /// Allow everything.
     All,
 }
 
@@ -164,7 +164,7 @@ impl TerminalPrompter {
         };
         let line = tokio::select! {
             () = self.inbox.closed(asked.id) => {
-                tell(&format!("\n{DIM}(that is not asked any more){PLAIN}\n"));
+                tell(&format!("\n{DIM}(this question was withdrawn){PLAIN}\n"));
                 self.asked = None;
                 return PrompterEvent::Done;
             }
@@ -172,10 +172,10 @@ impl TerminalPrompter {
         };
         match line {
             TypedLine::Text(line) => self.take(&line),
-            TypedLine::NotText => self.again("that is not UTF-8 text"),
+            TypedLine::NotText => self.again("the answer is not UTF-8 text"),
             TypedLine::End => {
-                let left = "from now on questions have no answer and consent is not given";
-                tell(&format!("\n{YELLOW}you left:{PLAIN} {left}\n"));
+                let left = "from now on questions get no answer and consent is refused";
+                tell(&format!("\n{YELLOW}end of input:{PLAIN} {left}\n"));
                 PrompterEvent::Leaves
             }
         }

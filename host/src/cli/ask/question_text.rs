@@ -26,7 +26,7 @@ pub fn shown(asked: &InboxQuestion) -> String {
             }
             if !open.options.is_empty() {
                 text.push_str(&format!(
-                    "  {:>2}  {DIM}something else, in your own words{PLAIN}\n",
+                    "  {:>2}  {DIM}another answer, in your own words{PLAIN}\n",
                     open.options.len() + 1
                 ));
             }
@@ -53,27 +53,25 @@ pub fn coloured(detail: &str) -> String {
 pub fn prompt(kind: &QuestionKind, in_words: bool) -> &'static str {
     match kind {
         QuestionKind::Permission { subject: PermissionSubject::Program { .. }, .. } => {
-            "allow it? [y]es, once; [t]rust this program, with any arguments, from now on; [n]o: "
+            "allow? [y]es, once; [t]rust this program with any arguments from now on; [n]o: "
         }
         QuestionKind::Permission { subject: PermissionSubject::GitReading, .. } => {
-            "allow it? [y]es, in this session; [t]rust all agents here with it from now on; [n]o: "
+            "allow? [y]es, in this session; [t]rust all agents of this project with this from now on; [n]o: "
         }
         QuestionKind::Permission {
             subject: PermissionSubject::Folder { .. } | PermissionSubject::Server { .. },
             ..
-        } => "allow it? [y]es, as long as this runs; [t]rust this project with it from now on; [n]o: ",
+        } => "allow? [y]es, until the program ends; [t]rust this project with this from now on; [n]o: ",
         QuestionKind::Permission { subject: PermissionSubject::Change { always_asked: true, .. }, .. } => {
-            "change them? [y]es, once; [n]o: "
+            "apply the changes? [y]es, once; [n]o: "
         }
         QuestionKind::Permission { subject: PermissionSubject::Change { .. }, .. } => {
-            "change them? [y]es, once; [t]rust this tool's changes until the program ends; [n]o: "
+            "apply the changes? [y]es, once; [t]rust this tool's changes until the program ends; [n]o: "
         }
-        QuestionKind::Permission { .. } => "allow it? [y]es, once; [t]rust this agent with it from now on; [n]o: ",
-        QuestionKind::Open(open) if in_words || open.options.is_empty() => "in your words (Enter alone: no answer): ",
-        QuestionKind::Open(open) if open.most_selections() > 1 => {
-            "numbers, with commas between them (Enter alone: no answer): "
-        }
-        QuestionKind::Open(_) => "a number (Enter alone: no answer): ",
+        QuestionKind::Permission { .. } => "allow? [y]es, once; [t]rust this agent with this from now on; [n]o: ",
+        QuestionKind::Open(open) if in_words || open.options.is_empty() => "your answer (Enter: no answer): ",
+        QuestionKind::Open(open) if open.most_selections() > 1 => "numbers, separated by commas (Enter: no answer): ",
+        QuestionKind::Open(_) => "a number (Enter: no answer): ",
     }
 }
 
@@ -95,13 +93,13 @@ pub fn understood(kind: &QuestionKind, in_words: bool, line: &str) -> ParsedAnsw
         QuestionKind::Permission { subject: PermissionSubject::Change { always_asked: true, .. }, .. }
             if matches!(line.to_lowercase().as_str(), "t" | "trust") =>
         {
-            ParsedAnswerLine::Unclear("this is asked each time: write y or n".into())
+            ParsedAnswerLine::Unclear("these changes cannot be trusted in advance: type y or n".into())
         }
         QuestionKind::Permission { .. } => match line.to_lowercase().as_str() {
             "y" | "yes" => ParsedAnswerLine::Verdict(Verdict::Yes),
             "t" | "trust" => ParsedAnswerLine::Verdict(Verdict::Trust),
             "n" | "no" => ParsedAnswerLine::Verdict(Verdict::No),
-            _ => ParsedAnswerLine::Unclear("write y, t or n".into()),
+            _ => ParsedAnswerLine::Unclear("type y, t or n".into()),
         },
         QuestionKind::Open(_) if line.is_empty() => ParsedAnswerLine::Nothing,
         QuestionKind::Open(open) if in_words || open.options.is_empty() => {
@@ -121,7 +119,9 @@ fn chosen(open: &OpenQuestion, line: &str) -> ParsedAnswerLine {
         match word.parse::<usize>() {
             Ok(number) if number == other && words.len() == 1 => return ParsedAnswerLine::Words,
             Ok(number) if number == other => {
-                return ParsedAnswerLine::Unclear(format!("{other} is for your own words: write it alone"));
+                return ParsedAnswerLine::Unclear(format!(
+                    "{other} cannot be combined with other numbers: type only {other}"
+                ));
             }
             Ok(number) if (1..other).contains(&number) => {
                 let label = &open.options[number - 1].label;
@@ -129,13 +129,13 @@ fn chosen(open: &OpenQuestion, line: &str) -> ParsedAnswerLine {
                     labels.push(label.clone());
                 }
             }
-            _ => return ParsedAnswerLine::Unclear(format!("write a number from 1 to {other}")),
+            _ => return ParsedAnswerLine::Unclear(format!("type a number from 1 to {other}")),
         }
     }
     match (labels.len(), open.most_selections()) {
-        (0, _) => ParsedAnswerLine::Unclear(format!("write a number from 1 to {other}")),
-        (count, 1) if count > 1 => ParsedAnswerLine::Unclear("write one number".into()),
-        (count, most) if count > most => ParsedAnswerLine::Unclear(format!("write at most {most} numbers")),
+        (0, _) => ParsedAnswerLine::Unclear(format!("type a number from 1 to {other}")),
+        (count, 1) if count > 1 => ParsedAnswerLine::Unclear("type one number".into()),
+        (count, most) if count > most => ParsedAnswerLine::Unclear(format!("type at most {most} numbers")),
         _ => ParsedAnswerLine::Answer(OpenQuestionAnswer::Chosen(labels)),
     }
 }
@@ -177,28 +177,28 @@ mod tests {
             (&permission("t", ""), false, " Yes\r\n", ParsedAnswerLine::Verdict(Verdict::Yes)),
             (&permission("t", ""), false, "T", ParsedAnswerLine::Verdict(Verdict::Trust)),
             (&permission("t", ""), false, "no", ParsedAnswerLine::Verdict(Verdict::No)),
-            (&permission("t", ""), false, "", unclear("write y, t or n")),
-            (&permission("t", ""), false, "yep", unclear("write y, t or n")),
+            (&permission("t", ""), false, "", unclear("type y, t or n")),
+            (&permission("t", ""), false, "yep", unclear("type y, t or n")),
             (&free, false, "it is 日\n", text("it is 日")),
             (&free, false, "1", text("1")),
             (&free, false, " \n", ParsedAnswerLine::Nothing),
             (&one, false, "\n", ParsedAnswerLine::Nothing),
             (&one, false, "2\n", chosen(&["b"])),
             (&one, false, "2, 2", chosen(&["b"])),
-            (&one, false, "1,2", unclear("write one number")),
+            (&one, false, "1,2", unclear("type one number")),
             (&one, false, "4", ParsedAnswerLine::Words),
-            (&one, false, "0", unclear("write a number from 1 to 4")),
-            (&one, false, "5", unclear("write a number from 1 to 4")),
-            (&one, false, "-1", unclear("write a number from 1 to 4")),
-            (&one, false, "99999999999999999999", unclear("write a number from 1 to 4")),
-            (&one, false, "b", unclear("write a number from 1 to 4")),
-            (&one, false, ",", unclear("write a number from 1 to 4")),
+            (&one, false, "0", unclear("type a number from 1 to 4")),
+            (&one, false, "5", unclear("type a number from 1 to 4")),
+            (&one, false, "-1", unclear("type a number from 1 to 4")),
+            (&one, false, "99999999999999999999", unclear("type a number from 1 to 4")),
+            (&one, false, "b", unclear("type a number from 1 to 4")),
+            (&one, false, ",", unclear("type a number from 1 to 4")),
             (&one, true, "2", text("2")),
             (&one, true, "", ParsedAnswerLine::Nothing),
             (&two, false, "3, 1", chosen(&["c", "a"])),
             (&two, false, "3 1", chosen(&["c", "a"])),
-            (&two, false, "1,2,3", unclear("write at most 2 numbers")),
-            (&two, false, "1,4", unclear("4 is for your own words: write it alone")),
+            (&two, false, "1,2,3", unclear("type at most 2 numbers")),
+            (&two, false, "1,4", unclear("4 cannot be combined with other numbers: type only 4")),
             (&two, false, "4", ParsedAnswerLine::Words),
         ] {
             assert_eq!(understood(kind, in_words, line), said, "{line:?}");
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn question_text_cannot_forge_prompt_or_terminal_codes() {
-        let evil = "\x1b[2Jx\nallow it? \u{202e}y";
+        let evil = "\x1b[2Jx\nallow? \u{202e}y";
         let header = OpenQuestion { text: evil.into(), header: evil.into(), ..OpenQuestion::default() };
         let option = QuestionOption { label: evil.into(), description: evil.into() };
         let change = |detail: &str| {
@@ -228,7 +228,7 @@ mod tests {
             let ours = [BOLD, DIM, PLAIN, GREEN, RED, YELLOW];
             let plain = ours.iter().fold(text, |text, style| text.replace(style, ""));
             assert!(!plain.contains(['\x1b', '\u{202e}']) && plain.contains("\\u{1b}[2Jx"), "{plain}");
-            assert!(!plain.lines().any(|line| line.starts_with("allow it?")), "{plain}");
+            assert!(!plain.lines().any(|line| line.starts_with("allow?")), "{plain}");
         }
     }
 }

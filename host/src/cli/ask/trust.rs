@@ -28,17 +28,17 @@ pub enum ConsentPrompt {
 impl ConsentPrompt {
     fn prompt(self) -> &'static str {
         match self {
-            Self::WithOnce => "trust them? [y]es, from now on; [o]nce; [n]o (Enter alone: no): ",
-            Self::YesOrNo => "trust them from now on? [y]es; [n]o (Enter alone: no): ",
-            Self::Undo => "undo it? [y]es; [n]o (Enter alone: no): ",
-            Self::GoOn => "go on with it? [y]es, from now on; [o]nce; [n]o (Enter alone: no): ",
+            Self::WithOnce => "trust them? [y]es, from now on; [o]nce; [n]o (Enter: no): ",
+            Self::YesOrNo => "trust them from now on? [y]es; [n]o (Enter: no): ",
+            Self::Undo => "undo these changes? [y]es; [n]o (Enter: no): ",
+            Self::GoOn => "resume this session? [y]es, from now on; [o]nce; [n]o (Enter: no): ",
         }
     }
 
     fn wanted(self) -> &'static str {
         match self {
-            Self::WithOnce | Self::GoOn => "write y, o or n",
-            Self::YesOrNo | Self::Undo => "write y or n",
+            Self::WithOnce | Self::GoOn => "type y, o or n",
+            Self::YesOrNo | Self::Undo => "type y or n",
         }
     }
 
@@ -68,7 +68,7 @@ async fn answer(shown: &str, choice: ConsentPrompt, mut lines: TypedLines) -> Co
                 Some(consent) => return consent,
                 None => put = format!("{}\n{prompt}", choice.wanted()),
             },
-            TypedLine::NotText => put = format!("that is not UTF-8 text\n{prompt}"),
+            TypedLine::NotText => put = format!("the answer is not UTF-8 text\n{prompt}"),
             TypedLine::End => {
                 tell("\n");
                 return Consent::No;

@@ -14,10 +14,10 @@ use crate::{
     mcp::ServerConfig,
 };
 
-/// Log in at an MCP server, in a browser.
+/// Log in to an MCP server in a browser.
 ///
-/// The address of the login is printed: open it in a browser on this machine. What the server gives is kept in your own data,
-/// where no project reaches, and renewed as long as the server does that.
+/// Prints the URL of the login; open it in a browser on this machine. The tokens are stored in your user data, where no
+/// project can reach them, and are refreshed for as long as the server allows it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -25,22 +25,22 @@ Examples:
   shelly-host mcp login https://mcp.example.com/mcp
   shelly-host mcp logout tracker")]
 pub struct McpLoginArgs {
-    /// The server, by its name in the config, or its URL.
+    /// The server: its name in the config, or its URL.
     #[arg(value_name = "SERVER")]
     server: String,
     #[command(flatten)]
     from: McpConfigArgs,
-    /// The port of this machine that the browser comes back to, for servers that want to know it before; 0: whichever is free.
+    /// The local port to which the browser is redirected, for servers that require a fixed one; 0: any free port.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
 }
 
-/// Forget the login at an MCP server.
+/// Delete the stored login of an MCP server.
 ///
-/// The server is not told: what it gave is of use to nobody else, and ends by itself.
+/// The tokens are deleted on this machine only; the server is not notified, and they expire there by themselves.
 #[derive(Args)]
 pub struct McpLogoutArgs {
-    /// The server, by its name in the config, or its URL.
+    /// The server: its name in the config, or its URL.
     #[arg(value_name = "SERVER")]
     server: String,
     #[command(flatten)]
@@ -57,7 +57,7 @@ impl McpLoginArgs {
         runtime()?.block_on(async {
             let config = server(&self.server, &self.from).await?;
             let name = escaped(&config.name);
-            let show = move |url: &Url| tell(&format!("open this address to log in to {name}:\n{url}\n"));
+            let show = move |url: &Url| tell(&format!("open this URL to log in to {name}:\n{url}\n"));
             mcp_login(config, self.port, show).await
         })?;
         print("logged in")
@@ -72,14 +72,16 @@ impl McpLogoutArgs {
 
     fn log_out(self) -> Result<(), Report> {
         let was_there = runtime()?.block_on(async { mcp_logout(&server(&self.server, &self.from).await?).await })?;
-        print(if was_there { "logged out" } else { "nobody was logged in" })
+        print(if was_there { "logged out" } else { "not logged in" })
     }
 }
 
 /// Returns the server of this name in the config, or one that is known only by its URL.
 async fn server(named: &str, from: &McpConfigArgs) -> Result<ServerConfig, Report> {
-    let nowhere =
-        || Report::new(ErrorKind::Usage, "there is no place to keep a login").hint("set XDG_STATE_HOME, or HOME");
+    let nowhere = || {
+        Report::new(ErrorKind::Usage, "no folder to store logins in")
+            .hint("set XDG_STATE_HOME or HOME to an absolute path")
+    };
     let logins = trust::logins().ok_or_else(nowhere)?;
     if let Ok(url) = check_url(named) {
         return mcp_server_at(url, logins);

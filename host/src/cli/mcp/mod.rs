@@ -6,15 +6,15 @@ mod servers;
 
 use clap::{Args, Subcommand};
 
-/// Serve tools and agents to an MCP client; see to the MCP servers of agents.
+/// Serve tools and agents to an MCP client, or manage the MCP servers of agents.
 ///
-/// The client is a program such as Claude Desktop, VS Code or the MCP inspector, which starts this one and speaks to it over
-/// standard input and output, or comes over HTTP. It gets the tools of one agent, with what that agent grants its plugins;
-/// each agent of the config that has a model as a tool `agent_NAME`; skills as prompts; and the attachments of your own
-/// sessions as resources. No model is needed for the tools.
+/// The client is a program such as Claude Desktop, VS Code or the MCP inspector. It starts shelly-host and speaks to it over
+/// standard input and output, or connects over HTTP. It is offered the tools of one agent, with the grants of that agent's
+/// plugins; each agent of the config that has a model, as a tool `agent_NAME`; skills as prompts; and the attachments of
+/// your own sessions as resources. The tools need no model.
 ///
-/// Plugins that are added, changed or removed, and skills too, are noticed while it runs. A changed config is not: start it
-/// again.
+/// Plugins and skills that are added, changed or removed are picked up while the server runs. After a change of the config,
+/// restart the server.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -25,8 +25,8 @@ Examples:
   shelly-host mcp --http 127.0.0.1:8321
   shelly-host mcp --http 0.0.0.0:8321 --token-env MCP_TOKEN --allow-host tools.example.com
 
-Nothing but the protocol goes to standard output, what happens to standard error. It ends when its
-client closes standard input, or with a signal."
+Standard output carries only the protocol; progress goes to standard error. The server ends when its
+client closes standard input, or on a signal."
 )]
 pub struct McpArgs {
     #[command(subcommand)]

@@ -29,45 +29,44 @@ use crate::{
 /// The options of serving MCP clients.
 #[derive(Args, Clone)]
 pub struct McpServeArgs {
-    /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
+    /// The config file [default: .shelly/config.yaml or shelly.yaml].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A directory of plugin folders; may be given several times.
+    /// A directory of plugin folders; repeatable.
     #[arg(long, value_name = "DIR")]
     plugins: Vec<PathBuf>,
-    /// The agent whose tools are served; without it the entry agent of the config. Without a config there is one with every
-    /// plugin that needs no grant.
+    /// The agent whose tools are served [default: the entry agent of the config]. Without a config, all plugins that need no
+    /// grant are served.
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// The model of all agents that are called as tools; without it each has its own.
+    /// The model of all agents that are called as tools [default: the model of each agent].
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Answers requests for consent and questions of agents in this way, without asking anybody. Without it the client asks
-    /// its person, if it can; what you trusted before is done, and the rest is not.
+    /// How to answer requests for consent and questions of agents without asking. Without this option the client asks its
+    /// user, if the client supports elicitation; otherwise only what you have trusted before is allowed.
     #[arg(long, value_name = "WHEN", value_enum)]
     approve: Option<ApprovalModeArg>,
-    /// Act on what the config and the permissions that were found in the project name, though you have not said yes to it;
-    /// see shelly-host config trust. Also take the tools of MCP servers as they are now.
+    /// Trust the project's config and permissions for this run without asking; see shelly-host config trust. Also accept the
+    /// current tools of MCP servers.
     #[arg(long)]
     trust: bool,
-    /// Write nothing down of the runs of agents that are called.
+    /// Do not record the runs of called agents in sessions.
     #[arg(long)]
     no_session: bool,
-    /// Also show what plugins log and what each call of a plugin costs, on standard error.
+    /// Also show log entries of plugins and the resource use of each plugin call, on standard error.
     #[arg(long, short)]
     verbose: bool,
-    /// Serve over HTTP at this address instead: 127.0.0.1:8321, or :8321 for the same; port 0 takes a free one. The path is
-    /// /mcp. An address that others can reach needs a token.
+    /// Serve over HTTP at this address: 127.0.0.1:8321, or :8321 for short; port 0 picks a free port. The path is /mcp. An
+    /// address that other machines can reach needs a token.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     http: Option<SocketAddr>,
-    /// The variable of the environment that holds the bearer token that clients must show.
+    /// The environment variable that holds the bearer token that clients must send.
     #[arg(long, value_name = "NAME", requires = "http")]
     token_env: Option<String>,
-    /// A name by which clients may call this server beside localhost; may be given several times.
+    /// A host name under which clients may reach this server, in addition to localhost; repeatable.
     #[arg(long, value_name = "NAME", requires = "http")]
     allow_host: Vec<String>,
-    /// The origin of web pages that may ask, such as https://app.example.com, beside those of localhost; may be given several
-    /// times.
+    /// The origin of web pages that may send requests, such as https://app.example.com, in addition to localhost; repeatable.
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
 }
@@ -75,7 +74,7 @@ pub struct McpServeArgs {
 fn address(given: &str) -> Result<SocketAddr, String> {
     let port = given.strip_prefix("localhost:").or_else(|| given.strip_prefix(':'));
     let whole = port.map_or_else(|| given.to_owned(), |port| format!("127.0.0.1:{port}"));
-    whole.parse().map_err(|_| "it is no address with a port: write 127.0.0.1:8321".to_owned())
+    whole.parse().map_err(|_| "not an IP address with a port; write it as 127.0.0.1:8321".to_owned())
 }
 
 impl McpServeArgs {
@@ -84,7 +83,7 @@ impl McpServeArgs {
         let failed = |report: &Report| render::failed(report, RunOutputFormat::Text);
         let runtime = match runtime {
             Ok(runtime) => runtime,
-            Err(error) => return failed(&Report::new(ErrorKind::Bug, "cannot start").cause(error)),
+            Err(error) => return failed(&Report::new(ErrorKind::Bug, "cannot start the async runtime").cause(error)),
         };
         let ended = runtime.block_on(self.run());
         // A blocked read of standard input and a running guest are not waited for.
@@ -192,9 +191,12 @@ impl McpServeArgs {
     fn access_policy(&self) -> Result<AccessPolicy, Report> {
         let token = self.token_env.as_ref().map(|variable| {
             let wrong = |why: String| {
-                Report::new(ErrorKind::Usage, format!("the variable `{}` holds no token", variable.escape_debug()))
-                    .cause(why)
-                    .hint("set it to something that nobody can guess: openssl rand -hex 32")
+                Report::new(
+                    ErrorKind::Usage,
+                    format!("the environment variable `{}` holds no usable token", variable.escape_debug()),
+                )
+                .cause(why)
+                .hint("set the variable to a random value, such as the output of: openssl rand -hex 32")
             };
             let token = std::env::var(variable).map_err(|error| wrong(error.to_string()))?;
             BearerToken::new(&token).map_err(wrong)
@@ -212,12 +214,12 @@ async fn listen(address: SocketAddr, policy: &AccessPolicy) -> Result<(TcpListen
     policy.check(address).map_err(|why| {
         Report::new(ErrorKind::Usage, "cannot serve over HTTP")
             .cause(why)
-            .hint("set a token with --token-env, or listen on 127.0.0.1; a host is tools.example.com, an origin https://tools.example.com")
+            .hint("set a token with --token-env, or listen on 127.0.0.1; write a host as tools.example.com, an origin as https://tools.example.com")
     })?;
     let cannot = |error: std::io::Error| {
         Report::new(ErrorKind::Usage, format!("cannot listen on {address}"))
             .cause(error)
-            .hint("choose another address or port: port 0 takes one that is free")
+            .hint("choose another address or port; port 0 picks a free port")
     };
     let listener = TcpListener::bind(address).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;

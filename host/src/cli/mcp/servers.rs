@@ -22,17 +22,17 @@ use crate::{
     mcp::{PinStatus, Pins, ServerTool},
 };
 
-/// See the MCP servers of the config, and how their tools stand.
+/// List the MCP servers of the config, and the approval of their tools.
 ///
-/// Each is started or reached for that. Tools that are new or have changed since you approved them are left out of every
-/// run until you approve them.
+/// Starts or contacts each server. Tools that are new, or have changed since you approved them, are left out of every run
+/// until you approve them.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   shelly-host mcp list
   shelly-host mcp list files")]
 pub struct McpListArgs {
-    /// The server: its tools are shown with what they say of themselves. Without it all servers.
+    /// The server whose tools are listed with their descriptions [default: all servers, without their tools].
     #[arg(value_name = "SERVER")]
     server: Option<String>,
     #[command(flatten)]
@@ -42,10 +42,10 @@ pub struct McpListArgs {
     output: CliOutputFormat,
 }
 
-/// Approve what an MCP server offers now.
+/// Approve the current tools of an MCP server.
 ///
-/// What is new or has changed is shown, and you are asked. What a tool says of itself is read by models, and whoever writes
-/// it decides what they do: read it.
+/// Shows every tool that is new or has changed, and asks you. Read the descriptions before you approve them: models follow
+/// what a description says.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -55,10 +55,10 @@ pub struct McpApproveArgs {
     /// The server.
     #[arg(value_name = "SERVER")]
     server: String,
-    /// Only these of its tools, by the server's own names.
+    /// Approve only these tools, by the server's own names.
     #[arg(value_name = "TOOL")]
     tools: Vec<String>,
-    /// Say yes to all that is shown, without being asked.
+    /// Approve everything that is shown, without asking.
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -68,11 +68,10 @@ pub struct McpApproveArgs {
 /// The config that names the servers.
 #[derive(Args)]
 pub(super) struct McpConfigArgs {
-    /// The config; without it .shelly/config.yaml or shelly.yaml, if there is one.
+    /// The config file [default: .shelly/config.yaml or shelly.yaml].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Start and reach them though you have not said yes to what the files of this project name; see shelly-host config
-    /// trust.
+    /// Trust the project's config and permissions for this command without asking; see shelly-host config trust.
     #[arg(long)]
     trust: bool,
 }
@@ -118,7 +117,7 @@ impl McpListArgs {
             match self.output {
                 CliOutputFormat::Json => print(&json_line(&json!({ "servers": listed })))?,
                 CliOutputFormat::Text if listed.is_empty() => {
-                    print("the config names no MCP server: add one under `mcp_servers`")?
+                    print("the config has no MCP server; add one under `mcp_servers`")?
                 }
                 CliOutputFormat::Text => {}
             }
@@ -148,7 +147,7 @@ impl McpApproveArgs {
         let names = || listing.tools.iter().map(|tool| tool.name.as_str());
         if let Some(unknown) = self.tools.iter().find(|tool| !names().any(|name| name == tool.as_str())) {
             let report = crate::config::unknown("tool", unknown, names());
-            return Err(report.cause(format!("of the MCP server `{}`", self.server)));
+            return Err(report.cause(format!("the MCP server `{}` does not offer it", self.server)));
         }
         let before = server.pins.clone().unwrap_or_default();
         let is_meant = |tool: &ServerTool| self.tools.is_empty() || self.tools.contains(&tool.name);
@@ -165,7 +164,7 @@ impl McpApproveArgs {
             if after != before || server.pins.is_none() {
                 app.approve(&self.server, &after)?;
             }
-            return print("there is nothing new to approve");
+            return print("nothing to approve: no tool is new or has changed");
         }
         let mut text = String::new();
         for tool in &wanted {
@@ -176,13 +175,13 @@ impl McpApproveArgs {
             if !ask::is_attended() {
                 let message = format!("{} of `{}` are not approved", counted(wanted.len()), self.server);
                 return Err(Report::new(ErrorKind::Usage, message)
-                    .cause("nobody is here to be asked")
-                    .hint("say yes without being asked with --yes"));
+                    .cause("no terminal to ask on")
+                    .hint("approve without asking with --yes"));
             }
             match ask::trust("", ConsentPrompt::YesOrNo).await {
                 Consent::Yes => {}
                 Consent::Once | Consent::No => {
-                    return Err(Report::new(ErrorKind::Usage, "nothing was approved").cause("you said no"));
+                    return Err(Report::new(ErrorKind::Usage, "nothing was approved").cause("you declined"));
                 }
             }
         }
@@ -230,7 +229,7 @@ fn shown(config: &McpServerConfig, server: &ConnectedMcpServer, with_tools: bool
     let mut text = format!("{}: ", config.name);
     let count = |state| states.iter().filter(|(_, there)| *there == state).count();
     let _ = match server.pins {
-        None => writeln!(text, "{}, approved when it is used first", counted(listing.tools.len())),
+        None => writeln!(text, "{}, approved at the first use of the server", counted(listing.tools.len())),
         Some(_) => {
             let counts = [PinStatus::Unchanged, PinStatus::New, PinStatus::Changed, PinStatus::Gone]
                 .map(|state| (state, count(state)));
@@ -260,15 +259,15 @@ fn in_full(tool: &ServerTool, state: PinStatus) -> String {
     let marked = |text: &str| escaped(text).replace('\n', "\n    | ");
     let hints = spec.hints;
     let says = [
-        ("only reads", hints.read_only),
-        ("destroys nothing", hints.non_destructive),
-        ("may be repeated", hints.idempotent),
-        ("reaches nothing beyond itself", hints.closed_world),
+        ("read-only", hints.read_only),
+        ("non-destructive", hints.non_destructive),
+        ("idempotent", hints.idempotent),
+        ("closed world", hints.closed_world),
     ];
     let says: Vec<_> = says.iter().filter(|(_, is_so)| *is_so).map(|(words, _)| *words).collect();
-    let says = if says.is_empty() { "nothing".into() } else { says.join(", ") };
+    let says = if says.is_empty() { "none".into() } else { says.join(", ") };
     format!(
-        "{} ({}), a model calls it {}\n    | {}\n    takes: {}\n    says of itself: {says}\n",
+        "{} ({}), named {} for models\n    | {}\n    input schema: {}\n    claimed hints: {says}\n",
         name(&tool.name),
         word(state),
         spec.name,

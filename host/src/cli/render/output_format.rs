@@ -7,6 +7,6 @@ pub enum RunOutputFormat {
     Text,
     /// One JSON object with the answer, or with the error.
     Json,
-    /// One JSON object a line for each event, and one with the result at the end.
+    /// One JSON object per line: each event, and the result at the end.
     Events,
 }

@@ -13,7 +13,7 @@ use crate::{
 /// Prints to standard output. A closed pipe is no error: its reader wants no more.
 pub fn print(text: &str) -> Result<(), Report> {
     if stdout::was_closed() {
-        return Err(not_printed("it was closed when the program was started"));
+        return Err(not_printed("standard output was closed when the program was started"));
     }
     let mut out = std::io::stdout().lock();
     let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };

@@ -59,7 +59,7 @@ impl ProgressDisplay {
         if let Some(session) = session
             && !self.is_quiet()
         {
-            let goes_on = if session.is_unfinished { ": goes on where it was interrupted" } else { "" };
+            let goes_on = if session.is_unfinished { ": continues where it was interrupted" } else { "" };
             tell(&format!("{DIM}session {}{goes_on}{PLAIN}\n", name(session.journal.id())));
         }
         for note in prepared.notes.iter().filter(|_| !self.is_quiet()) {
@@ -105,7 +105,7 @@ impl ProgressDisplay {
     pub fn tell_silence(&mut self) {
         for (agent, waited) in self.silences.overdue() {
             let (agent, seconds) = (name(&agent), waited.as_secs_f64());
-            tell(&format!("{DIM}{agent}   has waited for the model for {seconds:.0} s{PLAIN}\n"));
+            tell(&format!("{DIM}{agent}   waiting for the model for {seconds:.0} s{PLAIN}\n"));
         }
     }
 
@@ -150,7 +150,7 @@ impl ProgressDisplay {
                 let who: Vec<_> = members.iter().map(|member| name(member)).collect();
                 let what = match (done, who.is_empty()) {
                     (true, _) => "is done".to_owned(),
-                    (false, true) => format!("step {}: nobody works", step + 1),
+                    (false, true) => format!("step {}: no member works", step + 1),
                     (false, false) => format!("step {}: {BOLD}{}{PLAIN}", step + 1, one_line(&who.join(", "), 200)),
                 };
                 let why =
@@ -166,7 +166,7 @@ impl ProgressDisplay {
             }
             Event::Missed { count } => format!("{DIM}{count} events were missed{PLAIN}"),
             Event::ModelFailed { agent, model, reason, again } => {
-                let then = if *again { "; asked again" } else { "" };
+                let then = if *again { "; retrying" } else { "" };
                 let (agent, model, reason) = (name(agent), name(model), one_line(reason, 200));
                 format!("{DIM}{agent}{PLAIN}   {YELLOW}{model} failed{PLAIN}: {reason}{then}")
             }
@@ -186,7 +186,7 @@ impl ProgressDisplay {
             Event::ToolStarted { agent, tool, origin, arguments, .. } => {
                 let (agent, tool) = (name(agent), name(tool));
                 let of = match origin.as_str() {
-                    NO_ORIGIN => "which it does not have".to_owned(),
+                    NO_ORIGIN => "(unknown tool)".to_owned(),
                     origin => format!("of {}", name(origin)),
                 };
                 format!("{DIM}{agent}{PLAIN}   {tool} {DIM}{of}{PLAIN} {}", one_line(arguments, 80))
@@ -214,12 +214,12 @@ impl ProgressDisplay {
             }
             Event::EffectRefused { agent, effect, edit, reason } => {
                 let (agent, effect, reason) = (name(agent), name(effect), one_line(reason, 200));
-                format!("{DIM}{agent}{PLAIN}   {effect} {YELLOW}was refused{PLAIN} {edit}: {reason}")
+                format!("{DIM}{agent}{PLAIN}   {effect}: {edit} {YELLOW}refused{PLAIN}: {reason}")
             }
             Event::EffectFailed { agent, effect: failed, reason, skipped }
             | Event::MiddlewareFailed { agent, middleware: failed, reason, skipped } => {
                 let (agent, failed, reason) = (name(agent), name(failed), one_line(reason, 200));
-                let goes_on = if *skipped { ", it is gone on without it" } else { "" };
+                let goes_on = if *skipped { "; continuing without it" } else { "" };
                 format!("{DIM}{agent}{PLAIN}   {failed} {YELLOW}failed{PLAIN}{goes_on}: {reason}")
             }
             Event::MiddlewareActed { agent, middleware, action, tool, reason } => {
@@ -274,7 +274,7 @@ impl ProgressDisplay {
             }
             Event::CapabilityDecided { .. } if !self.is_verbose() => return None,
             Event::CapabilityDecided { agent, plugin, capability, allowed, rule } => {
-                let has = if *allowed { "has" } else { "has not" };
+                let has = if *allowed { "has" } else { "does not have" };
                 let (agent, plugin, what, rule) = (name(agent), name(plugin), one_line(capability, 200), name(rule));
                 format!("{DIM}{agent}     {plugin} {has} {what} ({rule}){PLAIN}")
             }
@@ -293,7 +293,7 @@ impl ProgressDisplay {
             Event::QuestionAsked { .. } | Event::QuestionAnswered { by: AnsweredBy::Person, .. } => return None,
             Event::QuestionAnswered { by: AnsweredBy::Trust, .. } if !self.is_verbose() => return None,
             Event::QuestionAnswered { agent, question, outcome, by, .. } => {
-                let because = if *by == AnsweredBy::Trust { "it is trusted" } else { "nobody is asked" };
+                let because = if *by == AnsweredBy::Trust { "trusted" } else { "not asked" };
                 let outcome = if *outcome == "nobody" { "no answer" } else { outcome };
                 let (agent, question) = (name(agent), one_line(question, 200));
                 format!("{DIM}{agent}{PLAIN}   {question} {YELLOW}{outcome}{PLAIN} ({because})")
@@ -303,12 +303,12 @@ impl ProgressDisplay {
                 let (agent, time) = (name(agent), time(*duration));
                 let tokens = match of_children.total() {
                     0 => format!("{} tokens", usage.total()),
-                    others => format!("{} tokens and {others} of others", usage.total()),
+                    others => format!("{} tokens and {others} in sub-runs", usage.total()),
                 };
                 let ends = match error {
                     None => "is done",
                     Some(error) if *error == RunError::Cancelled.to_string() => "is cancelled",
-                    Some(_) => "gives up",
+                    Some(_) => "failed",
                 };
                 let turns = if *iterations == 1 { "turn" } else { "turns" };
                 format!("{BOLD}{agent}{PLAIN} {ends}: {iterations} {turns}, {tokens}, {time}")
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn unknown_tool_is_shown_without_origin() {
         let progress = ProgressDisplay::new(RunOutputFormat::Text, ProgressLevel::Normal);
-        for (origin, says) in [(NO_ORIGIN, "which it does not have"), ("files", "of files")] {
+        for (origin, says) in [(NO_ORIGIN, "(unknown tool)"), ("files", "of files")] {
             let (call, tool, arguments) = ("1".into(), "read".into(), "{}".into());
             let event = Event::ToolStarted { agent: "a".into(), call, tool, origin: origin.into(), arguments };
             assert!(progress.line(&event).unwrap().contains(says), "{origin}");

@@ -64,7 +64,9 @@ pub fn answered(result: RunResult<'_>, output: RunOutputFormat, level: ProgressL
     let report = match (printed, result.session) {
         (Ok(()), _) => return 0,
         (Err(report), None) => report,
-        (Err(report), Some(id)) => report.hint(format!("the answer is kept: shelly-host session show {id}")),
+        (Err(report), Some(id)) => {
+            report.hint(format!("the answer is stored in the session: shelly-host session show {id}"))
+        }
     };
     failed(&report, RunOutputFormat::Text)
 }
@@ -174,7 +176,7 @@ pub fn failed_as_json(report: &Report) {
 
 /// Prints the command that resumes a session.
 pub fn go_on(arguments: &str) {
-    tell(&format!("{DIM}go on with: shelly-host session resume {}{PLAIN}\n", escaped(arguments)));
+    tell(&format!("{DIM}resume with: shelly-host session resume {}{PLAIN}\n", escaped(arguments)));
 }
 
 fn failure(error: &Value, code: u8, agents: &Ledger, session: Option<&str>) -> Value {

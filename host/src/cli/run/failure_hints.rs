@@ -10,24 +10,24 @@ use crate::{
 
 /// Returns a hint on a failed model request; `source` is where the model comes from.
 pub fn how_to_mend(fault: &Fault, source: &str, is_plugin: bool) -> String {
-    let or = "or use another with --model";
+    let or = "or use another model with --model";
     if let Some(mend) = net::mend(fault) {
         return format!("{mend} ({source}), {or}");
     }
     match fault {
         Fault::Unavailable { .. } if is_plugin => {
-            format!("check that its server runs, if it asks one ({source}), try again later, {or}")
+            format!("if the plugin uses a server, check that the server runs ({source}), try again later, {or}")
         }
         Fault::Denied { .. } if is_plugin => {
-            format!("check what the plugin is granted, `http` and `credentials`, and its key ({source}), {or}")
+            format!("check the plugin's grants `http` and `credentials`, and its key ({source}), {or}")
         }
         Fault::Exhausted { .. } | Fault::Timeout { .. } if is_plugin => {
-            format!("give the plugin more under `limits` of the model ({source}) if it says that it needs it, {or}")
+            format!("raise the exceeded limit under `limits` of the model ({source}), {or}")
         }
         Fault::Denied { .. } => format!("check the key of the model ({source}), {or}"),
         Fault::NotFound { .. } => format!("check the model's name and address ({source}), {or}"),
         Fault::Unavailable { .. } | Fault::Timeout { .. } => {
-            format!("check that its server runs, and its address ({source}), {or}")
+            format!("check that the model's server runs, and its address ({source}), {or}")
         }
         Fault::RateLimited { .. } => format!("try again later, {or}"),
         Fault::Exhausted { .. } => format!("check the account at the vendor ({source}), {or}"),
@@ -42,14 +42,14 @@ fn how_to_fit(exceeded: &WindowExceeded, place: &str) -> String {
     let less = if fixed > window {
         format!("give {place} fewer tools or shorter instructions")
     } else if fixed + unread > *window {
-        "give a smaller task, or a smaller part of it at once".to_owned()
+        "give a smaller task, or split it into parts".to_owned()
     } else {
         format!("shorten the conversation, with `effects: [compact]` under {place}")
     };
     let model = name(model);
     format!(
-        "if the model takes more, set providers.{model}.context_window in the config, and the window of its server; else {less}, \
-         or use a model with a larger window"
+        "if the model's window is larger, set providers.{model}.context_window in the config, and the window of its server; \
+         otherwise {less}, or use a model with a larger window"
     )
 }
 
@@ -66,19 +66,20 @@ pub(super) fn explain(prepared: &PreparedRun, error: &RunError) -> Report {
             report.hint(format!("raise {place}.options.max_iterations, or give a smaller task"))
         }
         RunError::Budget(_) => report.hint(format!(
-            "raise {place}.budget in the config, and the middleware `budget` if it has that, or give a smaller task"
+            "raise {place}.budget in the config, and the bounds of the middleware `budget` if the agent has it, or give a \
+             smaller task"
         )),
         RunError::Window(exceeded) => report.hint(how_to_fit(exceeded, place)),
-        RunError::Cut => report.hint("raise `max_tokens` of the model in the config, or ask for less"),
+        RunError::Cut => report.hint("raise `max_tokens` of the model in the config, or ask for a shorter answer"),
         RunError::Model(fault) => {
-            report.message = format!("the model `{}` could not be asked", prepared.model.name);
+            report.message = format!("the request to the model `{}` failed", prepared.model.name);
             report.hint(how_to_mend(fault, &prepared.model_source, prepared.model_is_plugin))
         }
         RunError::Effect { name: step, fault } | RunError::Middleware { name: step, fault } => {
             let is_of_params = matches!(fault, Fault::Invalid { message } if message.starts_with("params: "));
             report.hint(match is_of_params {
                 true => format!("correct the `params` of `{step}` under {place} in the config"),
-                false => format!("set `on_failure: skip` beside `{step}` under {place} to go on without it"),
+                false => format!("set `on_failure: skip` for `{step}` under {place} to continue without it"),
             })
         }
         _ => report,

@@ -68,7 +68,7 @@ pub(super) fn prepare(
     if task.is_none()
         && let Some(CompletedSession { header, agents, answer }) = place.over(&config)?
     {
-        tell("nothing was left to be done; this was answered\n");
+        tell("the session is already complete; its last answer:\n");
         let answer = Box::new(answer);
         let outcome = InvocationOutcome::Answered { agent: header.agent, model: header.model, answer };
         return Ok(Preparation::Finished(Box::new(FinishedInvocation {

@@ -19,18 +19,18 @@ Examples:
   shelly-host run --output json \"List the files in docs/\" | jq -r .answer
   shelly-host run --session release \"What is left to do?\"
 
-What it does is written down in a session below .shelly/local/sessions, so that it can go on after a crash or a Ctrl-C:
-shelly-host session resume last. The exit code says how it went: see shelly-host --help.")]
+The run is recorded in a session below .shelly/local/sessions. After a crash or Ctrl-C, continue it with
+shelly-host session resume last. For the exit codes see shelly-host --help.")]
 pub struct RunArgs {
     #[command(flatten)]
     with: CommonRunArgs,
-    /// The session that it goes on with, or that is made under this name. Without it a new one is made.
+    /// The session to continue; it is created if no session has this name [default: a new session].
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
-    /// Begin with what was asked and answered in this other session.
+    /// Start with a note of the tasks and answers of this other session.
     #[arg(long, value_name = "NAME", conflicts_with = "session")]
     after: Option<String>,
-    /// Write nothing down: what is interrupted is lost.
+    /// Do not record the run; an interrupted run cannot be resumed.
     #[arg(long, conflicts_with_all = ["session", "after"])]
     no_session: bool,
     /// The task; `-` reads it from standard input.
@@ -38,11 +38,11 @@ pub struct RunArgs {
     task: OsString,
 }
 
-/// Go on with a session: finish what was interrupted, or do one more thing.
+/// Resume a session: finish its interrupted run, or give it another task.
 ///
-/// What was done is not done again. A tool call that was interrupted and cannot be made twice is answered with an error
-/// that says so. With a task, a run that was interrupted is told of it before its next turn. You are asked about a session
-/// that was not made here by you, because its calls of tools are made.
+/// Completed steps are not repeated. A tool call that was interrupted and must not run twice gets an error result that says
+/// so. A task is given to an interrupted run before its next turn. You are asked before a session is resumed that was not
+/// made here by you, because its pending tool calls are executed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -50,15 +50,15 @@ Examples:
   shelly-host session resume 20261122 \"Now write the tests\"
   shelly-host session resume last --model large")]
 pub struct SessionResumeArgs {
-    /// The session: its name, how that begins, or `last`.
+    /// The session: its name, the beginning of its name, or `last`.
     #[arg(value_name = "SESSION")]
     id: String,
     #[command(flatten)]
     with: CommonRunArgs,
-    /// Go on with a damaged session from where the damage begins; what follows is kept in a copy.
+    /// Resume a damaged session from the last intact line; the rest is kept in a copy.
     #[arg(long)]
     up_to_damage: bool,
-    /// The task; `-` reads it from standard input. Without it, the run that was interrupted or has failed continues.
+    /// The task; `-` reads it from standard input. Without a task, the interrupted or failed run continues.
     #[arg(value_name = "TASK")]
     task: Option<OsString>,
 }
@@ -69,11 +69,11 @@ fn about() -> String {
     format!(
         "Give an agent a task and print its answer.\n\n\
          The answer goes to standard output, progress to standard error.\n\n\
-         Without a config the agent has every plugin with tools that needs no grant: of the directories that --plugins names, \
-         else of those that are installed or come with the host. The model is one that is found: a key in the environment \
-         ({keys}), or a local server ({local}) on its usual port.\n\n\
-         The plugin `offline-model` is not an LLM: it is a small deterministic stand-in that picks tools by the words of the \
-         task. For a real model set a key, start a local server, or name one under `providers` in shelly.yaml."
+         Without a config, the agent has every tool plugin that needs no grant: those in the directories that --plugins \
+         names, otherwise the installed ones. The model is discovered: from a key in the environment ({keys}), or a local \
+         server ({local}) on its usual port.\n\n\
+         The plugin `offline-model` is not an LLM but a small deterministic stand-in that chooses tools by the words of the \
+         task. For a real model set a key, start a local server, or name a model under `providers` in the config."
     )
 }
 

@@ -30,7 +30,12 @@ impl RunInvocation {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = match runtime {
             Ok(runtime) => runtime,
-            Err(error) => return render::failed(&Report::new(ErrorKind::Bug, "cannot start").cause(error), output),
+            Err(error) => {
+                return render::failed(
+                    &Report::new(ErrorKind::Bug, "cannot start the async runtime").cause(error),
+                    output,
+                );
+            }
         };
         let started = Instant::now();
         let finished = runtime.block_on(self.run());

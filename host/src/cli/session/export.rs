@@ -22,10 +22,10 @@ use crate::{
     tool::CompletionStatus,
 };
 
-/// Print a session as one document, to read or to hand on.
+/// Print a session as one document, to read or to share.
 ///
-/// It has what was said, thoughts included, and nothing of how the session is kept. Credentials that the host knows were
-/// never written down; whatever else was said is there: look at it before you hand it on.
+/// The document contains the whole conversation, including thoughts, but no storage details. Credentials known to the host
+/// were never recorded; everything else is included: review the document before you share it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -38,10 +38,10 @@ pub struct SessionExportArgs {
     /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ExportFormat::Markdown)]
     format: ExportFormat,
-    /// Write it into this file, which is replaced; `-` is standard output, as without it.
+    /// Write the document to this file, replacing it [default: `-`, standard output].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// The session: its name or the beginning of it; `last` is the newest.
+    /// The session: its name, the beginning of its name, or `last` for the newest.
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -69,11 +69,11 @@ impl SessionExportArgs {
                 let failed = |cause: String| {
                     Report::new(ErrorKind::Usage, format!("cannot write {shown}"))
                         .cause(cause)
-                        .hint("name another file with --out, or leave it out for standard output")
+                        .hint("name another file with --out, or omit --out to print to standard output")
                 };
                 // A device or a folder would be replaced by a file.
                 if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
-                    return Err(failed("something else than a file stands there".into()));
+                    return Err(failed("the path exists and is not a regular file".into()));
                 }
                 // Makes the path absolute, as a bare name has no parent folder.
                 let written = std::path::absolute(path).and_then(|path| files::replace(&path, text.as_bytes()));

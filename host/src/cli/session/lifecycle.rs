@@ -17,9 +17,9 @@ use crate::{
     session::{PrunePolicy, PruneReport},
 };
 
-/// Copy a session up to a step, and print the copy's name: to go on from there in another way.
+/// Copy a session up to a step, and print the copy's name: to continue from there in another way.
 ///
-/// The session stays as it is; somebody may be at work in it.
+/// The original session is not changed, and may be in use.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -28,13 +28,13 @@ Examples:
 pub struct SessionForkArgs {
     #[command(flatten)]
     project: SessionProjectArgs,
-    /// The last step that is copied, by its number in `session show --steps`; without it all of them.
+    /// The last step to copy, by its number in `session show --steps` [default: all steps].
     #[arg(long, value_name = "STEP")]
     at: Option<u64>,
     /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
     pub output: CliOutputFormat,
-    /// The session: its name or the beginning of it; `last` is the newest.
+    /// The session: its name, the beginning of its name, or `last` for the newest.
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -49,14 +49,14 @@ impl SessionForkArgs {
             CliOutputFormat::Text => {
                 print(&id)?;
                 let arguments = resume_arguments(&id, self.project.config.as_deref(), &[] as &[&Path]);
-                tell(&format!("go on with it: shelly-host session resume {}\n", name(&arguments)));
+                tell(&format!("resume with: shelly-host session resume {}\n", name(&arguments)));
             }
         }
         Ok(0)
     }
 }
 
-/// Remove sessions. One that is in use stays; nothing is asked.
+/// Remove sessions without asking. A session that is in use is kept.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -68,7 +68,7 @@ pub struct SessionRmArgs {
     /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
     pub output: CliOutputFormat,
-    /// The sessions: their names or the beginnings of them; `last` is the newest.
+    /// The sessions: their names, the beginnings of their names, or `last` for the newest.
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
 }
@@ -84,7 +84,7 @@ impl SessionRmArgs {
         for id in ids {
             match store.remove(&id) {
                 Ok(Some(bytes)) => removed.push((id, bytes)),
-                Ok(None) => tell(&format!("{} was gone already\n", name(&id))),
+                Ok(None) => tell(&format!("{} was already removed\n", name(&id))),
                 Err(error) => failed.push((id, error.report())),
             }
         }
@@ -101,10 +101,10 @@ impl SessionRmArgs {
     }
 }
 
-/// Remove sessions by their age, their number or their size; never one that is in use.
+/// Remove sessions by age, number or size; never one that is in use.
 ///
-/// What several of --older-than and --max-bytes choose goes; what --keep names stays in any case. --keep alone removes all
-/// others. Sessions with a run that has not ended stay, unless --unfinished says otherwise.
+/// Removes the sessions that --older-than or --max-bytes selects, except those that --keep protects. --keep alone removes
+/// all other sessions. Sessions with an unfinished run are kept unless --unfinished is given.
 #[derive(Args)]
 #[command(group(ArgGroup::new("which").required(true).multiple(true).args(["older_than", "keep", "max_bytes"])), after_help = "\
 Examples:
@@ -114,19 +114,19 @@ Examples:
 pub struct SessionPruneArgs {
     #[command(flatten)]
     project: SessionProjectArgs,
-    /// Those go that nothing was written to for so long, such as 30d or 12h.
+    /// Remove sessions that were last written longer ago than this, such as 30d or 12h.
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Duration>,
-    /// The newest so many stay.
+    /// Keep this many of the newest sessions.
     #[arg(long, value_name = "N")]
     keep: Option<usize>,
-    /// The oldest go until the others take at most so many bytes, such as 500MiB or 2GiB.
+    /// Remove the oldest sessions until the rest takes at most this many bytes, such as 500MiB or 2GiB.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     max_bytes: Option<u64>,
-    /// Also remove those with a run that has not ended, which could go on.
+    /// Also remove sessions with an unfinished run, which could be resumed.
     #[arg(long)]
     unfinished: bool,
-    /// Only say what would go.
+    /// Only print what would be removed.
     #[arg(long)]
     dry_run: bool,
     /// The output format.
@@ -151,10 +151,10 @@ impl SessionPruneArgs {
             })))?,
             CliOutputFormat::Text => {
                 print(&told(removed, *freed, dry_run))?;
-                for (stay, why) in [(in_use, "in use"), (unfinished, "unfinished, and stay without --unfinished")] {
+                for (stay, why) in [(in_use, "in use"), (unfinished, "unfinished (remove them with --unfinished)")] {
                     if !stay.is_empty() {
                         let names: Vec<_> = stay.iter().map(|id| name(id)).collect();
-                        warn(&format!("these would go and are {why}: {}", names.join(", ")));
+                        warn(&format!("kept, because they are {why}: {}", names.join(", ")));
                     }
                 }
             }
@@ -193,7 +193,8 @@ fn told(removed: &[(String, u64)], freed: u64, dry_run: bool) -> String {
 
 /// Parses an age such as 30d.
 fn age(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|_| "write a number and its unit, such as 30d or 12h".into())
+    humantime::parse_duration(text)
+        .map_err(|_| "not a duration; write a number and its unit, such as 30d or 12h".into())
 }
 
 /// Parses a whole number of bytes, with or without a unit.
@@ -211,7 +212,7 @@ fn bytes(text: &str) -> Result<u64, String> {
         _ => None,
     };
     let value = factor.and_then(|factor: u64| number.parse::<u64>().ok()?.checked_mul(factor));
-    value.ok_or_else(|| "write a whole number of bytes, such as 500MiB, 2GiB or 1000000".into())
+    value.ok_or_else(|| "not a size; write a whole number of bytes, such as 500MiB, 2GiB or 1000000".into())
 }
 
 #[cfg(test)]

@@ -28,10 +28,10 @@ Examples:
 pub struct SessionListArgs {
     #[command(flatten)]
     project: SessionProjectArgs,
-    /// So many at most.
+    /// The maximum number of entries.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// All of them.
+    /// List all sessions.
     #[arg(long, conflicts_with = "limit")]
     all: bool,
     /// The output format.
@@ -59,7 +59,7 @@ impl SessionListArgs {
             print(&table(&rows))?;
         }
         if has_more {
-            tell("there are older ones: --limit N or --all shows more\n");
+            tell("older sessions are not shown; show more with --limit N or --all\n");
         } else if sessions.is_empty() {
             self.project.tell_none(&store);
         }
@@ -113,7 +113,7 @@ fn as_json(session: &SessionSummary) -> Value {
     })
 }
 
-/// Find messages and titles with a text, in whatever case, in the newest sessions first.
+/// Search messages and titles for a text, ignoring case, the newest sessions first.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -122,7 +122,7 @@ Examples:
 pub struct SessionSearchArgs {
     #[command(flatten)]
     project: SessionProjectArgs,
-    /// So many at most.
+    /// The maximum number of entries.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     /// The output format.
@@ -136,8 +136,8 @@ pub struct SessionSearchArgs {
 impl SessionSearchArgs {
     pub fn execute(&self) -> Result<u8, Report> {
         if self.text.trim().is_empty() {
-            return Err(Report::new(ErrorKind::Usage, "there is nothing to look for")
-                .hint("say what: shelly-host session search \"rate limit\""));
+            return Err(Report::new(ErrorKind::Usage, "the search text is empty")
+                .hint("give a text: shelly-host session search \"rate limit\""));
         }
         let store = self.project.store()?;
         let searched = store.search(&self.text, self.limit.saturating_add(1));
@@ -176,10 +176,10 @@ impl SessionSearchArgs {
             print(&lines.join("\n"))?;
         }
         match (has_more, found.is_empty()) {
-            (true, _) => tell("there is more: --limit N shows it\n"),
+            (true, _) => tell("more matches are not shown; show more with --limit N\n"),
             (false, true) => {
                 let folder = name(&store.folder().display().to_string());
-                tell(&format!("it was not found in any session in {folder}\n"));
+                tell(&format!("no match in the sessions in {folder}\n"));
             }
             _ => {}
         }
@@ -196,7 +196,7 @@ fn told(left_out: &[(String, Report)]) -> String {
     }
     let sessions = if left_out.len() == 1 { "1 session".into() } else { format!("{} sessions", left_out.len()) };
     let why = left_out.first().map(|(_, error)| error.to_string()).unwrap_or_default();
-    format!("{sessions} could not be read, or only in part: {}\n{why}", names.join(", "))
+    format!("{sessions} could not be read completely: {}\n{why}", names.join(", "))
 }
 
 /// Marks the first match in an excerpt, ignoring case.

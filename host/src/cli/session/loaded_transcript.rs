@@ -49,7 +49,7 @@ pub fn damaged(id: &str, error: &SessionError) -> Report {
     match error {
         SessionError::Damaged { line, .. } if *line > 1 => {
             let before = line - 1;
-            report.hint(format!("`shelly-host session fork {id} --at {before}` makes a session of what stands before"))
+            report.hint(format!("copy the part before the damage with `shelly-host session fork {id} --at {before}`"))
         }
         _ => report,
     }

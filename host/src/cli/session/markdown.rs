@@ -23,7 +23,7 @@ pub fn of(read: &LoadedTranscript) -> String {
     }
     let total = transcript.ledger().total();
     if total.completions > 0 {
-        text.push_str("\n## Used\n\n| agent | completions | tokens | cost |\n|---|---|---|---|\n");
+        text.push_str("\n## Usage\n\n| agent | completions | tokens | cost |\n|---|---|---|---|\n");
         let rows = transcript.ledger().agents().map(|(agent, tally)| (plain(agent), *tally));
         for (agent, tally) in rows.chain([("**all**".to_owned(), total)]) {
             let (completions, tokens) = (tally.completions, tally.usage.total());
@@ -65,12 +65,12 @@ fn add_run(text: &mut String, run: &RunTranscript) {
     let began = date(instant(run.began)).unwrap_or_default();
     // A team has no model.
     let on = if run.model.is_empty() { String::new() } else { format!(" on {}", plain(&run.model)) };
-    text.push_str(&format!("{}{on}, began {began}", plain(&run.agent)));
+    text.push_str(&format!("{}{on}, started {began}", plain(&run.agent)));
     if let Some(errand) = &run.errand {
-        text.push_str(&format!(", works for run {}: its call {}", errand.run, code(&errand.call)));
+        text.push_str(&format!(", for call {1} of run {0}", errand.run, code(&errand.call)));
     }
     if let Some(before) = run.continues {
-        text.push_str(&format!(", goes on with run {before}"));
+        text.push_str(&format!(", continues run {before}"));
     }
     text.push_str(".\n");
     let results = run.results();
@@ -81,10 +81,10 @@ fn add_run(text: &mut String, run: &RunTranscript) {
         }
     }
     for message in run.waiting() {
-        text.push_str(&format!("\n### {}, not read\n", plain(&speaker(message, message.is_note(), false))));
+        text.push_str(&format!("\n### {}, unread\n", plain(&speaker(message, message.is_note(), false))));
         message.parts.iter().for_each(|part| add_part(text, part, run, &results));
     }
-    let end = run.ended.as_ref().map_or_else(|| "has not ended".into(), outcome);
+    let end = run.ended.as_ref().map_or_else(|| "is not finished".into(), outcome);
     text.push_str(&format!("\nRun {} {}.\n", run.run, plain(&end)));
 }
 
@@ -107,10 +107,10 @@ fn add_call(text: &mut String, call: &ToolCall, run: &RunTranscript, result: Opt
     let below = run.children.iter().filter(|(of, _)| *of == call.id).map(|(_, child)| child.to_string());
     let below: Vec<_> = below.collect();
     if !below.is_empty() {
-        text.push_str(&format!("\nFor it worked: run {}.\n", below.join(", ")));
+        text.push_str(&format!("\nSub-runs of this call: {}.\n", below.join(", ")));
     }
     let Some(result) = result else {
-        let begun = if run.has_begun(&call.id) { ", and was begun" } else { "" };
+        let begun = if run.has_begun(&call.id) { ", but was started" } else { "" };
         text.push_str(&format!("\nCall {} has no result{begun}.\n", code(&call.id)));
         return;
     };

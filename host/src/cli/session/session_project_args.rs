@@ -20,7 +20,7 @@ use crate::{
 /// Whose sessions are meant.
 #[derive(Args)]
 pub struct SessionProjectArgs {
-    /// The config of the project; without it .shelly/config.yaml or shelly.yaml, if there is one.
+    /// The project's config file [default: .shelly/config.yaml or shelly.yaml].
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
@@ -34,7 +34,7 @@ impl SessionProjectArgs {
         }
         let (store, config) = locate(given);
         if let Some(config) = config {
-            tell(&format!("{DIM}in the sessions of --config {}{PLAIN}\n", name(&config.display().to_string())));
+            tell(&format!("{DIM}using the sessions of --config {}{PLAIN}\n", name(&config.display().to_string())));
         }
         Ok(store)
     }
@@ -46,7 +46,7 @@ impl SessionProjectArgs {
             for config in configs_begun_here() {
                 let words = words_of(Some(&config), &[] as &[&Path], None);
                 tell(&format!(
-                    "sessions begun here with another folder's config: shelly-host session list {}\n",
+                    "sessions started here with the config of another folder: shelly-host session list {}\n",
                     name(words.trim_start())
                 ));
             }

@@ -24,9 +24,9 @@ use crate::{
     session::{LaunchOptions, RunTranscript, SessionHeader, Transcript, TranscriptMessage},
 };
 
-/// Show what was said in a session: the conversation, those of the agents that worked for it, and what they used.
+/// Show a session: its conversation, those of its sub-agents, and their usage.
 ///
-/// Of a session that is damaged it shows what stands before the damage, and ends with exit code 1.
+/// Of a damaged session, shows the part before the damage and exits with 1.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -36,16 +36,16 @@ Examples:
 pub struct SessionShowArgs {
     #[command(flatten)]
     project: SessionProjectArgs,
-    /// Also show system prompts, thoughts, and all of the calls and their results.
+    /// Also show system prompts, thoughts, and complete tool calls and results.
     #[arg(long)]
     full: bool,
-    /// List the lines of its journal instead.
+    /// List the lines of the session's journal instead.
     #[arg(long, conflicts_with = "full")]
     steps: bool,
-    /// The output format; `json` has all of it, as `session export` does.
+    /// The output format; `json` contains everything, like `session export`.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
     pub output: CliOutputFormat,
-    /// The session: its name or the beginning of it; `last` is the newest.
+    /// The session: its name, the beginning of its name, or `last` for the newest.
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -122,7 +122,7 @@ impl TranscriptPage<'_> {
         let mut of = if run.instance == run.agent { String::new() } else { format!(" ({})", name(&run.agent)) };
         of.push_str(&format!("{}, {}", on_model(&run.model), when(instant(run.began))));
         if let Some(before) = run.continues {
-            of.push_str(&format!(", goes on with run {before}"));
+            of.push_str(&format!(", continues run {before}"));
         }
         self.line(deep, &format!("run {}: {}{of}", run.run, name(&run.instance)));
         if self.full {
@@ -135,14 +135,14 @@ impl TranscriptPage<'_> {
             self.message(run, said, &results, &mut children, deep);
         }
         for message in run.waiting() {
-            self.line(deep, &format!("{}, not read", speaker(message, message.is_note(), false)));
+            self.line(deep, &format!("{}, unread", speaker(message, message.is_note(), false)));
             message.parts.iter().for_each(|part| self.part(part, deep + 1));
         }
         // The calls of these runs are no longer in the conversation.
         for child in children {
             self.child(child.1, deep + 1);
         }
-        let end = run.ended.as_ref().map_or_else(|| "has not ended".into(), outcome);
+        let end = run.ended.as_ref().map_or_else(|| "is not finished".into(), outcome);
         self.line(deep, &format!("run {} {end}", run.run));
     }
 
@@ -167,7 +167,7 @@ impl TranscriptPage<'_> {
             }
             match results.get(&*call.id) {
                 Some(result) => self.result(result, deep + 1),
-                None if run.has_begun(&call.id) => self.line(deep + 1, "← no result; it was begun"),
+                None if run.has_begun(&call.id) => self.line(deep + 1, "← no result; the call was started"),
                 None => self.line(deep + 1, "← no result"),
             }
         }
@@ -212,7 +212,7 @@ impl TranscriptPage<'_> {
                 self.line(deep, &format!("←{failed}"));
                 self.block(deep + 1, &text[..end]);
                 let more = text[end..].chars().count();
-                self.line(deep + 1, &format!("… {more} more characters: --full shows them"));
+                self.line(deep + 1, &format!("… {more} more characters; show them with --full"));
             }
             None if text.lines().count() > 1 => {
                 self.line(deep, &format!("←{failed}"));
@@ -244,15 +244,15 @@ impl TranscriptPage<'_> {
         for run in self.transcript.runs() {
             let who = format!("run {} ({})", run.run, name(&run.instance));
             for call in run.open_calls() {
-                let begun = if run.has_begun(&call.id) { "was begun and has no result" } else { "has no result" };
+                let begun = if run.has_begun(&call.id) { "was started and has no result" } else { "has no result" };
                 lines.push(format!("  {who}: the call of {} {begun}", name(&call.name)));
             }
             if run.ended.is_none() {
-                lines.push(format!("  {who} has not ended"));
+                lines.push(format!("  {who} is not finished"));
             }
         }
         if !lines.is_empty() {
-            self.text.push_str(&format!("\nopen\n{}\n", lines.join("\n")));
+            self.text.push_str(&format!("\nunfinished\n{}\n", lines.join("\n")));
         }
     }
 

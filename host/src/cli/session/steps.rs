@@ -108,7 +108,7 @@ fn summary(record: &JournalRecord) -> (&'static str, String) {
         JournalRecord::Began { agent, model, delegation_key: errand, continues, input, .. } => {
             let why = match (errand, continues) {
                 (Some(errand), _) => format!(", for call {} of run {}", name(&errand.call), errand.run),
-                (None, Some(before)) => format!(", goes on with run {before}"),
+                (None, Some(before)) => format!(", continues run {before}"),
                 (None, None) => String::new(),
             };
             let on = if model.is_empty() { String::new() } else { format!(" on {}", name(model)) };
@@ -163,9 +163,9 @@ fn summary(record: &JournalRecord) -> (&'static str, String) {
             let by = match by {
                 AnsweredBy::Person => "a person",
                 AnsweredBy::Policy => "the policy",
-                AnsweredBy::Trust => "what is trusted",
+                AnsweredBy::Trust => "earlier trust",
             };
-            ("decided", format!("{} asked: {}: {} by {by}", name(agent), short(question), name(outcome)))
+            ("decided", format!("{} asked: {}: {}, by {by}", name(agent), short(question), name(outcome)))
         }
         JournalRecord::Given { plugin, function, .. } => ("given", format!("{} {}", name(plugin), name(function))),
     }

@@ -15,10 +15,7 @@ pub fn outcome(ended: &RecordedRunEnd) -> String {
     match ended {
         RecordedRunEnd::Answered { .. } => "ended with an answer".into(),
         RecordedRunEnd::Completed { completed, .. } => {
-            format!(
-                "ended: {}",
-                if completed.status == CompletionStatus::Completed { "it is done" } else { "it failed" }
-            )
+            format!("ended: {}", if completed.status == CompletionStatus::Completed { "completed" } else { "failed" })
         }
         RecordedRunEnd::HandedOver { to, .. } => {
             format!("handed over to {}: {}", name(&to.agent), one_line(&to.reason, 200))
@@ -48,7 +45,6 @@ pub fn speaker(message: &Message, note: bool, edited: bool) -> String {
         Role::Tool => "result",
     };
     let who = if message.sender.is_empty() { role.to_owned() } else { name(&message.sender) };
-    let marks: Vec<_> =
-        [(note, "a note"), (edited, "edited")].iter().filter(|mark| mark.0).map(|mark| mark.1).collect();
+    let marks: Vec<_> = [(note, "note"), (edited, "edited")].iter().filter(|mark| mark.0).map(|mark| mark.1).collect();
     if marks.is_empty() { who } else { format!("{who} ({})", marks.join(", ")) }
 }

@@ -16,9 +16,10 @@ use crate::{
     error::{ErrorKind, Report},
 };
 
-/// Undo what a session has changed in files: the newest changes that are not undone.
+/// Undo file changes of a session: the newest change set that is not undone yet.
 ///
-/// What would change is shown, and you are asked. Where somebody has changed a file since, nothing of these changes is undone.
+/// A change set is what one tool result changed. It is shown, and you are asked. If one of its files has been modified
+/// since, nothing of the change set is undone.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -27,13 +28,13 @@ Examples:
 pub struct SessionUndoArgs {
     #[command(flatten)]
     project: SessionProjectArgs,
-    /// Undo all of them, one result of a tool after the other.
+    /// Undo all change sets, the newest first.
     #[arg(long)]
     all: bool,
-    /// Ask nothing.
+    /// Do not ask.
     #[arg(long)]
     yes: bool,
-    /// The session: its name or the beginning of it; without it, and for `last`, the newest.
+    /// The session: its name, the beginning of its name, or `last` for the newest.
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
 }
@@ -49,14 +50,14 @@ impl SessionUndoArgs {
             let cannot = |cause: String| {
                 let before = match undone {
                     0 => "",
-                    1 => ", and the one that came after them is undone",
-                    _ => ", and those that came after them are undone",
+                    1 => "; the later change set has been undone",
+                    _ => "; the later change sets have been undone",
                 };
-                Report::new(ErrorKind::Run, format!("what the session `{id}` has changed cannot be undone"))
-                    .cause(cause)
-                    .hint(format!(
-                        "nothing of these changes was undone{before}; shelly-host session show says what was done"
-                    ))
+                Report::new(ErrorKind::Run, format!("cannot undo the changes of the session `{id}`")).cause(cause).hint(
+                    format!(
+                        "nothing of this change set was undone{before}; to see the changes use shelly-host session show"
+                    ),
+                )
             };
             let change = last.map_err(cannot)?;
             self.consented(&change)?;
@@ -64,9 +65,9 @@ impl SessionUndoArgs {
             undone += 1;
         }
         match undone {
-            0 => print(&format!("{} has changed nothing that is not undone", name(&id)))?,
+            0 => print(&format!("nothing to undo in the session {}", name(&id)))?,
             1 => print("undone")?,
-            count => print(&format!("{count} changes are undone"))?,
+            count => print(&format!("undone: {count} change sets"))?,
         }
         Ok(0)
     }
@@ -74,22 +75,20 @@ impl SessionUndoArgs {
     /// Shows the changes and asks for consent.
     fn consented(&self, change: &UndoableChange) -> Result<(), Report> {
         let refused = |cause: String| Report::new(ErrorKind::Run, "nothing was undone").cause(cause);
-        let shown = change
-            .shown()
-            .map_err(|error| refused(error.to_string()).hint("put it back as it was, or take it back by hand"))?;
+        let shown = change.shown().map_err(|error| {
+            refused(error.to_string()).hint("restore that file as it was, or revert the change by hand")
+        })?;
         let when = when(change.at());
-        tell(&format!("what `{}` did at {when} (UTC):\n{}", name(change.tool()), coloured(&shown)));
+        tell(&format!("change of `{}` at {when} (UTC):\n{}", name(change.tool()), coloured(&shown)));
         if self.yes {
             return Ok(());
         }
         if !ask::is_attended() {
-            return Err(
-                Report::new(ErrorKind::Usage, "nobody is there to say yes").hint("say it beforehand with --yes")
-            );
+            return Err(Report::new(ErrorKind::Usage, "no terminal to ask on").hint("undo without asking with --yes"));
         }
         match runtime()?.block_on(ask::trust("", ConsentPrompt::Undo)) {
             Consent::Yes => Ok(()),
-            Consent::Once | Consent::No => Err(refused("you did not say yes".into())),
+            Consent::Once | Consent::No => Err(refused("you declined".into())),
         }
     }
 }
