@@ -34,12 +34,12 @@ pub struct AgentConfig {
     pub toolboxes: Vec<ToolboxUse>,
     /// The names of its skills; `None`: all skills of the project.
     pub skills: Option<Vec<String>>,
-    /// Words for its abilities, for agents that choose a delegate.
+    /// Keywords for its abilities, for agents that choose a delegate.
     #[serde(default)]
     pub skills_tags: Vec<String>,
-    /// The cost class of asking it, for agents that choose a delegate.
+    /// The cost class of a task for it, for agents that choose a delegate.
     pub estimated_cost: Option<CostTier>,
-    /// The number of its runs that may work at once; 0: as many as the run as a whole allows.
+    /// The maximum number of its concurrent runs; 0: limited only by `runs`.
     #[serde(default)]
     pub max_concurrency: u32,
     /// The budget of one of its runs, including its delegations.
@@ -52,7 +52,7 @@ pub struct AgentConfig {
     #[serde(default)]
     pub agent_tools: Vec<AgentToolUse>,
     /// Effects on its conversation in every turn, in order; those that shorten the conversation always come first. `None`:
-    /// the host's own ones that keep it within the model's context window, if that window may be known.
+    /// default effects that keep the conversation within the model's context window, if that window may be known.
     pub effects: Option<Vec<StepUse>>,
     /// Middleware around its runs, its requests to models and its tool calls, outermost first.
     #[serde(default)]

@@ -125,7 +125,7 @@ mod tests {
             (tools("[bob, eve]"), ""),
             (tools("[bbo]"), "there is no agent `bbo`: agents.a.agent_tools names it (did you mean `bob`?)"),
             (tools("[a]"), "agents.a.agent_tools: `a` is the agent itself"),
-            (tools("[bob, {agent: eve, name: bob}]"), "agents.a.agent_tools: two tools are called `bob`"),
+            (tools("[bob, {agent: eve, name: bob}]"), "agents.a.agent_tools: two tools have the name `bob`"),
             (tools("[{agent: bob, name: delegate}]"), "agents.a.agent_tools: `delegate` is a tool of the host"),
             (tools("[{agent: bob, name: load_skill}]"), "agents.a.agent_tools: `load_skill` is a tool of the host"),
             (tools("[{agent: bob, name: 'a b'}]"), "agents.a.agent_tools: `a b` is not a tool's name"),
@@ -143,11 +143,11 @@ mod tests {
             (
                 "  - {name: a, agent_tools: [bob], delegable: {agents: [eve]}}\n  - {name: bob}\n  - {name: eve}\n"
                     .into(),
-                "agents.a.agent_tools: `bob` is none that the agent may start",
+                "agents.a.agent_tools: the agent may not start `bob`",
             ),
             (circle("e"), ""),
-            (circle("a"), "agents and teams need each other in a circle: a → b → c → a"),
-            (circle("b"), "agents and teams need each other in a circle: b → c → b"),
+            (circle("a"), "agents and teams depend on each other in a cycle: a → b → c → a"),
+            (circle("b"), "agents and teams depend on each other in a cycle: b → c → b"),
         ] {
             let told = parse(&agents).err().map(|report| report.with_hint()).unwrap_or_default();
             assert!(

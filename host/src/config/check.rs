@@ -48,10 +48,10 @@ impl Config {
         self.each_limits().for_each(|(at, own)| found.note(own.check_memory(&at, self.limits.total_memory_bytes)));
         if self.context.max_external_file_size > limits::CONTEXT_FILE_CEILING {
             let most = limits::CONTEXT_FILE_CEILING;
-            found.note(wrong(format!("context.max_external_file_size: it is at most {most}")));
+            found.note(wrong(format!("context.max_external_file_size: must be at most {most}")));
         }
         if let Some(name) = &self.entry_agent {
-            found.note(self.who(name).map(drop).map_err(|report| report.cause("entry_agent names it")));
+            found.note(self.who(name).map(drop).map_err(|report| report.cause("named by entry_agent")));
         }
         found.note(self.check_circles());
         self.teams.iter().for_each(|team| found.note(self.check_team(team)));
@@ -94,18 +94,18 @@ impl Config {
         if let Some(name) = &agent.provider
             && !names().any(|known| known == name)
         {
-            found.note(Err(unknown("model", name, names()).cause(format!("{}.provider names it", agent.place()))));
+            found.note(Err(unknown("model", name, names()).cause(format!("named by {}.provider", agent.place()))));
         }
         check_agent(agent, found);
         let mut had = Vec::new();
         for name in agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.as_str()) {
             let place = format!("{}.toolboxes", agent.place());
             if had.contains(&name) {
-                let report = Report::new(ErrorKind::Usage, format!("{place}: `{name}` is there twice"));
-                found.note(Err(report.hint("join them into one")));
+                let report = Report::new(ErrorKind::Usage, format!("{place}: `{name}` appears twice"));
+                found.note(Err(report.hint("merge the two entries")));
             } else if !servers().any(|known| known == name) {
                 let known = HostToolbox::NAMES.into_iter().chain(ShippedToolbox::NAMES).chain(servers());
-                found.note(Err(unknown("toolbox or MCP server", name, known).cause(format!("{place} names it"))));
+                found.note(Err(unknown("toolbox or MCP server", name, known).cause(format!("named by {place}"))));
             }
             had.push(name);
         }
@@ -113,7 +113,7 @@ impl Config {
         for (listed, id, uses) in agent.all_plugins() {
             let at = format!("{}.{listed}.{id}", agent.place());
             for name in uses.models.iter().filter(|name| !names().any(|known| known == name.as_str())) {
-                found.note(Err(unknown("model", name, names()).cause(format!("{at}.models names it"))));
+                found.note(Err(unknown("model", name, names()).cause(format!("named by {at}.models"))));
             }
             found.note(check_way_out(&at, &uses.http, &uses.credentials, &self.credentials));
         }
@@ -122,16 +122,16 @@ impl Config {
             let at = format!("{}.{key}", agent.place());
             found.note(check_way_out(&at, &grant.http, &grant.credentials, &self.credentials));
             for name in grant.mcp.iter().filter(|name| !servers().any(|known| known == name.as_str())) {
-                found.note(Err(unknown("MCP server", name, servers()).cause(format!("{at}.mcp names it"))));
+                found.note(Err(unknown("MCP server", name, servers()).cause(format!("named by {at}.mcp"))));
             }
         }
         for name in agent.delegable.agents.iter().flatten() {
-            let place = || format!("{}.delegable.agents names it", agent.place());
+            let place = || format!("named by {}.delegable.agents", agent.place());
             found.note(self.who(name).map(drop).map_err(|report| report.cause(place())));
         }
         if agent.options.max_iterations.is_some_and(|most| most > limits::MAX_ITERATIONS_CEILING) {
             let most = limits::MAX_ITERATIONS_CEILING;
-            found.note(wrong(format!("{}.options.max_iterations: it is at most {most}", agent.place())));
+            found.note(wrong(format!("{}.options.max_iterations: must be at most {most}", agent.place())));
         }
     }
 
@@ -139,7 +139,7 @@ impl Config {
     fn check_programs(&self) -> Result<(), Report> {
         if self.programs.len() > limits::PROGRAMS {
             let most = limits::PROGRAMS;
-            return Err(Report::new(ErrorKind::Usage, format!("programs: there are more than {most}")));
+            return Err(Report::new(ErrorKind::Usage, format!("programs: must have at most {most} entries")));
         }
         self.programs.iter().try_for_each(|(name, program)| program.check(name))?;
         let check = |names: &[String], more: &[&str], place: String| {
@@ -148,7 +148,7 @@ impl Config {
                 None => Ok(()),
                 Some(name) => {
                     let known = self.programs.keys().map(String::as_str);
-                    Err(unknown("program", name, known).cause(format!("{place} names it")))
+                    Err(unknown("program", name, known).cause(format!("named by {place}")))
                 }
             }
         };
@@ -157,8 +157,8 @@ impl Config {
             let own = || agent.toolboxes.iter().filter_map(ToolboxUse::own);
             for toolbox in [HostToolbox::Exec, HostToolbox::Git] {
                 if own().filter(|uses| uses.name == toolbox).count() > 1 {
-                    let what = format!("{place}.toolboxes: `{}` is there twice", toolbox.name());
-                    return Err(Report::new(ErrorKind::Usage, what).hint("join them into one"));
+                    let what = format!("{place}.toolboxes: `{}` appears twice", toolbox.name());
+                    return Err(Report::new(ErrorKind::Usage, what).hint("merge the two entries"));
                 }
             }
             for toolbox in own() {
@@ -184,20 +184,24 @@ impl Config {
         for uses in &agent.agent_tools {
             let whom = &uses.agent;
             if *whom == agent.name {
-                return Err(wrong(format!("`{whom}` is the agent itself")).hint("name another agent, or remove it"));
+                return Err(
+                    wrong(format!("`{whom}` is the agent itself")).hint("name another agent, or remove the entry")
+                );
             }
-            let who = self.who(whom).map_err(|report| report.cause(format!("{place} names it")))?;
+            let who = self.who(whom).map_err(|report| report.cause(format!("named by {place}")))?;
             if agent.delegable.agents.as_ref().is_some_and(|agents| !agents.contains(whom)) {
-                return Err(wrong(format!("`{whom}` is none that the agent may start"))
-                    .hint(format!("add it to agents.{}.delegable.agents", agent.name)));
+                return Err(wrong(format!("the agent may not start `{whom}`"))
+                    .hint(format!("add `{whom}` to agents.{}.delegable.agents", agent.name)));
             }
             let tool = uses.tool(&who.own().description).map_err(|AgentToolError(why)| wrong(why))?;
             let name = tool.name();
             if RUN_TOOLS.iter().chain(&["ask_user", "load_skill"]).any(|own| *own == name) {
-                return Err(wrong(format!("`{name}` is a tool of the host")).hint("give it another `name`"));
+                return Err(wrong(format!("`{name}` is the name of a tool of the host")).hint("set another `name`"));
             }
             if had.iter().any(|before| before == name) {
-                return Err(wrong(format!("two tools are called `{name}`")).hint("give one of them another `name`"));
+                return Err(
+                    wrong(format!("two tools have the name `{name}`")).hint("set another `name` for one of them")
+                );
             }
             had.push(name.to_owned());
         }
@@ -208,7 +212,7 @@ impl Config {
     fn check_team(&self, team: &TeamConfig) -> Result<(), Report> {
         team.check()?;
         for member in &team.members {
-            self.who(&member.agent).map_err(|report| report.cause(format!("{}.members names it", team.own.place())))?;
+            self.who(&member.agent).map_err(|report| report.cause(format!("named by {}.members", team.own.place())))?;
         }
         Ok(())
     }
@@ -235,9 +239,8 @@ impl Config {
             };
             let most = self.runs.limits().agents;
             if size > most {
-                let what = format!(
-                    "with the teams in it, it has more than {most} members, as many as `runs.agents` lets work"
-                );
+                let what =
+                    format!("the team and the teams in it have more than {most} members, the limit `runs.agents`");
                 return wrong(what);
             }
         }
@@ -256,12 +259,14 @@ fn check_shipped(agent: &AgentConfig) -> Result<(), Report> {
     for uses in agent.toolboxes.iter().filter_map(ToolboxUse::shipped) {
         for id in uses.plugins.keys() {
             let (place, toolbox) = (agent.place(), uses.name);
-            let twice = |place: String| Err(Report::new(ErrorKind::Usage, place).hint("join them into one"));
+            let twice = |place: String| Err(Report::new(ErrorKind::Usage, place).hint("remove one of the two"));
             if had.contains(&id.as_str()) {
-                return twice(format!("{place}.toolboxes: `{toolbox}` is there twice"));
+                return twice(format!("{place}.toolboxes: `{toolbox}` appears twice"));
             }
             if agent.plugins.contains_key(id) {
-                return twice(format!("{place}: the plugin `{id}` is there twice, as the toolbox `{toolbox}` too"));
+                return twice(format!(
+                    "{place}: the plugin `{id}` appears under `plugins` and in the toolbox `{toolbox}`"
+                ));
             }
             had.push(id);
         }
@@ -275,11 +280,11 @@ fn check_agent(agent: &AgentConfig, found: &mut ConfigErrorCollector) {
     let options = &agent.options;
     if options.max_delegation_depth > limits::DELEGATION_DEPTH_CEILING {
         let most = limits::DELEGATION_DEPTH_CEILING;
-        found.note(wrong("options.max_delegation_depth", format!("it is at most {most}")));
+        found.note(wrong("options.max_delegation_depth", format!("must be at most {most}")));
     }
     let most = options.iterations();
     if options.warn_iterations >= most {
-        found.note(wrong("options.warn_iterations", format!("it comes after the last turn: there are {most}")));
+        found.note(wrong("options.warn_iterations", format!("must be less than the number of turns, {most}")));
     }
     for (listed, id, uses) in agent.all_plugins() {
         found.note(uses.limits.check_one(&at(&format!("{listed}.{id}.limits"))));
@@ -290,7 +295,7 @@ fn check_agent(agent: &AgentConfig, found: &mut ConfigErrorCollector) {
         }
     }
     if options.context_threshold.is_some_and(|share| !(0.0..1.0).contains(&share)) {
-        let what = "it is a share of the model's window: between 0 and 1";
+        let what = "must be at least 0 and less than 1, as a share of the model's window";
         found.note(wrong("options.context_threshold", what.into()));
     }
 }
@@ -299,12 +304,12 @@ fn unique<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Re
     let mut seen = Vec::new();
     for name in names {
         if name.trim().is_empty() {
-            return Err(Report::new(ErrorKind::Usage, format!("{list}: one of them has an empty name"))
-                .hint("write a `name` that the others do not have"));
+            return Err(Report::new(ErrorKind::Usage, format!("{list}: an entry has an empty name"))
+                .hint("set a unique `name`"));
         }
         if seen.contains(&name) {
-            return Err(Report::new(ErrorKind::Usage, format!("{list}: two of them are called `{name}`"))
-                .hint("give one of them another name"));
+            return Err(Report::new(ErrorKind::Usage, format!("{list}: two entries have the name `{name}`"))
+                .hint("rename one of them"));
         }
         seen.push(name);
     }

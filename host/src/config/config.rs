@@ -140,8 +140,10 @@ impl Config {
                 io::ErrorKind::IsADirectory => {
                     format!("name the file: --config {}", path.join("shelly.yaml").display())
                 }
-                io::ErrorKind::PermissionDenied => "change who may read it, or name another with --config".into(),
-                _ => "name another with --config, or leave --config out to run without one".into(),
+                io::ErrorKind::PermissionDenied => {
+                    "change the file's permissions, or name another config with --config".into()
+                }
+                _ => "name another config with --config, or omit --config".into(),
             };
             report.cause(why_unreadable(&error)).hint(hint)
         };
@@ -150,14 +152,14 @@ impl Config {
         file.take(limits::CONFIG_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > limits::CONFIG_BYTES {
             let most = limits::CONFIG_BYTES;
-            return Err(Report::new(ErrorKind::Usage, format!("the config {shown} has more than {most} bytes"))
+            return Err(Report::new(ErrorKind::Usage, format!("the config {shown} exceeds {most} bytes"))
                 .hint("check that --config names the right file"));
         }
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
             Report::new(ErrorKind::Usage, "the config is not UTF-8 text")
-                .hint("save it as UTF-8, for example with iconv")
+                .hint("convert the file to UTF-8, for example with iconv")
                 .at(format!(", line {line}"))
                 .in_file(&shown)
         })?;

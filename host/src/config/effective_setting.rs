@@ -85,7 +85,7 @@ pub(super) fn or<T: Serialize>(value: Option<T>, otherwise: T, note: &'static st
 
 /// Shows a number for which 0 means `ceiling`.
 pub(super) fn positive(value: u32, ceiling: u32) -> EffectiveSetting {
-    or(Some(value).filter(|value| *value > 0), ceiling, "0: the ceiling")
+    or(Some(value).filter(|value| *value > 0), ceiling, "0: the maximum")
 }
 
 pub(super) fn list(settings: impl Iterator<Item = EffectiveSetting>) -> EffectiveSetting {

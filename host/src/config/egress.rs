@@ -58,7 +58,7 @@ impl HttpUse {
         let most = limits::HTTP_ENTRY_WORDS;
         for (key, list) in [("methods", &self.methods), ("networks", &self.networks)] {
             if list.len() > most {
-                return Err(format!("{key}: there are more than {most}"));
+                return Err(format!("{key}: must have at most {most} entries"));
             }
         }
         HttpGrant::entry(&self.url, &self.methods, &networks(&self.networks)?)
@@ -69,7 +69,7 @@ impl HttpUse {
 pub(super) fn networks(texts: &[String]) -> Result<Vec<IpNet>, String> {
     let network = |text: &String| {
         let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-        network.map_err(|_| format!("networks: `{}` is no network: write it as 10.0.0.0/8", text.escape_debug()))
+        network.map_err(|_| format!("networks: `{}` is not a network; write it as 10.0.0.0/8", text.escape_debug()))
     };
     texts.iter().map(network).collect()
 }
@@ -90,7 +90,7 @@ pub(super) fn check_way_out(
 ) -> Result<(), Report> {
     let wrong = |what: String| Err(Report::new(ErrorKind::Usage, format!("{at}.http: {what}")));
     if http.len() > limits::HTTP_ENTRIES {
-        return wrong(format!("there are more than {} entries", limits::HTTP_ENTRIES));
+        return wrong(format!("must have at most {} entries", limits::HTTP_ENTRIES));
     }
     let mut rules = 0;
     for entry in http {
@@ -103,13 +103,15 @@ pub(super) fn check_way_out(
         let most = limits::HTTP_RULES;
         return Err(Report::new(
             ErrorKind::Usage,
-            format!("{at}.http: with each method and each network by itself these are {rules} rules, at most {most} are taken"),
+            format!(
+                "{at}.http: the entries make {rules} rules, one for each method and network; at most {most} are allowed"
+            ),
         )
-        .hint("write `methods: ['*']` where all may be used, or name larger networks"));
+        .hint("write `methods: ['*']` to allow all methods, or name larger networks"));
     }
     let names = || known.iter().map(|credential| credential.name.as_str());
     match credentials.iter().find(|name| !names().any(|known| known == name.as_str())) {
-        Some(name) => Err(unknown("credential", name, names()).cause(format!("{at}.credentials names it"))),
+        Some(name) => Err(unknown("credential", name, names()).cause(format!("named by {at}.credentials"))),
         None => Ok(()),
     }
 }
@@ -170,36 +172,36 @@ impl CredentialConfig {
         let is_name = (1..=64).contains(&self.name.len())
             && self.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
         if !is_name {
-            let message = format!("credentials: `{}` is no name of a credential", self.name.escape_debug());
-            return Err(Report::new(ErrorKind::Usage, message).hint("write 1 to 64 of a-z, A-Z, 0-9, _ and -"));
+            let message = format!("credentials: `{}` is not a valid name", self.name.escape_debug());
+            return Err(Report::new(ErrorKind::Usage, message).hint("use 1 to 64 characters of a-z, A-Z, 0-9, _ and -"));
         }
         let sources =
             [("env", self.env.is_some()), ("file", self.file.is_some()), ("command", !self.command.is_empty())];
         let said: Vec<_> = sources.iter().filter(|(_, is_said)| *is_said).map(|(key, _)| *key).collect();
         match said[..] {
-            [] => return wrong(": it does not say where it is".into(), "name it in `env`, `file` or `command`"),
+            [] => return wrong(": no source".into(), "set `env`, `file` or `command`"),
             [_] => {}
             [one, other, ..] => {
-                return wrong(format!(": `{one}` and `{other}` both say where it is"), "remove one of them");
+                return wrong(format!(": `{one}` and `{other}` are both set"), "remove one of them");
             }
         }
         if let Some(name) = self.env.as_ref().filter(|name| name.is_empty() || name.contains(['=', '\0', '$', '{'])) {
-            let hint = "write its name alone, as GITHUB_TOKEN";
-            return wrong(format!(".env: `{}` is no name of a variable", name.escape_debug()), hint);
+            let hint = "write only the name, such as GITHUB_TOKEN";
+            return wrong(format!(".env: `{}` is not the name of an environment variable", name.escape_debug()), hint);
         }
         if self.file.as_ref().is_some_and(|file| file.as_os_str().is_empty()) {
-            return wrong(".file: it names no file".into(), "name the file that holds it");
+            return wrong(".file: is empty".into(), "name the file that holds the credential");
         }
         if self.audience.is_empty() || self.audience.len() > limits::HTTP_ENTRIES {
-            let what = format!(".for: it has 1 to {} URLs", limits::HTTP_ENTRIES);
-            return wrong(what, "name the servers that it is for: `for: [https://api.example.com]`");
+            let what = format!(".for: must have 1 to {} URLs", limits::HTTP_ENTRIES);
+            return wrong(what, "name the servers that may get the credential: `for: [https://api.example.com]`");
         }
         for url in &self.audience {
             let place =
                 HttpGrant::place(url).map_err(|what| Report::new(ErrorKind::Usage, format!("{at}.for: {what}")))?;
             if place.is_for_every_host() {
-                let hint = "name the servers that it is for: `for: [https://api.example.com]`";
-                return wrong(".for: a credential that every server may be sent is none".into(), hint);
+                let hint = "name the servers that may get the credential: `for: [https://api.example.com]`";
+                return wrong(".for: must not include every server".into(), hint);
             }
         }
         if let Some(AuthConfig { header, scheme }) = &self.auth {
@@ -208,8 +210,8 @@ impl CredentialConfig {
             if !scheme.bytes().all(|byte| byte.is_ascii_graphic()) || scheme.len() > limits::AUTH_SCHEME_BYTES {
                 let most = limits::AUTH_SCHEME_BYTES;
                 return wrong(
-                    format!(".auth.scheme: it is one word of at most {most} letters"),
-                    "write `scheme: Bearer`, or leave it out",
+                    format!(".auth.scheme: must be one word of at most {most} characters"),
+                    "write `scheme: Bearer`, or remove `scheme`",
                 );
             }
         }
@@ -296,19 +298,19 @@ mod tests {
             ("[{url: 'https://1.1.1.1', networks: [10.0.0.0/8]}]".into(), format!("{place}networks: an address that")),
             (
                 format!("[{{url: 'https://h', methods: [{}]}}]", many("GET", 17)),
-                format!("{place}methods: there are more than 16"),
+                format!("{place}methods: must have at most 16 entries"),
             ),
             (
                 format!("[{{url: 'https://h', networks: [{}]}}]", many("10.0.0.0/8", 17)),
-                format!("{place}networks: there are more than 16"),
+                format!("{place}networks: must have at most 16 entries"),
             ),
-            (format!("[{}]", many("'https://h'", 65)), format!("{place}there are more than 64 entries")),
+            (format!("[{}]", many("'https://h'", 65)), format!("{place}must have at most 64 entries")),
             (
                 "[{url: 'https://h', methods: [A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P], \
                  networks: [10.0.0.0/8, 11.0.0.0/8, 12.0.0.0/8, 13.0.0.0/8, 14.0.0.0/8, 15.0.0.0/8, 16.0.0.0/8, 17.0.0.0/8, \
                  18.0.0.0/8, 19.0.0.0/8, 20.0.0.0/8, 21.0.0.0/8, 22.0.0.0/8, 23.0.0.0/8, 24.0.0.0/8, 25.0.0.0/8]}]"
                     .into(),
-                format!("{place}with each method and each network by itself these are 272 rules, at most 256"),
+                format!("{place}the entries make 272 rules, one for each method and network; at most 256"),
             ),
             ("[{methods: [GET]}]".into(), "the key `url` is missing".into()),
             ("[{url: x, method: GET}]".into(), "there is no key `method`".into()),
@@ -345,23 +347,23 @@ mod tests {
     fn invalid_credential_is_refused_with_reason() {
         let good = "env: A, for: ['https://h']";
         for (keys, says) in [
-            (format!("name: '', {good}"), "credentials: one of them has an empty name"),
+            (format!("name: '', {good}"), "credentials: an entry has an empty name"),
             (format!("name: 'a b', {good}"), "credentials: `a b` is no name of a credential"),
             (format!("name: {}, {good}", "a".repeat(65)), "is no name of a credential"),
-            (format!("name: a, {good}}}, {{name: a, {good}"), "credentials: two of them are called `a`"),
-            ("name: a, for: ['https://h']".into(), "credentials.a: it does not say where it is"),
-            (format!("name: a, file: f, {good}"), "credentials.a: `env` and `file` both say where it is"),
-            (format!("name: a, command: [c], {good}"), "credentials.a: `env` and `command` both say where it is"),
+            (format!("name: a, {good}}}, {{name: a, {good}"), "credentials: two entries have the name `a`"),
+            ("name: a, for: ['https://h']".into(), "credentials.a: no source"),
+            (format!("name: a, file: f, {good}"), "credentials.a: `env` and `file` are both set"),
+            (format!("name: a, command: [c], {good}"), "credentials.a: `env` and `command` are both set"),
             ("name: a, env: '${A}', for: ['https://h']".into(), "credentials.a.env: `${A}` is no name of a variable"),
-            ("name: a, file: '', for: ['https://h']".into(), "credentials.a.file: it names no file"),
+            ("name: a, file: '', for: ['https://h']".into(), "credentials.a.file: is empty"),
             ("name: a, env: A".into(), "the key `for` is missing"),
-            ("name: a, env: A, for: []".into(), "credentials.a.for: it has 1 to 64 URLs"),
-            ("name: a, env: A, for: ['https://*']".into(), "credentials.a.for: a credential that every server may"),
-            ("name: a, env: A, for: ['https://h', 'http://*:8080/x']".into(), "a.for: a credential that every server"),
+            ("name: a, env: A, for: []".into(), "credentials.a.for: must have 1 to 64 URLs"),
+            ("name: a, env: A, for: ['https://*']".into(), "credentials.a.for: must not include every server"),
+            ("name: a, env: A, for: ['https://h', 'http://*:8080/x']".into(), "a.for: must not include every server"),
             ("name: a, env: A, for: [h]".into(), "credentials.a.for: `h` is no URL"),
             (format!("name: a, {good}, auth: {{header: host}}"), "credentials.a.auth.header: the header `host` is set"),
             (format!("name: a, {good}, auth: {{header: 'x y'}}"), "credentials.a.auth.header: `x y` is no name"),
-            (format!("name: a, {good}, auth: {{header: x, scheme: 'a b'}}"), "credentials.a.auth.scheme: it is one"),
+            (format!("name: a, {good}, auth: {{header: x, scheme: 'a b'}}"), "credentials.a.auth.scheme: must be one"),
             (format!("name: a, {good}, key: k"), "there is no key `key`"),
         ] {
             let report = parse(&held(&keys)).unwrap_err();
@@ -384,10 +386,13 @@ mod tests {
         ] {
             assert!(parse(&with(rest, "github")).is_ok(), "{rest}");
             let report = parse(&with(rest, "githb")).unwrap_err();
-            let said = format!("there is no credential `githb`: {place}.credentials names it");
+            let said = format!("there is no credential `githb`: named by {place}.credentials");
             assert_eq!((report.to_string(), report.hint.as_deref()), (said, Some("did you mean `github`?")), "{rest}");
         }
         let report = parse("agents: [{name: a, plugins: {p: {credentials: [x]}}}]").unwrap_err();
-        assert_eq!(report.hint.as_deref(), Some("the config has none: add it under `credentials`"));
+        assert_eq!(
+            report.hint.as_deref(),
+            Some("the config has no credentials; add the credential under `credentials`")
+        );
     }
 }

@@ -15,27 +15,27 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
     let usage = |message: String| Report::new(ErrorKind::Usage, message);
     let key = || error.location().and_then(|at| key_before(text, at.line() as usize, at.column() as usize));
     let not = |what: &str| {
-        usage(key().map_or_else(|| format!("{what} is wanted here"), |key| format!("`{key}` is not {what}")))
+        usage(key().map_or_else(|| format!("expected {what} here"), |key| format!("`{key}` is not {what}")))
     };
     let place = error.location().map_or(String::new(), |at| format!(", line {}, column {}", at.line(), at.column()));
     let report = match error.without_snippet() {
         Error::SerdeUnknownField { field, .. } if NOT_YET.contains(&field.as_str()) => {
-            usage(format!("the key `{field}` is not supported yet")).hint("remove it, or use a newer shelly-host")
+            usage(format!("the key `{field}` is not supported yet")).hint("remove the key, or use a newer shelly-host")
         }
         // A key of the predecessor for the place of the permissions. A project could name anybody's file there.
         Error::SerdeUnknownField { field, .. } if field == "filesystem" => usage("there is no key `filesystem`".into()).hint(
-            "remove it: what you allow is kept in .shelly/local/permissions.json, whose folder `shelly-host init` makes; the \
-             tools are given by `toolboxes: [filesystem]` of an agent",
+            "remove the key: permissions are stored in .shelly/local/permissions.json, whose folder `shelly-host init` \
+             creates; an agent gets the tools with `toolboxes: [filesystem]`",
         ),
         // A key of the predecessor for a tool server of the host.
         Error::SerdeUnknownField { field, .. } if field == "net" => usage("there is no key `net`".into()).hint(
-            "the key is `http`, of each plugin that may send requests: `plugins: {fetch: {http: [https://api.example.com]}}`",
+            "use the key `http` of each plugin that may send requests: `plugins: {fetch: {http: [https://api.example.com]}}`",
         ),
         Error::SerdeUnknownField { field, expected, .. } => {
             let report = usage(format!("there is no key `{}`", cut(field)));
             match nearest(field, expected) {
                 Some(near) => report.hint(format!("did you mean `{near}`?")),
-                None => report.hint(format!("the keys here are: {}", expected.join(", "))),
+                None => report.hint(format!("valid keys: {}", expected.join(", "))),
             }
         }
         Error::SerdeMissingField { field, .. } => {
@@ -43,33 +43,33 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
         }
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().map_or(String::new(), |key| format!(" `{}`", cut(key)));
-            usage(format!("the key{key} is there twice")).hint("remove one of them, or join them into one")
+            usage(format!("the key{key} appears twice")).hint("remove one of them, or merge them")
         }
         Error::MultipleDocuments { .. } => {
-            usage("the config holds more than one YAML document".into()).hint("remove `---` and what follows it")
+            usage("the config has more than one YAML document".into()).hint("remove `---` and everything after it")
         }
         Error::Unexpected { expected: "sequence start", .. } => {
-            not("a list").hint("begin each of its entries with `- `, or write them between `[` and `]`")
+            not("a list").hint("begin each entry with `- `, or write the entries between `[` and `]`")
         }
         Error::Unexpected { expected: "mapping start", .. } => {
             match error.location().and_then(|at| list_of(text, at.line() as usize)).or_else(key) {
                 Some(key) if key == "files" => not("a mapping").hint(
-                    "name each folder with `path`, and with `mode` if it may be changed: `files: [{path: docs}]`",
+                    "name each folder with `path`, and add `mode: write` to allow changes: `files: [{path: docs}]`",
                 ),
-                _ => not("a mapping").hint("write its entries as `key: value`"),
+                _ => not("a mapping").hint("write the entries as `key: value`"),
             }
         }
-        Error::Unexpected { expected: "string scalar", .. } => not("a text").hint("write it in quotes"),
+        Error::Unexpected { expected: "string scalar", .. } => not("a string").hint("put the value in quotes"),
         Error::InvalidScalar { ty, .. } if ty.starts_with(['u', 'i']) => {
-            not("a whole number").hint("write it in digits alone, without a sign or a point")
+            not("a whole number").hint("write only digits, without a sign or a point")
         }
-        Error::InvalidScalar { ty, .. } if ty.starts_with('f') => not("a number").hint("write it in digits"),
+        Error::InvalidScalar { ty, .. } if ty.starts_with('f') => not("a number").hint("write a number in digits"),
         Error::InvalidScalar { ty: "bool" | "boolean", .. } | Error::InvalidBooleanStrict { .. } => {
-            not("a switch").hint("write `true` or `false`")
+            not("a boolean").hint("write `true` or `false`")
         }
         // The type of the value has written the message, as `what is wrong; how to mend it`.
         Error::Message { msg, .. } => {
-            let (cause, hint) = msg.split_once("; ").unwrap_or((msg, "write it as this says"));
+            let (cause, hint) = msg.split_once("; ").unwrap_or((msg, "correct the value; see docs/config.md"));
             let key = key().map_or("the value here".into(), |key| format!("the value of `{key}`"));
             usage(format!("{key} cannot be used")).cause(cut(cause)).hint(hint)
         }
@@ -79,23 +79,23 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
         Error::SerdeUnknownVariant { variant, expected, .. } => {
             let shown = cut(variant);
             let report = usage(key().map_or_else(
-                || format!("`{shown}` is not one of the values here"),
+                || format!("`{shown}` is not a valid value here"),
                 |key| format!("`{key}` cannot be `{shown}`"),
             ));
             match nearest(variant, expected) {
                 Some(near) => report.hint(format!("did you mean `{near}`?")),
-                None => report.hint(format!("the values are: {}", expected.join(", "))),
+                None => report.hint(format!("valid values: {}", expected.join(", "))),
             }
         }
         _ if error.location().is_some_and(|at| indented_by_tab(text, at.line() as usize)) => {
-            usage("the config is indented by a tab".into()).hint("use spaces: YAML takes no tabs before a key or an entry")
+            usage("the config is indented by a tab".into()).hint("indent with spaces; YAML does not allow tabs before a key or an entry")
         }
         other => {
             let text = other.to_string();
             let first = text.lines().next().unwrap_or_default();
             let cause = first.rsplit_once(" at line ").map_or(first, |(cause, _)| cause);
-            let report = usage("the config cannot be understood".into());
-            report.cause(cut(cause)).hint("check quotes, brackets and indentation here and in the line before")
+            let report = usage("the config is not valid YAML".into());
+            report.cause(cut(cause)).hint("check quotes, brackets and indentation on this line and the line before")
         }
     };
     report.at(place)
@@ -154,13 +154,13 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>)
     match nearest(name, &known) {
         Some(near) => report.hint(format!("did you mean `{}`?", cut(near))),
         None if known.is_empty() => report.hint(match what {
-            "agent" => "the config has none: add it under `agents`",
-            "model" => "the config has none: add it under `providers`",
-            "credential" => "the config has none: add it under `credentials`",
-            "program" => "the config has none: add it under `programs`",
-            "MCP server" => "the config has none: add it under `mcp_servers`",
-            "skill" => "there is none at all: write it as .shelly/skills/NAME/SKILL.md, or leave it out",
-            _ => "there is none at all",
+            "agent" => "the config has no agents; add the agent under `agents`",
+            "model" => "the config has no models; add the model under `providers`",
+            "credential" => "the config has no credentials; add the credential under `credentials`",
+            "program" => "the config has no programs; add the program under `programs`",
+            "MCP server" => "the config has no MCP servers; add the server under `mcp_servers`",
+            "skill" => "the project has no skills; write the skill as .shelly/skills/NAME/SKILL.md, or remove the name",
+            _ => "there are none; remove the name",
         }),
         None => {
             let shown: Vec<_> = known.iter().take(limits::NAMES_SHOWN).map(|name| cut(name)).collect();
@@ -168,7 +168,7 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>)
                 0 => String::new(),
                 more => format!(", and {more} more"),
             };
-            report.hint(format!("there is: {}{more}", shown.join(", ")))
+            report.hint(format!("available: {}{more}", shown.join(", ")))
         }
     }
 }

@@ -38,7 +38,8 @@ pub struct McpServerConfig {
     /// Headers of each request besides those of the protocol; `${NAME}` as in `url`.
     #[serde(default)]
     pub headers: IndexMap<String, String>,
-    /// OAuth settings, for servers that no header authenticates to; `None`: as the server says when it asks for a login.
+    /// OAuth settings, for servers without an authentication header; `None`: the settings that the server announces when it
+    /// asks for a login.
     pub oauth: Option<OAuthConfig>,
     /// The protocol revisions that the host may negotiate with it.
     #[serde(default)]
@@ -76,7 +77,7 @@ pub struct OAuthConfig {
     /// The party that logs in.
     #[serde(default)]
     pub grant: LoginGrant,
-    /// The issuer that knows `client_id`; no other is sent it. `None`: whichever the server names.
+    /// The issuer that knows `client_id`, which is sent to no other issuer. `None`: the issuer that the server names.
     pub issuer: Option<String>,
     /// Networks that the authorization server's address may lie in besides the public Internet, as 10.0.0.0/8.
     #[serde(default)]
@@ -150,7 +151,7 @@ impl McpServerConfig {
     ) -> Result<String, Report> {
         let unset = |variable: &str| {
             Report::new(ErrorKind::Usage, format!("the environment variable {variable} is not set"))
-                .hint(format!("set {variable}, or take the server out of the agent's `toolboxes`"))
+                .hint(format!("set {variable}, or remove the server from the agent's `toolboxes`"))
         };
         expand_at(&format!("mcp_servers.{}.{key} in the config", self.name), value, environment, unset)
     }
@@ -161,30 +162,33 @@ impl McpServerConfig {
         let at = format!("mcp_servers.{}", self.name.escape_debug());
         check_server_name(&self.name).map_err(|why| usage(format!("mcp_servers: {why}")))?;
         if HostToolbox::is_reserved(&self.name) {
-            return Err(usage(format!("{at}: a toolbox of the host is called so")).hint("give it another name"));
+            return Err(usage(format!("{at}: a toolbox of the host has this name")).hint("rename the server"));
         }
         let of_programs = [("args", !self.args.is_empty()), ("env", !self.env.is_empty()), ("cwd", self.cwd.is_some())];
         let of_addresses = [("headers", !self.headers.is_empty()), ("oauth", self.oauth.is_some())];
         let (wrong, what, with) = match (&self.command, &self.url) {
             (None, None) => {
-                let report = usage(format!("{at}: it does not say where it is"));
-                return Err(report.hint("name its program in `command`, or its address in `url`"));
+                let report = usage(format!("{at}: neither `command` nor `url` is set"));
+                return Err(report.hint("name the server's program in `command`, or its address in `url`"));
             }
             (Some(_), Some(_)) => {
-                return Err(usage(format!("{at}: `command` and `url` both say where it is")).hint("remove one of them"));
+                return Err(usage(format!("{at}: `command` and `url` are both set")).hint("remove one of them"));
             }
-            (Some(_), None) => (&of_addresses[..], "servers with an address", "url"),
-            (None, Some(_)) => (&of_programs[..], "servers that are programs", "command"),
+            (Some(_), None) => (&of_addresses[..], "servers with a `url`", "url"),
+            (None, Some(_)) => (&of_programs[..], "servers with a `command`", "command"),
         };
         if let Some((key, _)) = wrong.iter().find(|(_, is_set)| *is_set) {
-            let hint = format!("remove it, or write `{with}`");
-            return Err(usage(format!("{at}.{key}: this is for {what}")).hint(hint));
+            let hint = format!("remove `{key}`, or set `{with}`");
+            return Err(usage(format!("{at}.{key}: valid only for {what}")).hint(hint));
         }
         if self.command.as_deref().is_some_and(|command| command.trim().is_empty()) {
-            return Err(usage(format!("{at}.command: it is empty")).hint("name the program"));
+            return Err(usage(format!("{at}.command: is empty")).hint("name the program"));
         }
         if let Some(name) = self.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
-            return Err(usage(format!("{at}.env: `{}` is no name of a variable", name.escape_debug())));
+            return Err(usage(format!(
+                "{at}.env: `{}` is not the name of an environment variable",
+                name.escape_debug()
+            )));
         }
         for name in self.headers.keys() {
             header_name(name).map_err(|fault| usage(format!("{at}.headers: {fault}")))?;
@@ -192,26 +196,30 @@ impl McpServerConfig {
         // A URL with variables is checked once they are replaced.
         if let Some(url) = self.url.as_deref().filter(|url| !url.contains("${")) {
             check_url(url).map_err(|why| {
-                usage(format!("{at}.url: {why}")).hint("write it with its scheme: `url: https://mcp.example.com/mcp`")
+                usage(format!("{at}.url: {why}"))
+                    .hint("write the URL with its scheme: `url: https://mcp.example.com/mcp`")
             })?;
         }
         if let Some(oauth) = &self.oauth {
             if oauth.networks.len() > limits::HTTP_ENTRY_WORDS {
-                return Err(usage(format!("{at}.oauth.networks: there are more than {}", limits::HTTP_ENTRY_WORDS)));
+                return Err(usage(format!(
+                    "{at}.oauth.networks: must have at most {} entries",
+                    limits::HTTP_ENTRY_WORDS
+                )));
             }
             networks(&oauth.networks).map_err(|why| usage(format!("{at}.oauth.{why}")))?;
         }
         let most = limits::PLUGIN_TIME_CEILING;
         for (key, time) in [("connect_timeout", self.connect_timeout), ("timeout", self.timeout)] {
             if time > most {
-                return Err(usage(format!("{at}.{key}: it is at most {}", humantime::format_duration(most))));
+                return Err(usage(format!("{at}.{key}: must be at most {}", humantime::format_duration(most))));
             }
         }
         if !(1..=limits::MCP_OUTPUT_CHARS_CEILING).contains(&self.output_chars) {
-            return Err(usage(format!("{at}.output_chars: it is 1 to {}", limits::MCP_OUTPUT_CHARS_CEILING)));
+            return Err(usage(format!("{at}.output_chars: must be 1 to {}", limits::MCP_OUTPUT_CHARS_CEILING)));
         }
         if self.roots.as_ref().is_some_and(|roots| roots.len() > limits::MCP_ROOTS) {
-            return Err(usage(format!("{at}.roots: there are more than {} folders", limits::MCP_ROOTS)));
+            return Err(usage(format!("{at}.roots: must have at most {} folders", limits::MCP_ROOTS)));
         }
         Ok(())
     }
@@ -223,10 +231,10 @@ impl McpServerConfig {
 ///
 /// A message that says what is wrong. It quotes nothing of the URL, which may hold a credential.
 pub fn check_url(url: &str) -> Result<Url, String> {
-    let url = Url::parse(url).map_err(|error| format!("it is no URL: {error}"))?;
+    let url = Url::parse(url).map_err(|error| format!("not a URL: {error}"))?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
-        _ => Err("it begins neither with http:// nor with https://".into()),
+        _ => Err("must begin with http:// or https://".into()),
     }
 }
 
@@ -282,25 +290,25 @@ mod tests {
         for (keys, says) in [
             ("name: '', command: x", "is no name of a server"),
             ("name: Git, command: x", "mcp_servers: `Git` is no name of a server"),
-            ("name: tasks, command: x", "mcp_servers.tasks: a toolbox of the host is called so"),
-            ("name: git, command: x", "mcp_servers.git: a toolbox of the host is called so"),
-            ("name: s", "mcp_servers.s: it does not say where it is"),
+            ("name: tasks, command: x", "mcp_servers.tasks: a toolbox of the host has this name"),
+            ("name: git, command: x", "mcp_servers.git: a toolbox of the host has this name"),
+            ("name: s", "mcp_servers.s: neither `command` nor `url` is set"),
             ("name: s, command: x, url: 'https://h'", "mcp_servers.s: `command` and `url` both"),
-            ("name: s, command: ' '", "mcp_servers.s.command: it is empty"),
-            ("name: s, command: x, headers: {a: b}", "mcp_servers.s.headers: this is for servers with an address"),
-            ("name: s, command: x, oauth: {}", "mcp_servers.s.oauth: this is for servers with an address"),
-            ("name: s, url: 'https://h', args: [a]", "mcp_servers.s.args: this is for servers that are programs"),
-            ("name: s, url: 'https://h', cwd: a", "mcp_servers.s.cwd: this is for servers that are programs"),
-            ("name: s, url: 'ftp://pw-1@h'", "mcp_servers.s.url: it begins neither with http:// nor"),
-            ("name: s, url: 'pw-1'", "mcp_servers.s.url: it is no URL"),
+            ("name: s, command: ' '", "mcp_servers.s.command: is empty"),
+            ("name: s, command: x, headers: {a: b}", "mcp_servers.s.headers: valid only for servers with a `url`"),
+            ("name: s, command: x, oauth: {}", "mcp_servers.s.oauth: valid only for servers with a `url`"),
+            ("name: s, url: 'https://h', args: [a]", "mcp_servers.s.args: valid only for servers with a `command`"),
+            ("name: s, url: 'https://h', cwd: a", "mcp_servers.s.cwd: valid only for servers with a `command`"),
+            ("name: s, url: 'ftp://pw-1@h'", "mcp_servers.s.url: must begin with http:// or"),
+            ("name: s, url: 'pw-1'", "mcp_servers.s.url: not a URL"),
             ("name: s, url: 'https://h', headers: {'a b': c}", "mcp_servers.s.headers: `a b` is no name"),
             ("name: s, url: 'https://h', oauth: {networks: [x]}", "mcp_servers.s.oauth.networks: `x` is no network"),
             ("name: s, command: x, env: {'A=B': c}", "mcp_servers.s.env: `A=B` is no name of a variable"),
-            ("name: s, command: x, timeout: 30d", "mcp_servers.s.timeout: it is at most"),
-            ("name: s, command: x, timeout: 0s", "it must be longer than nothing"),
-            ("name: s, command: x, output_chars: 0", "mcp_servers.s.output_chars: it is 1 to"),
-            ("name: s, command: x, output_chars: 99999999", "mcp_servers.s.output_chars: it is 1 to"),
-            ("name: s, command: x}, {name: s, command: y", "mcp_servers: two of them are called `s`"),
+            ("name: s, command: x, timeout: 30d", "mcp_servers.s.timeout: must be at most"),
+            ("name: s, command: x, timeout: 0s", "must be more than 0"),
+            ("name: s, command: x, output_chars: 0", "mcp_servers.s.output_chars: must be 1 to"),
+            ("name: s, command: x, output_chars: 99999999", "mcp_servers.s.output_chars: must be 1 to"),
+            ("name: s, command: x}, {name: s, command: y", "mcp_servers: two entries have the name `s`"),
             ("name: s, comand: x", "there is no key `comand`"),
             ("name: s, command: x, protocol: old", "`protocol` cannot be `old`"),
         ] {
@@ -312,7 +320,7 @@ mod tests {
         }
         let roots = vec!["r"; limits::MCP_ROOTS + 1].join(", ");
         let report = parse(&format!("mcp_servers: [{{name: s, command: x, roots: [{roots}]}}]")).unwrap_err();
-        assert!(report.to_string().contains("mcp_servers.s.roots: there are more than 256"), "{report}");
+        assert!(report.to_string().contains("mcp_servers.s.roots: must have at most 256"), "{report}");
     }
 
     #[test]
@@ -320,9 +328,13 @@ mod tests {
         let server = "mcp_servers: [{name: files, command: x}]\n";
         for (toolboxes, says, hint) in [
             ("[fils]", "there is no toolbox or MCP server `fils`", "did you mean `files`?"),
-            ("[{name: files, ns: x}]", "`ns` is not for `files`", "remove it"),
-            ("[{name: ask, confirm: true}]", "`confirm` is not for `ask`", "remove it"),
-            ("[files, {name: files, tools: [a]}]", "agents.a.toolboxes: `files` is there twice", "join them into one"),
+            ("[{name: files, ns: x}]", "`ns` is not valid for `files`", "remove it"),
+            ("[{name: ask, confirm: true}]", "`confirm` is not valid for `ask`", "remove it"),
+            (
+                "[files, {name: files, tools: [a]}]",
+                "agents.a.toolboxes: `files` appears twice",
+                "merge the two entries",
+            ),
         ] {
             let report = parse(&format!("{server}agents: [{{name: a, toolboxes: {toolboxes}}}]")).unwrap_err();
             let said = report.to_string() + &report.causes.concat();
@@ -336,7 +348,7 @@ mod tests {
             };
             assert!(parse(&at("files")).is_ok());
             let report = parse(&at("fils")).unwrap_err();
-            let said = format!("there is no MCP server `fils`: agents.a.{key}.mcp names it");
+            let said = format!("there is no MCP server `fils`: named by agents.a.{key}.mcp");
             assert_eq!(report.to_string(), said);
         }
     }

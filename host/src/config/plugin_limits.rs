@@ -141,8 +141,8 @@ impl LimitsConfig {
     /// Checks that these can be the limits of one plugin. `at` is their position in the config.
     pub(super) fn check_one(&self, at: &str) -> Result<(), Report> {
         let of_all = |key: &str| {
-            Err(Report::new(ErrorKind::Usage, format!("{at}.{key}: it is the same for all plugins"))
-                .hint("write it under `limits` at the top of the config"))
+            Err(Report::new(ErrorKind::Usage, format!("{at}.{key}: can be set only for all plugins"))
+                .hint(format!("write `{key}` under the top-level `limits` of the config")))
         };
         match (self.stack_bytes, self.total_memory_bytes) {
             (Some(_), _) => of_all("stack_bytes"),
@@ -160,15 +160,15 @@ impl LimitsConfig {
             return Ok(());
         }
         let what = format!(
-            "{at}.memory_bytes: one plugin may hold {most} of the {total} bytes of limits.total_memory_bytes, and a call of it is \
-             given {bytes}"
+            "{at}.memory_bytes: must be at most {most}, the share of one plugin in limits.total_memory_bytes ({total}), but is \
+             {bytes}"
         );
-        Err(Report::new(ErrorKind::Usage, what).hint("lower the one or raise the other"))
+        Err(Report::new(ErrorKind::Usage, what).hint("lower memory_bytes, or raise limits.total_memory_bytes"))
     }
 
     /// Shows the limits that apply to all plugins.
     pub(super) fn setting(&self, guest_memory: Option<(u64, &'static str)>) -> EffectiveSetting {
-        let unknown = "half of what the machine or its control group has";
+        let unknown = "half of the memory of the machine or its control group";
         let total = match guest_memory {
             Some((bytes, from)) => is(&bytes).noted(from),
             None => is(&self.total_memory_bytes).noted_if(self.total_memory_bytes.is_none(), unknown),
@@ -181,9 +181,9 @@ impl LimitsConfig {
     /// Shows the limits that apply to one plugin; `all` are those of all plugins.
     pub(super) fn setting_over(&self, all: &Self) -> EffectiveSetting {
         if *self == Self::default() {
-            return is(&()).noted("as in `limits`");
+            return is(&()).noted("the values of the top-level `limits`");
         }
-        map(self.resolved(all, "of `limits`"))
+        map(self.resolved(all, "from the top-level `limits`"))
     }
 
     /// Returns every key with the value that applies. Keys that these limits do not set carry the note `from`.
@@ -202,7 +202,7 @@ impl LimitsConfig {
         let time = match (self.time, all.time) {
             (Some(time), _) => is(&shown(time)),
             (None, Some(time)) => is(&shown(time)).noted(from),
-            (None, None) => is(&()).noted("as `house` says: tool_time, plugin_step_time, completion_time"),
+            (None, None) => is(&()).noted("see `house`: tool_time, plugin_step_time, completion_time"),
         };
         let cpu = match self.cpu {
             Some(time) => is(&shown(time)),
@@ -226,86 +226,83 @@ mod tests {
         let of_one = |limits: &str| format!("agents: [{{name: a, plugins: {{p: {{limits: {limits}}}}}}}]");
         let of_model = |rest: &str| format!("providers: [{{name: m, {rest}}}]");
         for (text, says) in [
-            ("limits: {memory_bytes: 0}".into(), "the value of `memory_bytes` cannot be used: it is at least 1"),
+            ("limits: {memory_bytes: 0}".into(), "the value of `memory_bytes` cannot be used: must be at least 1"),
             (
                 "limits: {memory_bytes: 1073741825}".into(),
-                "the value of `memory_bytes` cannot be used: it can be at most 1073741824",
+                "the value of `memory_bytes` cannot be used: must be at most 1073741824",
             ),
             (
                 "limits: {table_elements: 1000001}".into(),
-                "the value of `table_elements` cannot be used: it can be at most 1000000",
+                "the value of `table_elements` cannot be used: must be at most 1000000",
             ),
-            ("limits: {instances: 257}".into(), "the value of `instances` cannot be used: it can be at most 256"),
+            ("limits: {instances: 257}".into(), "the value of `instances` cannot be used: must be at most 256"),
             (
                 "limits: {stack_bytes: 8388609}".into(),
-                "the value of `stack_bytes` cannot be used: it can be at most 8388608",
+                "the value of `stack_bytes` cannot be used: must be at most 8388608",
             ),
             (
                 "limits: {total_memory_bytes: 1000}".into(),
-                "`total_memory_bytes` cannot be used: it is at least 16777216",
+                "`total_memory_bytes` cannot be used: must be at least 16777216",
             ),
-            (of_one("{total_memory_bytes: 99999999}"), "plugins.p.limits.total_memory_bytes: it is the same for all"),
+            (of_one("{total_memory_bytes: 99999999}"), "plugins.p.limits.total_memory_bytes: can be set only for all"),
             (
                 "limits: {total_memory_bytes: 100000000, memory_bytes: 80000000}".into(),
-                "limits.memory_bytes: one plugin may hold 75000000 of the 100000000 bytes of limits.total_memory_bytes",
+                "limits.memory_bytes: must be at most 75000000, the share of one plugin in limits.total_memory_bytes (100000000)",
             ),
             (
                 of_one("{memory_bytes: 80000000}") + "\nlimits: {total_memory_bytes: 100000000}",
                 "a.plugins.p.limits.memory_bytes: one",
             ),
-            ("limits: {input_bytes: 0}".into(), "the value of `input_bytes` cannot be used: it is at least 1"),
+            ("limits: {input_bytes: 0}".into(), "the value of `input_bytes` cannot be used: must be at least 1"),
             (
                 "limits: {output_bytes: 1073741825}".into(),
-                "the value of `output_bytes` cannot be used: it can be at most 1073741824",
+                "the value of `output_bytes` cannot be used: must be at most 1073741824",
             ),
             (
                 "limits: {log_entries: 100001}".into(),
-                "the value of `log_entries` cannot be used: it can be at most 100000",
+                "the value of `log_entries` cannot be used: must be at most 100000",
             ),
             (
                 "limits: {log_bytes: 67108865}".into(),
-                "the value of `log_bytes` cannot be used: it can be at most 67108864",
+                "the value of `log_bytes` cannot be used: must be at most 67108864",
             ),
             (
                 "limits: {host_calls_per_second: 0}".into(),
-                "the value of `host_calls_per_second` cannot be used: it is at least 1",
+                "the value of `host_calls_per_second` cannot be used: must be at least 1",
             ),
-            ("limits: {host_calls_per_second: 10000001}".into(), "it can be at most 10000000"),
-            ("limits: {concurrency: 0}".into(), "the value of `concurrency` cannot be used: it is at least 1"),
-            ("limits: {concurrency: 257}".into(), "the value of `concurrency` cannot be used: it can be at most 256"),
-            (
-                "limits: {state_bytes: 65537}".into(),
-                "the value of `state_bytes` cannot be used: it can be at most 65536",
-            ),
+            ("limits: {host_calls_per_second: 10000001}".into(), "must be at most 10000000"),
+            ("limits: {concurrency: 0}".into(), "the value of `concurrency` cannot be used: must be at least 1"),
+            ("limits: {concurrency: 257}".into(), "the value of `concurrency` cannot be used: must be at most 256"),
+            ("limits: {state_bytes: 65537}".into(), "the value of `state_bytes` cannot be used: must be at most 65536"),
             (
                 "limits: {http_requests_per_minute: 0}".into(),
-                "`http_requests_per_minute` cannot be used: it is at least 1",
+                "`http_requests_per_minute` cannot be used: must be at least 1",
             ),
-            ("limits: {http_requests_per_minute: 60001}".into(), "it can be at most 60000"),
+            ("limits: {http_requests_per_minute: 60001}".into(), "must be at most 60000"),
             (
                 "limits: {http_concurrency: 0}".into(),
-                "the value of `http_concurrency` cannot be used: it is at least 1",
+                "the value of `http_concurrency` cannot be used: must be at least 1",
             ),
-            ("limits: {http_concurrency: 257}".into(), "it can be at most 256"),
-            ("limits: {http_request_bytes: 1073741825}".into(), "it can be at most 1073741824"),
-            ("limits: {http_response_bytes: 4294967297}".into(), "it can be at most 4294967296"),
-            ("limits: {time: 0s}".into(), "the value of `time` cannot be used: it must be more than 0"),
-            ("limits: {time: 2h}".into(), "the value of `time` cannot be used: it can be at most 1h"),
-            ("limits: {cpu: 2h}".into(), "the value of `cpu` cannot be used: it can be at most 1h"),
+            ("limits: {http_concurrency: 257}".into(), "must be at most 256"),
+            ("limits: {http_request_bytes: 1073741825}".into(), "must be at most 1073741824"),
+            ("limits: {http_response_bytes: 4294967297}".into(), "must be at most 4294967296"),
+            ("limits: {time: 0s}".into(), "the value of `time` cannot be used: must be more than 0"),
+            ("limits: {time: 2h}".into(), "the value of `time` cannot be used: must be at most 1h"),
+            ("limits: {cpu: 2h}".into(), "the value of `cpu` cannot be used: must be at most 1h"),
             ("limits: {cpu: 2}".into(), "the value of `cpu` cannot be used"),
             ("limits: {memory_bytes: -1}".into(), "`memory_bytes` is not a whole number"),
             ("limits:\n  state_bytes: -1".into(), "`state_bytes` is not a whole number"),
             (of_one("{log_entries: 1.5}"), "`log_entries` is not a whole number"),
             ("limits: {memory: 1}".into(), "there is no key `memory`"),
-            (of_one("{time: 2h}"), "the value of `time` cannot be used: it can be at most 1h"),
-            (of_one("{stack_bytes: 1000}"), "agents.a.plugins.p.limits.stack_bytes: it is the same for all"),
+            (of_one("{time: 2h}"), "the value of `time` cannot be used: must be at most 1h"),
+            (of_one("{stack_bytes: 1000}"), "agents.a.plugins.p.limits.stack_bytes: can be set only for all"),
             (
                 of_model("kind: plugin, plugin: p, limits: {time: 2h}"),
-                "the value of `time` cannot be used: it can be at most 1h",
+                "the value of `time` cannot be used: must be at most 1h",
             ),
             (
                 of_model("kind: openai, model: x, limits: {time: 1s}"),
-                "providers.m.limits: this is for providers of kind",
+                "providers.m.limits: valid only for `kind: plugin`",
             ),
         ] {
             let report = parse(&text).unwrap_err();
@@ -339,6 +336,9 @@ agents: [{name: a, plugins: {p: {limits: {log_entries: 7, cpu: 2s}}, q: }}]";
         ] {
             assert!(yaml.lines().any(|found| found == line), "{line}\n{yaml}");
         }
-        assert_eq!(LimitsConfig::default().setting_over(&config.limits).to_yaml().trim(), "null # as in `limits`");
+        assert_eq!(
+            LimitsConfig::default().setting_over(&config.limits).to_yaml().trim(),
+            "null # the values of the top-level `limits`"
+        );
     }
 }

@@ -72,18 +72,20 @@ impl ProgramConfig {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
         let most = limits::PROGRAM_NAME_BYTES;
         if !(1..=most).contains(&name.len()) || !name.chars().all(is_plain) || name.starts_with(['-', '.']) {
-            return usage(format!("{at}: a program is called by 1 to {most} of a-z, A-Z, 0-9, `.`, `_`, `+` and `-`"));
+            return usage(format!(
+                "{at}: the name must be 1 to {most} characters of a-z, A-Z, 0-9, `.`, `_`, `+` and `-`, not beginning with `-` or `.`"
+            ));
         }
         if self.command.as_deref().is_some_and(|command| command.trim().is_empty() || command.contains('\0')) {
-            return usage(format!("{at}.command: it is empty"));
+            return usage(format!("{at}.command: is empty or has a NUL; name the program"));
         }
         let most = limits::PROGRAM_LISTS;
         if self.args.len().max(self.env.len()).max(self.inherit_env.len()) > most {
-            return usage(format!("{at}: `args`, `env` and `inherit_env` have at most {most} entries each"));
+            return usage(format!("{at}: `args`, `env` and `inherit_env` must have at most {most} entries each"));
         }
         for words in &self.args {
             if words.len() > limits::PROGRAM_WORDS {
-                return usage(format!("{at}.args: a list has at most {} words", limits::PROGRAM_WORDS));
+                return usage(format!("{at}.args: a list must have at most {} words", limits::PROGRAM_WORDS));
             }
             ArgsPattern::new(words).or_else(|error| usage(format!("{at}.args: {error}")).map(|()| unreachable!()))?;
         }
@@ -91,19 +93,22 @@ impl ProgramConfig {
             self.env.keys().map(|name| ("env", name)).chain(self.inherit_env.iter().map(|name| ("inherit_env", name)));
         for (key, name) in names {
             if name.is_empty() || name.contains(['=', '\0']) {
-                return usage(format!("{at}.{key}: `{}` is no name of a variable", name.escape_debug()));
+                return usage(format!(
+                    "{at}.{key}: `{}` is not the name of an environment variable",
+                    name.escape_debug()
+                ));
             }
         }
         if let Some(name) = self.env.iter().find(|(_, value)| value.contains('\0')).map(|(name, _)| name) {
-            return usage(format!("{at}.env.{name}: there is a NUL in it"));
+            return usage(format!("{at}.env.{name}: the value must not contain a NUL"));
         }
         if let Some((name, _)) = self.env.iter().find(|(_, value)| value.contains("${")) {
-            let report = Report::new(ErrorKind::Usage, format!("{at}.env.{name}: a value is taken as it is written"));
-            return Err(report.hint(format!("write `inherit_env: [{name}]` to hand on your variable of that name")));
+            let report = Report::new(ErrorKind::Usage, format!("{at}.env.{name}: `${{…}}` is not replaced here"));
+            return Err(report.hint(format!("pass on your own variable with `inherit_env: [{name}]`")));
         }
         if self.timeout > limits::PROCESS_TIME_CEILING {
             let most = humantime::format_duration(limits::PROCESS_TIME_CEILING);
-            return usage(format!("{at}.timeout: it is at most {most}"));
+            return usage(format!("{at}.timeout: must be at most {most}"));
         }
         Ok(())
     }
@@ -150,28 +155,31 @@ mod tests {
         let words = vec!["a"; limits::PROGRAM_WORDS + 1].join(", ");
         let programs: Vec<_> = (0..=limits::PROGRAMS).map(|at| format!("p{at}: {{}}")).collect();
         for (text, says) in [
-            ("programs: {'a b': {}}".to_owned(), "programs.a b: a program is called by 1 to 64 of"),
-            ("programs: {'-x': {}}".into(), "programs.-x: a program is called by"),
-            (format!("programs: {{{}: {{}}}}", "x".repeat(65)), "a program is called by"),
-            ("programs: {a: {command: ' '}}".into(), "programs.a.command: it is empty"),
+            ("programs: {'a b': {}}".to_owned(), "programs.a b: the name must be 1 to 64 characters of"),
+            ("programs: {'-x': {}}".into(), "programs.-x: the name must be"),
+            (format!("programs: {{{}: {{}}}}", "x".repeat(65)), "the name must be"),
+            ("programs: {a: {command: ' '}}".into(), "programs.a.command: is empty"),
             ("programs: {a: {args: [['**', x]]}}".into(), "programs.a.args: `**` is for what follows"),
             ("programs: {a: {args: [['x\\']]}}".into(), "programs.a.args: `x\\` ends in the middle"),
             (format!("programs: {{a: {{args: [{many}]}}}}"), "have at most 64 entries each"),
-            (format!("programs: {{a: {{args: [[{words}]]}}}}"), "a list has at most 64 words"),
-            (format!("programs: {{{}}}", programs.join(", ")), "programs: there are more than 256"),
+            (format!("programs: {{a: {{args: [[{words}]]}}}}"), "a list must have at most 64 words"),
+            (format!("programs: {{{}}}", programs.join(", ")), "programs: must have at most 256 entries"),
             ("programs: {a: {env: {'A=B': c}}}".into(), "programs.a.env: `A=B` is no name of a variable"),
-            ("programs: {a: {env: {T: '${T}'}}}".into(), "programs.a.env.T: a value is taken as it is written"),
+            ("programs: {a: {env: {T: '${T}'}}}".into(), "programs.a.env.T: `${…}` is not replaced here"),
             ("programs: {a: {inherit_env: ['']}}".into(), "programs.a.inherit_env: `` is no name of a variable"),
-            ("programs: {a: {timeout: 2h}}".into(), "programs.a.timeout: it is at most 1h"),
-            ("programs: {a: {timeout: 0s}}".into(), "it must be longer than nothing"),
+            ("programs: {a: {timeout: 2h}}".into(), "programs.a.timeout: must be at most 1h"),
+            ("programs: {a: {timeout: 0s}}".into(), "must be more than 0"),
             ("programs: {a: {arg: []}}".into(), "there is no key `arg`"),
             ("git: {dir: x}".into(), "there is no key `dir`"),
             (
                 "programs: {fmt: {}}\nagents: [{name: a, toolboxes: [{name: exec, programs: [fnt]}]}]".into(),
                 "there is no program `fnt`",
             ),
-            ("agents: [{name: a, toolboxes: [{name: git, programs: [x]}]}]".into(), "`programs` is not for `git`"),
-            ("agents: [{name: a, toolboxes: [exec, exec]}]".into(), "agents.a.toolboxes: `exec` is there twice"),
+            (
+                "agents: [{name: a, toolboxes: [{name: git, programs: [x]}]}]".into(),
+                "`programs` is not valid for `git`",
+            ),
+            ("agents: [{name: a, toolboxes: [exec, exec]}]".into(), "agents.a.toolboxes: `exec` appears twice"),
             ("agents: [{name: a, use: {programs: [x]}}]".into(), "there is no program `x`"),
             ("agents: [{name: a, delegable: {grant: {programs: [x]}}}]".into(), "there is no program `x`"),
             ("agents: [{name: a, plugins: {p: {programs: [x]}}}]".into(), "there is no program `x`"),

@@ -78,7 +78,7 @@ pub struct ProviderConfig {
     pub idle_timeout: Option<Duration>,
     /// The vendor's name for the model.
     pub model: Option<String>,
-    /// Context window in tokens; 0: do not rely on any bound. `None`: the value of `default_context_windows` for the kind.
+    /// Context window in tokens; 0: unknown. `None`: the value of `default_context_windows` for the kind.
     pub context_window: Option<u64>,
     /// The longest reply in tokens.
     #[schemars(range(min = 1))]
@@ -188,10 +188,10 @@ impl ProviderConfig {
         let wrong = |message: String| Err(Report::new(ErrorKind::Usage, message));
         let is_plugin = self.kind == ProviderKind::Plugin;
         if is_plugin && self.plugin.is_none() {
-            return wrong(format!("{at}: a provider of kind `plugin` needs the id of its plugin in `plugin`"));
+            return wrong(format!("{at}: `kind: plugin` needs the id of the plugin in `plugin`"));
         }
         if !is_plugin && self.model.is_none() {
-            return wrong(format!("{at}: name the model in `model`, as the server calls it"));
+            return wrong(format!("{at}: `model` is missing; set it to the server's name of the model"));
         }
         let of_plugins = [
             ("plugin", self.plugin.is_some()),
@@ -204,8 +204,8 @@ impl ProviderConfig {
             ("credentials", !self.credentials.is_empty()),
         ];
         if let Some((key, _)) = of_plugins.iter().find(|(_, is_set)| !is_plugin && *is_set) {
-            let report = Report::new(ErrorKind::Usage, format!("{at}.{key}: this is for providers of kind `plugin`"));
-            return Err(report.hint("remove it, or write `kind: plugin`"));
+            let report = Report::new(ErrorKind::Usage, format!("{at}.{key}: valid only for `kind: plugin`"));
+            return Err(report.hint(format!("remove `{key}`, or write `kind: plugin`")));
         }
         let of_servers = [
             ("base_url", self.base_url.is_some()),
@@ -225,16 +225,16 @@ impl ProviderConfig {
             ("batch", self.batch.is_some()),
         ];
         if let Some((key, _)) = of_servers.iter().find(|(_, is_set)| is_plugin && *is_set) {
-            let message = format!("{at}.{key}: this is for providers that are reached over HTTP");
+            let message = format!("{at}.{key}: valid only for providers over HTTP, not for `kind: plugin`");
             let report = Report::new(ErrorKind::Usage, message);
             return Err(report.hint(match *key {
-                "timeout" => "write `limits: {time: …}`",
-                _ => "remove it, or name a vendor in `kind`",
+                "timeout" => "write `limits: {time: …}` instead",
+                _ => "remove the key, or name a vendor in `kind`",
             }));
         }
         if let Some(vendor) = self.kind.vendor().filter(|vendor| self.batch.is_some() && !vendor.has_batches()) {
-            let message = format!("{at}.batch: no batches of {} are known", vendor.preset().name);
-            return Err(Report::new(ErrorKind::Usage, message).hint("remove it"));
+            let message = format!("{at}.batch: not supported for {}", vendor.preset().name);
+            return Err(Report::new(ErrorKind::Usage, message).hint("remove `batch`"));
         }
         let of_apis = [
             ("max_tokens_field", self.max_tokens_field.is_some(), &[WireApi::Chat][..]),
@@ -249,14 +249,14 @@ impl ProviderConfig {
         let is_of = |apis: &[WireApi]| self.api().is_some_and(|api| apis.contains(&api));
         if let Some((key, _, apis)) = of_apis.iter().find(|(_, is_set, apis)| *is_set && !is_of(apis)) {
             let api = super::effective_setting::word(&apis[0]);
-            let message = format!("{at}.{key}: this is for servers that speak another API, `{api}`");
-            return Err(Report::new(ErrorKind::Usage, message).hint(format!("remove it, or write `api: {api}`")));
+            let message = format!("{at}.{key}: valid only for servers that speak the API `{api}`");
+            return Err(Report::new(ErrorKind::Usage, message).hint(format!("remove `{key}`, or write `api: {api}`")));
         }
         self.limits.check_one(&format!("{at}.limits"))?;
         let keys = [&of_servers[1], &of_servers[2], &of_servers[3]];
         let mut keys = keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key);
         if let (Some(one), Some(other)) = (keys.next(), keys.next()) {
-            let message = format!("{at}: `{one}` and `{other}` both say where the key is");
+            let message = format!("{at}: `{one}` and `{other}` are both set");
             return Err(Report::new(ErrorKind::Usage, message).hint("remove one of them"));
         }
         let names = self.headers.keys().map(|name| ("headers", name));
@@ -266,27 +266,27 @@ impl ProviderConfig {
         }
         let written = self.api().map_or(&[][..], WireApi::fields);
         if let Some(field) = self.body.keys().find(|field| written.contains(&field.as_str())) {
-            let report = Report::new(ErrorKind::Usage, format!("{at}.body.{field}: the host writes this field itself"));
+            let report = Report::new(ErrorKind::Usage, format!("{at}.body.{field}: the host sets this field itself"));
             return Err(report.hint(match field.as_str() {
                 "temperature" => "write `temperature` beside `body`",
                 "max_tokens" | "max_completion_tokens" | "max_output_tokens" => "write `max_tokens` beside `body`",
                 "model" => "write `model` beside `body`",
-                _ => "remove it",
+                _ => "remove the field",
             }));
         }
         if self.temperature.is_some_and(|value| !(0.0..=2.0).contains(&value)) {
-            return wrong(format!("{at}.temperature: it lies between 0 and 2"));
+            return wrong(format!("{at}.temperature: must be between 0 and 2"));
         }
         if self.max_tokens == Some(0) {
-            return wrong(format!("{at}.max_tokens: it is at least 1"));
+            return wrong(format!("{at}.max_tokens: must be at least 1"));
         }
         if self.retries.is_some_and(|retries| retries > limits::HTTP_RETRIES_CEILING) {
-            return wrong(format!("{at}.retries: it is at most {}", limits::HTTP_RETRIES_CEILING));
+            return wrong(format!("{at}.retries: must be at most {}", limits::HTTP_RETRIES_CEILING));
         }
         for (key, time) in [("timeout", self.timeout), ("idle_timeout", self.idle_timeout)] {
             if time.is_some_and(|time| time.is_zero() || time > limits::COMPLETION_TIME_CEILING) {
                 let most = super::effective_setting::shown(limits::COMPLETION_TIME_CEILING);
-                return wrong(format!("{at}.{key}: it is longer than nothing, and at most {most}"));
+                return wrong(format!("{at}.{key}: must be more than 0 and at most {most}"));
             }
         }
         Ok(())

@@ -50,7 +50,8 @@ impl Config {
         match self.entry_agent.as_deref() {
             Some(name) => self.who(name),
             None => self.agents.first().map(RunnerConfig::Agent).ok_or_else(|| {
-                Report::new(ErrorKind::Usage, "the config has no agent").hint("add one: `agents: [{name: helper}]`")
+                Report::new(ErrorKind::Usage, "the config has no agents")
+                    .hint("add an agent: `agents: [{name: helper}]`")
             }),
         }
     }
@@ -104,8 +105,8 @@ impl Config {
         for name in who.needs() {
             if let Some(at) = way.iter().position(|before| *before == name) {
                 let report =
-                    wrong("agents and teams need each other in a circle".into(), &[&way[at..], &[name]].concat());
-                let hint = "take one of them out of `agent_tools` or `members`: none of them would ever end";
+                    wrong("agents and teams depend on each other in a cycle".into(), &[&way[at..], &[name]].concat());
+                let hint = "break the cycle: remove one of them from `agent_tools` or `members`";
                 return report.map_err(|report| report.hint(hint));
             }
             way.push(name);
@@ -116,7 +117,7 @@ impl Config {
                 None => self.height(way, heights)?,
             };
             if way.len() + above > limits::NEED_DEPTH + 1 {
-                return wrong(format!("agents and teams need each other at most {} deep", limits::NEED_DEPTH), way);
+                return wrong(format!("the chain of agents and teams is longer than {}", limits::NEED_DEPTH), way);
             }
             way.pop();
             height = height.max(above + 1);
@@ -155,7 +156,7 @@ teams:
             ("agents: [{name: a, agent_tools: [t]}]\nteams: [{name: t, members: [a]}]", "a → t → a"),
         ] {
             let report = Config::parse(text, "/project".into()).unwrap_err().to_string();
-            assert!(report.contains(&format!("agents and teams need each other in a circle: {way}")), "{report}");
+            assert!(report.contains(&format!("agents and teams depend on each other in a cycle: {way}")), "{report}");
         }
     }
 
@@ -173,7 +174,7 @@ teams:
         assert!(Config::parse(&chain(limits::NEED_DEPTH), "/project".into()).is_ok());
         for length in [limits::NEED_DEPTH + 1, 5_000] {
             let report = Config::parse(&chain(length), "/project".into()).unwrap_err().to_string();
-            assert!(report.contains("agents and teams need each other at most 16 deep"), "{report}");
+            assert!(report.contains("the chain of agents and teams is longer than 16"), "{report}");
         }
     }
 }

@@ -45,7 +45,7 @@ impl RunsConfig {
         let default = RunLimits::default();
         let shown = |value, default: usize, note| or(value, default as u64, note);
         map([
-            ("agents", shown(self.agents, default.agents, "from the beginning of a run to its end; default")),
+            ("agents", shown(self.agents, default.agents, "started in one run; default")),
             ("working_agents", shown(self.working_agents, default.working_agents, "at once; others wait; default")),
             ("chat_bytes", shown(self.chat_bytes, default.chat_bytes, "of all conversations of a run; default")),
         ])
@@ -63,10 +63,10 @@ mod tests {
     #[test]
     fn invalid_run_limit_is_refused_by_name() {
         for (text, says) in [
-            ("runs: {agents: 0}", "`agents` cannot be used: it is at least 1"),
-            ("runs: {agents: 10001}", "`agents` cannot be used: it can be at most 10000"),
-            ("runs: {working_agents: 1025}", "`working_agents` cannot be used: it can be at most 1024"),
-            ("runs: {chat_bytes: 1000}", "`chat_bytes` cannot be used: it is at least 1048576"),
+            ("runs: {agents: 0}", "`agents` cannot be used: must be at least 1"),
+            ("runs: {agents: 10001}", "`agents` cannot be used: must be at most 10000"),
+            ("runs: {working_agents: 1025}", "`working_agents` cannot be used: must be at most 1024"),
+            ("runs: {chat_bytes: 1000}", "`chat_bytes` cannot be used: must be at least 1048576"),
             ("runs: {depth: 1}", "there is no key `depth`"),
         ] {
             let report = parse(text).unwrap_err();

@@ -110,7 +110,7 @@ impl StepUse {
             "recovery" => self.params("").map(|NoMiddlewareParams {}| HostMiddleware::Recovery),
             "logger" => self.params("").map(|NoMiddlewareParams {}| HostMiddleware::Logger),
             "budget" => self.params("tokens: 100000").and_then(|budget: Budget| match budget == Budget::default() {
-                true => Err("it bounds nothing: write params: {tokens: 100000}, or usd, tool_calls, time".into()),
+                true => Err("no bound is set; write `params: {tokens: 100000}`, or set usd, tool_calls or time".into()),
                 false => Ok(HostMiddleware::Budget(budget)),
             }),
             _ => return None,
@@ -123,7 +123,7 @@ impl StepUse {
         let params = self.uses.params.clone();
         match self.uses == (PluginUse { params, ..PluginUse::default() }) {
             true => Ok(own),
-            false => Err("it is the host's own: it has `kind` and `params` alone".into()),
+            false => Err("a step of the host has only the keys `kind` and `params`; remove the others".into()),
         }
     }
 
@@ -131,8 +131,8 @@ impl StepUse {
     pub(super) fn params<T: DeserializeOwned>(&self, like: &str) -> Result<T, String> {
         let params = Value::Object(self.uses.params.clone().into_iter().collect());
         serde_json::from_value(params).map_err(|error| match like {
-            "" => "it has no params".into(),
-            like => format!("{error}: write params: {{{like}}}"),
+            "" => "has no params; remove `params`".into(),
+            like => format!("{error}; write `params: {{{like}}}`"),
         })
     }
 

@@ -58,10 +58,10 @@ struct TeamFile {
     /// The conversations in which members work that have tools to hand over to each other, for a coordinator that is a
     /// plugin; `None`: they have no such tools.
     hand_over: Option<HandOffChats>,
-    /// Words for its abilities, for agents that choose a delegate.
+    /// Keywords for its abilities, for agents that choose a delegate.
     #[serde(default)]
     skills_tags: Vec<String>,
-    /// The cost class of asking it, for agents that choose a delegate.
+    /// The cost class of a task for it, for agents that choose a delegate.
     estimated_cost: Option<CostTier>,
     /// The budget of one of its runs, including its members.
     #[serde(default)]
@@ -284,7 +284,7 @@ impl HostCoordinator {
         let own = match step.kind.as_str() {
             "sequence" => step.params("").map(|NoCoordinatorParams {}| Self::Sequence),
             "loop" => step.params("max_rounds: 3").and_then(|params: LoopParams| match params.max_rounds {
-                0 => Err("`max_rounds` is at least 1: nothing else ends it".into()),
+                0 => Err("`max_rounds` must be at least 1, because nothing else ends the loop".into()),
                 _ => Ok(Self::Loop(params)),
             }),
             "round-robin" => step.params(r#"max_rounds: 5, until: "(?i)approved""#).and_then(
@@ -292,8 +292,8 @@ impl HostCoordinator {
             ),
             "roles" => {
                 step.params("roles: [research, write]").and_then(|params: RolesParams| match params.max_cycles {
-                    0 => Err("`max_cycles` is at least 1: nothing else ends it".into()),
-                    _ if params.roles.is_empty() => Err("`roles` names none: name those that the members have".into()),
+                    0 => Err("`max_cycles` must be at least 1, because nothing else ends the team's run".into()),
+                    _ if params.roles.is_empty() => Err("`roles` is empty; name the roles of the members".into()),
                     _ => Ok(Self::Roles(params)),
                 })
             }
@@ -330,7 +330,7 @@ fn until_of(until: Value) -> Result<TeamStopCondition, String> {
         .map_err(|error| format!("`until` is neither a regular expression nor a plugin: {error}"))?;
     match HostCoordinator::of(&step) {
         None => Ok(TeamStopCondition::Coordinator(Box::new(step))),
-        Some(_) => Err(format!("`until` names `{}`: it is a regular expression, or a plugin by its `kind`", step.kind)),
+        Some(_) => Err(format!("`until` names `{}`; write a regular expression, or a plugin by its `kind`", step.kind)),
     }
 }
 
@@ -356,33 +356,29 @@ impl TeamConfig {
         if self.hand_over.is_some() && self.own_coordinator().is_some() {
             let kind = &self.coordinator.kind;
             return Err(wrong(format!(
-                "hand_over: this is for coordinators that are plugins, and `{kind}` is the host's own"
+                "hand_over: valid only if the coordinator is a plugin, but `{kind}` is a coordinator of the host"
             ))
-            .hint("remove it, or write `coordinator: {kind: hand-off, params: {chats: private}}`"));
+            .hint("remove `hand_over`, or write `coordinator: {kind: hand-off, params: {chats: private}}`"));
         }
         if self.members.is_empty() {
-            return Err(
-                wrong("members: there is nobody in it".into()).hint("name agents or teams: `members: [writer]`")
-            );
+            return Err(wrong("members: is empty".into()).hint("name agents or teams: `members: [writer]`"));
         }
         if self.members.len() > limits::TEAM_MEMBERS {
-            return Err(wrong(format!("members: a team has at most {}", limits::TEAM_MEMBERS)));
+            return Err(wrong(format!("members: must have at most {} entries", limits::TEAM_MEMBERS)));
         }
         let mut names = HashSet::new();
         for member in &self.members {
             let name = member.name();
             if name.trim().is_empty() {
-                return Err(wrong("members: one of them has an empty name".into()));
+                return Err(wrong("members: an entry has an empty name".into()));
             }
             if !names.insert(name) {
-                return Err(wrong(format!("members: two of them are called `{}`", name.escape_debug())).hint(format!(
-                    "give one of them another name: `{{agent: {}, name: …}}`",
-                    member.agent.escape_debug()
-                )));
+                return Err(wrong(format!("members: two entries have the name `{}`", name.escape_debug()))
+                    .hint(format!("rename one of them: `{{agent: {}, name: …}}`", member.agent.escape_debug())));
             }
             if member.retries > limits::MEMBER_RETRIES {
                 let most = limits::MEMBER_RETRIES;
-                return Err(wrong(format!("members.{}.retries: it is at most {most}", name.escape_debug())));
+                return Err(wrong(format!("members.{}.retries: must be at most {most}", name.escape_debug())));
             }
         }
         if let Some(HostCoordinator::Roles(RolesParams { roles, .. })) = self.own_coordinator() {
@@ -390,7 +386,7 @@ impl TeamConfig {
                 |role: &str| self.members.iter().any(|member| member.role.as_deref().unwrap_or(member.name()) == role);
             if let Some(role) = roles.iter().find(|role| !has(role)) {
                 let known = self.members.iter().map(|member| member.role.as_deref().unwrap_or(member.name()));
-                return Err(unknown("role", role, known).cause(format!("{place}.coordinator.roles names it")));
+                return Err(unknown("role", role, known).cause(format!("named by {place}.coordinator.roles")));
             }
         }
         Ok(())
@@ -485,50 +481,50 @@ mod tests {
         );
         for (teams, message) in [
             ("[{name: t}]".to_owned(), "the key `members` is missing"),
-            ("[{name: t, members: []}]".into(), "teams.t.members: there is nobody in it"),
+            ("[{name: t, members: []}]".into(), "teams.t.members: is empty"),
             ("[{name: t, members: [c]}]".into(), "there is no agent `c`"),
-            ("[{name: a, members: [b]}]".into(), "agents and teams: two of them are called `a`"),
-            ("[{name: t, members: [a, a]}]".into(), "teams.t.members: two of them are called `a`"),
-            ("[{name: t, members: [{agent: a, name: ''}]}]".into(), "teams.t.members: one of them has an empty name"),
-            ("[{name: t, members: [{agent: a, retries: 9}]}]".into(), "teams.t.members.a.retries: it is at most 8"),
+            ("[{name: a, members: [b]}]".into(), "agents and teams: two entries have the name `a`"),
+            ("[{name: t, members: [a, a]}]".into(), "teams.t.members: two entries have the name `a`"),
+            ("[{name: t, members: [{agent: a, name: ''}]}]".into(), "teams.t.members: an entry has an empty name"),
+            ("[{name: t, members: [{agent: a, retries: 9}]}]".into(), "teams.t.members.a.retries: must be at most 8"),
             ("[{name: t, members: [{agent: a, weight: 9}]}]".into(), "there is no key `weight`"),
-            ("[{name: t, members: [t]}]".into(), "agents and teams need each other in a circle: t → t"),
+            ("[{name: t, members: [t]}]".into(), "agents and teams depend on each other in a cycle: t → t"),
             ("[{name: t, members: [a], toolboxes: [x]}]".into(), "there is no key `toolboxes`"),
             (
                 "[{name: t, members: [a], hand_over: shared}]".into(),
-                "teams.t.hand_over: this is for coordinators that are plugins, and `sequence` is the host's own",
+                "teams.t.hand_over: valid only if the coordinator is a plugin, but `sequence` is a coordinator of the host",
             ),
             ("[{name: t, members: [a], coordinator: my-plan, hand_over: both}]".into(), "`hand_over` cannot be `both`"),
             ("[{name: t, members: [a], provider: x}]".into(), "there is no model `x`"),
-            (members("{kind: sequence, params: {x: 1}}"), "teams.t.coordinator.sequence: it has no params"),
+            (members("{kind: sequence, params: {x: 1}}"), "teams.t.coordinator.sequence: has no params"),
             (
                 members("{kind: sequence, powers: [stop]}"),
-                "teams.t.coordinator.sequence: it is the host's own: it has `kind` and `params` alone",
+                "teams.t.coordinator.sequence: a step of the host has only the keys `kind` and `params`; remove the others",
             ),
-            (members("loop"), "teams.t.coordinator.loop: missing field `max_rounds`: write params: {max_rounds: 3}"),
+            (members("loop"), "teams.t.coordinator.loop: missing field `max_rounds`; write `params: {max_rounds: 3}`"),
             (
                 members("{kind: loop, params: {max_rounds: 0}}"),
-                "teams.t.coordinator.loop: `max_rounds` is at least 1: nothing else ends it",
+                "teams.t.coordinator.loop: `max_rounds` must be at least 1, because nothing else ends the loop",
             ),
             (
                 members("round-robin"),
-                "teams.t.coordinator.round-robin: missing field `until`: write params: {max_rounds: 5, until: \"(?i)approved\"}",
+                "teams.t.coordinator.round-robin: missing field `until`; write `params: {max_rounds: 5, until: \"(?i)approved\"}`",
             ),
             (members("{kind: round-robin, params: {until: '('}}"), "`(` is no regular expression"),
             (
                 members("{kind: round-robin, params: {until: {kind: loop}}}"),
-                "`until` names `loop`: it is a regular expression, or a plugin by its `kind`",
+                "`until` names `loop`; write a regular expression, or a plugin by its `kind`",
             ),
             (
                 members("{kind: round-robin, params: {until: 7}}"),
                 "`until` is neither a regular expression nor a plugin",
             ),
             (members("{kind: roles, params: {roles: []}}"), "`roles` names none"),
-            (members("{kind: roles, params: {roles: [a], max_cycles: 0}}"), "`max_cycles` is at least 1"),
+            (members("{kind: roles, params: {roles: [a], max_cycles: 0}}"), "`max_cycles` must be at least 1"),
             (members("{kind: roles, params: {roles: [a, write]}}"), "there is no role `write`"),
             (members("{kind: hand-off, params: {chats: both}}"), "unknown variant `both`"),
-            (many, "teams.t.members: a team has at most 1024"),
-            (wide, "teams.t.members: with the teams in it, it has more than 1024 members"),
+            (many, "teams.t.members: must have at most 1024 entries"),
+            (wide, "teams.t.members: the team and the teams in it have more than 1024 members"),
         ] {
             let report = parse(&teams).err().unwrap_or_else(|| panic!("{teams}")).to_string();
             assert!(report.contains(message), "{teams}\n{report}");

@@ -339,7 +339,9 @@ impl ToolboxMapping {
             Some((key, _)) => {
                 let keys = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
                 let name = name.escape_debug();
-                Err(E::custom(format!("`{key}` is not for `{name}`; remove it: beside its name it has {keys}")))
+                Err(E::custom(format!(
+                    "`{key}` is not valid for `{name}`; remove `{key}`, valid keys besides `name`: {keys}"
+                )))
             }
         }
     }

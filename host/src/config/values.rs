@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::effective_setting::shown;
 
 /// Hint that follows the reason why a value is refused.
-const LEAVE_OUT: &str = "leave it out for the default, which `config check` shows";
+const LEAVE_OUT: &str = "remove the key to use the default, which `config check` shows";
 
 /// A duration such as `90s` or `5m`; the empty text is `None`.
 pub(super) enum OptionalDuration {}
@@ -17,7 +17,7 @@ impl OptionalDuration {
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
         let text = Option::<String>::deserialize(from)?.filter(|text| !text.is_empty());
         let parsed = text.map(|text| humantime::parse_duration(&text)).transpose();
-        parsed.map_err(|_| de::Error::custom("it is not a duration; write it as 90s, 5m or 1h30m"))
+        parsed.map_err(|_| de::Error::custom("not a duration; write a value such as 90s, 5m or 1h30m"))
     }
 
     pub fn serialize<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
@@ -45,7 +45,7 @@ pub(super) enum SetDuration {}
 impl SetDuration {
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         let time = OptionalDuration::deserialize(from)?.filter(|time| !time.is_zero());
-        time.ok_or_else(|| de::Error::custom("it must be longer than nothing"))
+        time.ok_or_else(|| de::Error::custom("must be more than 0; write a value such as 90s, 5m or 1h30m"))
     }
 
     pub fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
@@ -74,9 +74,9 @@ impl<const MOST: u64> BoundedDuration<MOST> {
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
         let wrong = |what: String| Err(de::Error::custom(format!("{what}; {LEAVE_OUT}")));
         match OptionalDuration::deserialize(from)? {
-            Some(Duration::ZERO) => wrong("it must be more than 0".into()),
+            Some(Duration::ZERO) => wrong("must be more than 0".into()),
             Some(time) if time > Duration::from_secs(MOST) => {
-                wrong(format!("it can be at most {}", shown(Duration::from_secs(MOST))))
+                wrong(format!("must be at most {}", shown(Duration::from_secs(MOST))))
             }
             time => Ok(time),
         }
@@ -109,8 +109,8 @@ impl<const LEAST: u64, const MOST: u64> BoundedNumber<LEAST, MOST> {
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
         let wrong = |what: String| Err(de::Error::custom(format!("{what}; {LEAVE_OUT}")));
         match Option::deserialize(from)? {
-            Some(number) if number < LEAST => wrong(format!("it is at least {LEAST}")),
-            Some(number) if number > MOST => wrong(format!("it can be at most {MOST}")),
+            Some(number) if number < LEAST => wrong(format!("must be at least {LEAST}")),
+            Some(number) if number > MOST => wrong(format!("must be at most {MOST}")),
             number => Ok(number),
         }
     }

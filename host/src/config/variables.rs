@@ -11,16 +11,16 @@ pub(super) fn expand_at(
 ) -> Result<String, Report> {
     expand(text, environment).map_err(|variable| {
         if variable.is_empty() {
-            return Report::new(ErrorKind::Usage, "`${}` names no variable")
+            return Report::new(ErrorKind::Usage, "`${}` has no variable name")
                 .cause(place)
-                .hint("write its name between the braces: `${OPENAI_API_KEY}`");
+                .hint("write a name between the braces: `${OPENAI_API_KEY}`");
         }
         if variable.starts_with("${") {
-            return Report::new(ErrorKind::Usage, "a `${` has no `}`")
+            return Report::new(ErrorKind::Usage, "`${` without `}`")
                 .cause(place)
-                .hint("close it: `${OPENAI_API_KEY}`");
+                .hint("add the closing brace: `${OPENAI_API_KEY}`");
         }
-        unset(&variable).cause(format!("{place} names it"))
+        unset(&variable).cause(format!("named by {place}"))
     })
 }
 

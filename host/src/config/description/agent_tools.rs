@@ -11,10 +11,10 @@ pub(super) fn agent_tool_setting(uses: &AgentToolUse, config: &Config) -> Effect
     let (called, about) = made.as_ref().map(|tool| (tool.name(), tool.description())).unzip();
     map([
         ("agent", is(agent)),
-        ("name", is(&called).noted_if(name.is_none(), "as the agent")),
-        ("description", is(&about).noted_if(description.is_none(), "as the agent")),
+        ("name", is(&called).noted_if(name.is_none(), "the name of the agent")),
+        ("description", is(&about).noted_if(description.is_none(), "the description of the agent")),
         ("conversation", is(conversation)),
-        ("input_schema", is(input_schema).noted_if(input_schema.is_none(), "a task, as a text")),
+        ("input_schema", is(input_schema).noted_if(input_schema.is_none(), "one string, `task`")),
         ("instruction", set(instruction)),
     ])
 }

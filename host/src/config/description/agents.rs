@@ -71,7 +71,7 @@ pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentR
     section.show_all([
         ("skills", is(&known.skills)),
         ("skills_tags", is(skills_tags)),
-        ("estimated_cost", is(estimated_cost).noted_if(estimated_cost.is_none(), "not told")),
+        ("estimated_cost", is(estimated_cost).noted_if(estimated_cost.is_none(), "not set")),
         // Amounts, below the fixed limits of the host.
         ("max_concurrency", positive(*max_concurrency, config.runs.limits().working_agents as u32)),
         ("budget", budget_setting(budget)),
@@ -82,15 +82,15 @@ pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentR
         Some(effects) => section.show_list("effects", effects),
         None => section.show(
             "effects",
-            is(&()).noted("none: it is not known what the model can take, or no plugins came with the host"),
+            is(&()).noted("none: the model's context window is unknown, or the shipped plugins are not installed"),
         ),
     }
     section.show_list("middleware", middleware);
     section.show_named("plugins", plugins);
     // Ceilings narrow what is disclosed, and grant nothing.
     section.show_all([
-        ("use", ceiling_setting(ceiling.as_ref(), "what each plugin is granted", config)),
-        ("delegable", delegable_setting(delegable, "what it and the agents that it may start use", config)),
+        ("use", ceiling_setting(ceiling.as_ref(), "none besides the grants of each plugin", config)),
+        ("delegable", delegable_setting(delegable, "what the agent and the agents that it may start use", config)),
         // Amounts and times, below the fixed limits of the host.
         ("options", options_setting(options)),
         ("order", order_setting(&known.order)),
@@ -100,15 +100,15 @@ pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentR
     let others: Vec<_> = others.filter(|other| may_start(other)).map(|other| &other.name).collect();
     section.show("delegates_to", is(&others));
     let hand_overs = Some(options.max_handoffs).filter(|most| *most > 0);
-    section.show("hand_overs", or(hand_overs, limits::HAND_OVERS, "of a task that it delegates"));
+    section.show("hand_overs", or(hand_overs, limits::HAND_OVERS, "of a delegated task"));
     section
 }
 
 pub(super) fn model_setting(provider: Option<&str>, config: &Config) -> EffectiveSetting {
     match (provider, config.providers.first()) {
         (Some(name), _) => is(name),
-        (None, Some(first)) => is(&first.name).noted("the first"),
-        (None, None) => is(&()).noted("one that is found: a key in the environment, or a local server"),
+        (None, Some(first)) => is(&first.name).noted("the first provider"),
+        (None, None) => is(&()).noted("discovered from a key in the environment, or a local server"),
     }
 }
 
@@ -146,25 +146,25 @@ fn options_setting(options: &AgentOptions) -> EffectiveSetting {
             "max_iterations",
             match max_iterations {
                 None => turns.noted("default"),
-                Some(0) => turns.noted("0: the ceiling"),
+                Some(0) => turns.noted("0: the maximum"),
                 Some(_) => turns,
             },
         ),
         ("warn_iterations", is(warn_iterations).noted_if(*warn_iterations == 0, "never")),
-        ("max_delegation_depth", is(max_delegation_depth).noted_if(*max_delegation_depth == 0, "it does not delegate")),
-        ("max_handoffs", is(max_handoffs).noted_if(*max_handoffs == 0, "it does not hand its own task over")),
+        ("max_delegation_depth", is(max_delegation_depth).noted_if(*max_delegation_depth == 0, "no delegation")),
+        ("max_handoffs", is(max_handoffs).noted_if(*max_handoffs == 0, "no hand-over of its own task")),
         (
             "context_threshold",
             or(
                 context_threshold.filter(|share| *share > 0.0),
                 CONTEXT_THRESHOLD,
-                "default, where no effects are named",
+                "default; applies if no effects are named",
             ),
         ),
         ("interaction_mode", set(interaction_mode)),
         (
             "question_timeout",
-            or(question_timeout.map(shown), shown(limits::DELEGATION_TIME), "as long as a delegation"),
+            or(question_timeout.map(shown), shown(limits::DELEGATION_TIME), "the time limit of a delegation"),
         ),
         ("disable_behavioral_hints", set(disable_behavioral_hints)),
     ])

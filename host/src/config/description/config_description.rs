@@ -46,7 +46,7 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
         file: _,
     } = config;
     let mut section = SectionDescription::default();
-    section.show("root", is(root).noted("relative paths are below it"));
+    section.show("root", is(root).noted("base of relative paths"));
     let prices = known.prices.iter().copied().chain(std::iter::repeat(None));
     section
         .show_list("providers", providers.iter().zip(prices).map(|(one, price)| provider_section(one, config, price)));
@@ -69,7 +69,10 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
     section.show_list("teams", teams_known.map(|(one, known)| team_section(one, config, &known)));
     // One of the agents and teams, which are all disclosed.
     let first = agents.first().map(|agent| agent.name.as_str());
-    section.show("entry_agent", entry_agent.as_deref().map_or_else(|| is(&first).noted("the first"), |name| is(&name)));
+    section.show(
+        "entry_agent",
+        entry_agent.as_deref().map_or_else(|| is(&first).noted("the first agent"), |name| is(&name)),
+    );
     let positive = |bytes: &u64| Some(*bytes).filter(|bytes| *bytes > 0);
     section.show(
         "context",
@@ -83,8 +86,8 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
         "sessions",
         map([
             ("record", or(Some(*record).filter(|record| !record), true, "default")),
-            ("max_bytes", or(positive(max_bytes), limits::SESSION_BYTES, "of one; default")),
-            ("max_total_bytes", or(positive(max_total_bytes), limits::SESSIONS_BYTES, "of all; default")),
+            ("max_bytes", or(positive(max_bytes), limits::SESSION_BYTES, "of one session; default")),
+            ("max_total_bytes", or(positive(max_total_bytes), limits::SESSIONS_BYTES, "of all sessions; default")),
         ]),
     );
     // Numbers of agents and resources of plugin calls, below the fixed limits of the host.

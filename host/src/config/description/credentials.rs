@@ -17,16 +17,16 @@ pub(super) fn credential_section(credential: &CredentialConfig, config: &Config)
     let (risk, is_what) = match (env, file) {
         (Some(variable), _) => {
             section.show("env", is(variable));
-            (RiskLevel::Sends, format!("is what the environment's {} holds", quoted(variable)))
+            (RiskLevel::Sends, format!("is the environment variable {}", quoted(variable)))
         }
         (None, Some(file)) => {
             let path = config.root.join(file);
             section.show("file", is(&path));
-            (RiskLevel::Sends, format!("is what the file {} holds", quoted_path(&files::resolved(&path))))
+            (RiskLevel::Sends, format!("is the content of the file {}", quoted_path(&files::resolved(&path))))
         }
         (None, None) => {
             section.show("command", is(command));
-            (RiskLevel::Runs, format!("runs {} and is what it prints", shown_command(command)))
+            (RiskLevel::Runs, format!("is the output of the program {}", shown_command(command)))
         }
     };
     section.show("for", is(audience));

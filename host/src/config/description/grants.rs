@@ -39,7 +39,7 @@ pub(super) fn describe_grants(
         limits: _,
     } = uses;
     let folder = |PluginFolderUse { path, name, mode }: &PluginFolderUse| {
-        let seen_as = name.as_deref().map_or_else(|| is(path).noted("as `path` is written"), is);
+        let seen_as = name.as_deref().map_or_else(|| is(path).noted("the path as written"), is);
         map([("path", is(&config.root.join(path))), ("as", seen_as), ("mode", is(mode))])
     };
     section.show_all([
@@ -89,13 +89,13 @@ pub(super) fn disclose_grant(section: &mut SectionDescription, who: &str, grant:
         section.disclose(risk, format!("{who} may {may} {}", quoted_path(path)));
     }
     if *clock {
-        section.disclose(RiskLevel::Little, format!("{who} may know the time"));
+        section.disclose(RiskLevel::Little, format!("{who} may read the clock"));
     }
     if *random {
-        section.disclose(RiskLevel::Little, format!("{who} may have random bytes"));
+        section.disclose(RiskLevel::Little, format!("{who} may get random bytes"));
     }
     if let Some(scope) = kv.iter().next() {
-        section.disclose(RiskLevel::Little, format!("{who} may keep data (kv: {scope})"));
+        section.disclose(RiskLevel::Little, format!("{who} may store data (kv: {scope})"));
     }
     if *chat {
         section.disclose(RiskLevel::Little, format!("{who} may read the conversation"));
@@ -106,10 +106,11 @@ pub(super) fn disclose_grant(section: &mut SectionDescription, who: &str, grant:
     }
     disclose_requests(section, who, http);
     for credential in credentials.names() {
-        section.disclose(RiskLevel::Sends, format!("{who} may have the credential {} sent", quoted(credential)));
+        section
+            .disclose(RiskLevel::Sends, format!("{who} may send requests with the credential {}", quoted(credential)));
     }
     for program in programs.names() {
-        section.disclose(RiskLevel::Runs, format!("{who} may have the program {} run", quoted(program)));
+        section.disclose(RiskLevel::Runs, format!("{who} may run the program {}", quoted(program)));
     }
     for power in powers {
         section.disclose(RiskLevel::Little, format!("{who} has the power `{power}`"));
@@ -162,5 +163,5 @@ pub(super) fn ceiling_setting(grant: Option<&GrantConfig>, without: &'static str
 
 /// Shows the scope of a plugin's store.
 pub(super) fn kv_setting(kv: Option<KvScope>) -> EffectiveSetting {
-    is(&kv).noted_if(kv.is_none(), "it has no store")
+    is(&kv).noted_if(kv.is_none(), "no store")
 }

@@ -54,24 +54,24 @@ impl<'a> PluginDescriber<'a> {
         let mut section = SectionDescription::default();
         section.show("kinds", is(&known.kinds));
         if known.wasi {
-            section.show("wasi", is(&"powerless").noted("its plugin.toml says so, and nothing need be granted"));
+            section.show("wasi", is(&"powerless").noted("declared in its plugin.toml; needs no grant"));
         }
         describe_grants(&mut section, &who, uses, self.ceiling.as_ref(), self.config);
         // A person is asked each time, with the details.
         section.show("ask", is(&uses.ask));
         section.show("confirm", set(&uses.confirm));
-        let unasked = if uses.confirm { "" } else { ", and you are not asked before each call" };
+        let unasked = if uses.confirm { "" } else { ", without asking you before each call" };
         section.disclose(RiskLevel::Little, format!("{who} is used{unasked}"));
         section.show("changes", set(&uses.changes));
         if uses.changes == ChangesUse::Apply {
-            let line = format!("{who} has the changes of files that it proposes made without asking you");
+            let line = format!("{who} may apply file changes that it proposes, without asking you");
             section.disclose(RiskLevel::Changes, line);
         }
         section.show("params", is(&masked_params(&uses.params)));
         // Resources of its calls, below the fixed limits of the host.
         section.show("limits", uses.limits.setting_over(&self.config.limits));
         if known.kinds.iter().any(|kind| *kind == "effect" || kind.ends_with("middleware")) {
-            section.show("on_failure", or(uses.on_failure, known.on_failure, "as the plugin says"));
+            section.show("on_failure", or(uses.on_failure, known.on_failure, "the default of the plugin"));
         }
         // These say how well a step guards the agent. For other plugins params are data, and a failure is told.
         if matches!(listed, PluginSection::Effects | PluginSection::Middleware | PluginSection::Coordinator) {
@@ -79,7 +79,7 @@ impl<'a> PluginDescriber<'a> {
                 section.disclose(RiskLevel::Little, params_line(&who, uses));
             }
             if uses.on_failure == Some(OnFailure::Skip) {
-                section.disclose(RiskLevel::Little, format!("{who} may fail, and the run goes on without it"));
+                section.disclose(RiskLevel::Little, format!("{who} may fail, and the run continues without it"));
             }
         }
         section
@@ -93,7 +93,7 @@ impl<'a> PluginDescriber<'a> {
         known: &mut impl Iterator<Item = &'b PluginRuntimeInfo>,
     ) -> SectionDescription {
         let mut section = SectionDescription::default();
-        let kind = is(&step.kind).noted_if(step.is_default, "of an agent whose config names no effects");
+        let kind = is(&step.kind).noted_if(step.is_default, "added because the config names no effects");
         section.show("kind", kind);
         match step.own().filter(|_| listed == PluginSection::Middleware) {
             Some(own) => {
@@ -122,6 +122,6 @@ fn params_line(who: &str, uses: &PluginUse) -> String {
         && serde_json::to_value(&uses.params).ok() == serde_json::to_value(masked_params(&uses.params)).ok();
     match is_plain {
         true => format!("{who} has the params {}", quoted(&params)),
-        false => format!("{who} has params of sha256:{}", digest_of(&params)),
+        false => format!("{who} has params (sha256:{})", digest_of(&params)),
     }
 }

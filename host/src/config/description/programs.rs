@@ -22,7 +22,7 @@ pub(super) fn program_section(name: &str, program: &ProgramConfig, config: &Conf
     let mut section = SectionDescription::default();
     let who = format!("the program {}", quoted(name));
     let folder = cwd.as_ref().map_or_else(|| config.root.clone(), |cwd| config.root.join(cwd));
-    section.show("command", or(command.as_deref(), name, "its name"));
+    section.show("command", or(command.as_deref(), name, "the name of the entry"));
     section.show("args", is(args));
     section.show("cwd", is(&folder).noted_if(cwd.is_none(), "the root"));
     section.disclose(RiskLevel::Runs, {
@@ -30,7 +30,7 @@ pub(super) fn program_section(name: &str, program: &ProgramConfig, config: &Conf
         let args: Vec<_> = program.patterns().iter().map(ToString::to_string).collect();
         // The list may be long and a line must not be: a digest stands for what is not shown.
         let (args, digest) = (args.join(" or "), digest_of(&args.join("\n")));
-        let args = if args.len() <= SHOWN_PARAMS_BYTES { quoted(&args) } else { format!("lists of sha256:{digest}") };
+        let args = if args.len() <= SHOWN_PARAMS_BYTES { quoted(&args) } else { format!("(sha256:{digest})") };
         format!(
             "{who} is {}, run outside the sandbox in {}, with the arguments {args}",
             quoted(&command),
@@ -46,7 +46,7 @@ pub(super) fn program_section(name: &str, program: &ProgramConfig, config: &Conf
     }
     section.show("inherit_env", is(inherit_env));
     for variable in inherit_env {
-        section.disclose(RiskLevel::Sends, format!("{who} gets the environment's {}", quoted(variable)));
+        section.disclose(RiskLevel::Sends, format!("{who} gets the environment variable {}", quoted(variable)));
     }
     // A time limit, below the fixed limit of the host.
     section.show("timeout", is(&shown(*timeout)));

@@ -34,8 +34,8 @@ pub(super) fn provider_section(provider: &ProviderConfig, config: &Config, price
     section.show_all([
         ("context_window", window_setting(provider, config)),
         ("rate_limit", rate_limit_setting(&provider.rate_limit)),
-        ("max_tokens", is(&provider.max_tokens).noted_if(provider.max_tokens.is_none(), "the model's own")),
-        ("temperature", is(&provider.temperature).noted_if(provider.temperature.is_none(), "the model's own")),
+        ("max_tokens", is(&provider.max_tokens).noted_if(provider.max_tokens.is_none(), "the default of the model")),
+        ("temperature", is(&provider.temperature).noted_if(provider.temperature.is_none(), "the default of the model")),
         ("price", price_setting(price, provider.price.is_some())),
     ]);
     section
@@ -87,38 +87,38 @@ fn show_server(section: &mut SectionDescription, provider: &ProviderConfig, vend
     section.show("base_url", base_url_setting);
     let address = base_url.as_deref().unwrap_or(preset.base_url);
     let shown = shown_address(address);
-    section.disclose(RiskLevel::Sends, format!("{who} is at {shown}: conversations go there"));
+    section.disclose(RiskLevel::Sends, format!("{who} is at {shown}; conversations are sent there"));
     for variable in variables(address) {
-        let line = format!("{who} has the environment's {} in its address {shown}", quoted(variable));
+        let line = format!("{who} has the environment variable {} in its address {shown}", quoted(variable));
         section.disclose(RiskLevel::Sends, line);
     }
     let key = match (api_key, provider.usual_key()) {
         (Some(key), _) => is(masked(key)),
-        (None, Some(variable)) => is(&format!("${{{variable}}}")).noted("the vendor's usual variable"),
+        (None, Some(variable)) => is(&format!("${{{variable}}}")).noted("the default variable of the vendor"),
         (None, None) if api_key_file.is_some() || !api_key_command.is_empty() => is(MASK).noted("see below"),
-        (None, None) => is(&()).noted("none is sent"),
+        (None, None) => is(&()).noted("no key is sent"),
     };
     section.show("api_key", key);
     let sent = [api_key.as_deref().unwrap_or_default()].into_iter().chain(headers.values().map(String::as_str));
     for variable in sent.flat_map(variables).chain(provider.usual_key()) {
-        let line = format!("{who} sends the environment's {} to {shown}", quoted(variable));
+        let line = format!("{who} sends the environment variable {} to {shown}", quoted(variable));
         section.disclose(RiskLevel::Sends, line);
     }
     if let Some(file) = api_key_file {
         let path = config.root.join(file);
         section.show("api_key_file", is(&path));
         let path = quoted_path(&files::resolved(&path));
-        section.disclose(RiskLevel::Sends, format!("{who} sends what the file {path} holds to {shown}"));
+        section.disclose(RiskLevel::Sends, format!("{who} sends the content of the file {path} to {shown}"));
     }
     if !api_key_command.is_empty() {
         section.show("api_key_command", is(api_key_command));
         let command = shown_command(api_key_command);
-        section.disclose(RiskLevel::Runs, format!("{who} runs {command} and sends what it prints to {shown}"));
+        section.disclose(RiskLevel::Runs, format!("{who} runs {command} and sends its output to {shown}"));
     }
     // The header of a key that is disclosed, sent to an address that is disclosed.
     let (header, scheme) = preset.auth;
     let usual = AuthConfig { header: header.into(), scheme: scheme.into() };
-    section.show("auth", is(auth.as_ref().unwrap_or(&usual)).noted_if(auth.is_none(), "as the vendor wants it"));
+    section.show("auth", is(auth.as_ref().unwrap_or(&usual)).noted_if(auth.is_none(), "the default of the vendor"));
     let masked_headers: IndexMap<_, _> = headers.iter().map(|(name, value)| (name, masked(value))).collect();
     section.show("headers", is(&masked_headers));
     section.show("body", is(&masked_params(&body.clone().into_iter().collect())));
@@ -126,16 +126,16 @@ fn show_server(section: &mut SectionDescription, provider: &ProviderConfig, vend
         // A vendor may act on them in any way: ask other servers, store the input, run code.
         let fields: Vec<_> = body.keys().map(|field| quoted(field)).collect();
         let digest = digest_of(&serde_json::to_string(body).unwrap_or_default());
-        let line = format!("{who} is sent fields of the config: {} (sha256:{digest})", fields.join(", "));
+        let line = format!("{who} gets request fields from the config: {} (sha256:{digest})", fields.join(", "));
         section.disclose(RiskLevel::Sends, line);
     }
     section.show("proxy", proxy.as_deref().map_or_else(|| is(&()).noted("none"), |proxy| is(&masked_url(proxy))));
     if let Some(proxy) = proxy {
         let through = shown_address(proxy);
-        let line = format!("{who} is reached through the proxy {through}: conversations go there too");
+        let line = format!("{who} is reached through the proxy {through}; conversations are sent there too");
         section.disclose(RiskLevel::Sends, line);
         for variable in variables(proxy) {
-            let line = format!("{who} has the environment's {} in its proxy {through}", quoted(variable));
+            let line = format!("{who} has the environment variable {} in its proxy {through}", quoted(variable));
             section.disclose(RiskLevel::Sends, line);
         }
     }
@@ -145,21 +145,22 @@ fn show_server(section: &mut SectionDescription, provider: &ProviderConfig, vend
         ("timeout", time_or(*timeout, limits::COMPLETION_TIME)),
         ("idle_timeout", time_or(*idle_timeout, limits::STREAM_IDLE_TIME)),
         ("model", is(model)),
-        ("api", or(*api, preset.api, "as the vendor speaks")),
+        ("api", or(*api, preset.api, "the API of the vendor")),
     ]);
     if vendor.has_batches() {
-        let batch = batch.as_ref().map_or_else(|| is(&()).noted("none: each request by itself"), batch_setting);
+        let batch = batch.as_ref().map_or_else(|| is(&()).noted("none: each request is sent by itself"), batch_setting);
         section.show("batch", batch);
     }
     match provider.api() {
         Some(WireApi::Chat) => section.show(
             "max_tokens_field",
-            is(max_tokens_field).noted_if(max_tokens_field.is_none(), "as the server wants it"),
+            is(max_tokens_field).noted_if(max_tokens_field.is_none(), "chosen for the server"),
         ),
         Some(WireApi::Messages) => section.show("prompt_cache", or(*prompt_cache, true, "default")),
         Some(WireApi::Responses) => section.show(
             "encrypted_reasoning",
-            is(encrypted_reasoning).noted_if(encrypted_reasoning.is_none(), "if the model is known to have any"),
+            is(encrypted_reasoning)
+                .noted_if(encrypted_reasoning.is_none(), "requested if the model is known to support it"),
         ),
         Some(WireApi::GenerateContent) | None => return,
     }
@@ -190,22 +191,22 @@ fn show_plugin(section: &mut SectionDescription, provider: &ProviderConfig, conf
 
 fn window_setting(provider: &ProviderConfig, config: &Config) -> EffectiveSetting {
     match (provider.context_window, config.context_window(provider)) {
-        (Some(0), _) => is(&()).noted("0: it is not counted on"),
-        (None, None) if config.asks_server_for_window(provider) => is(&()).noted("the server is asked"),
-        (None, None) => is(&()).noted("not known"),
+        (Some(0), _) => is(&()).noted("0: unknown, no bound is assumed"),
+        (None, None) if config.asks_server_for_window(provider) => is(&()).noted("requested from the server"),
+        (None, None) => is(&()).noted("unknown"),
         (None, window) if config.default_context_windows.contains_key(&provider.kind) => {
-            is(&window).noted("of default_context_windows")
+            is(&window).noted("from default_context_windows")
         }
-        (None, window) => is(&window).noted("of the vendor's usual models"),
+        (None, window) => is(&window).noted("typical for the vendor's models"),
         (_, window) => is(&window),
     }
 }
 
 fn price_setting(price: Option<Price>, is_own: bool) -> EffectiveSetting {
     price.map_or_else(
-        || is(&()).noted("not known"),
+        || is(&()).noted("unknown"),
         |Price { input, output, cache_read, cache_write }| {
-            let from = if is_own { "" } else { "of a price list" };
+            let from = if is_own { "" } else { "from a price list" };
             let amounts =
                 [("input", input), ("output", output), ("cache_read", cache_read), ("cache_write", cache_write)];
             map(amounts.map(|(key, amount)| (key, is(&amount).noted(from))))

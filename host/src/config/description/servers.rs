@@ -47,7 +47,7 @@ pub(super) fn server_section(server: &McpServerConfig, config: &Config) -> Secti
             .disclose(RiskLevel::Runs, format!("{who} is the program {command}, run outside the sandbox in {folder}"));
         for (variable, value) in env {
             for ours in variables(value) {
-                let line = format!("{who} gets the environment's {} as {}", quoted(ours), quoted(variable));
+                let line = format!("{who} gets the environment variable {} as {}", quoted(ours), quoted(variable));
                 section.disclose(RiskLevel::Sends, line);
             }
             // A program may act on its environment in any way.
@@ -59,36 +59,36 @@ pub(super) fn server_section(server: &McpServerConfig, config: &Config) -> Secti
         None => section.show_all([
             ("command", is(command)),
             ("args", is(args)),
-            ("env", hidden(env).noted("beside PATH and HOME")),
+            ("env", hidden(env).noted("in addition to PATH and HOME")),
             ("cwd", is(&folder).noted_if(cwd.is_none(), "the root")),
         ]),
         Some(url) => {
             section.show("url", is(&masked_url(url)));
             let shown = shown_address(url);
             section
-                .disclose(RiskLevel::Sends, format!("{who} is at {shown}: what its tools are called with goes there"));
+                .disclose(RiskLevel::Sends, format!("{who} is at {shown}; the arguments of its tools are sent there"));
             for variable in variables(url) {
-                let line = format!("{who} has the environment's {} in its address {shown}", quoted(variable));
+                let line = format!("{who} has the environment variable {} in its address {shown}", quoted(variable));
                 section.disclose(RiskLevel::Sends, line);
             }
             section.show("headers", hidden(headers));
             for variable in headers.values().flat_map(|value| variables(value)) {
-                let line = format!("{who} is sent the environment's {} at {shown}", quoted(variable));
+                let line = format!("{who} gets the environment variable {} in a header, at {shown}", quoted(variable));
                 section.disclose(RiskLevel::Sends, line);
             }
             match oauth {
                 Some(oauth) => section.show_section("oauth", oauth_section(&who, oauth)),
-                None => section.show("oauth", is(&()).noted("as the server says")),
+                None => section.show("oauth", is(&()).noted("as the server requires")),
             }
         }
     }
     // The protocol revision.
     section.show("protocol", set(protocol));
     let roots = roots.as_ref().map(|roots| roots.iter().map(|root| config.root.join(root)).collect::<Vec<PathBuf>>());
-    section.show("roots", is(&roots).noted_if(roots.is_none(), "it is told of no folder"));
+    section.show("roots", is(&roots).noted_if(roots.is_none(), "no folder is announced"));
     for folder in roots.iter().flatten() {
         let folder = quoted_path(&files::resolved(folder));
-        section.disclose(RiskLevel::Little, format!("{who} is told that {folder} is its business"));
+        section.disclose(RiskLevel::Little, format!("{who} is given the folder {folder} as a root"));
     }
     // Limits of time and size.
     section.show("connect_timeout", is(&shown(*connect_timeout)));
@@ -104,32 +104,32 @@ fn hidden(texts: &IndexMap<String, String>) -> EffectiveSetting {
 fn oauth_section(who: &str, oauth: &OAuthConfig) -> SectionDescription {
     let OAuthConfig { client_id, client_secret, client_metadata_url, scopes, grant, issuer, networks } = oauth;
     let mut section = SectionDescription::default();
-    section.show("client_id", is(client_id).noted_if(client_id.is_none(), "it has itself registered"));
+    section.show("client_id", is(client_id).noted_if(client_id.is_none(), "dynamic client registration"));
     for client in [client_id, client_metadata_url].into_iter().flatten() {
-        section.disclose(RiskLevel::Sends, format!("{who} is asked to let us in as {}", quoted(client)));
+        section.disclose(RiskLevel::Sends, format!("{who} is logged in to as the client {}", quoted(client)));
     }
     section.show("client_secret", is(&client_secret.as_deref().map(masked)));
     // Only the variables in the secret are disclosed. The client and the scopes are too, and a login shows them again.
     for variable in client_secret.iter().flat_map(|secret| variables(secret)) {
-        let line = format!("{who} has the environment's {} sent to its authority", quoted(variable));
+        let line = format!("{who} has the environment variable {} sent to its authorization server", quoted(variable));
         section.disclose(RiskLevel::Sends, line);
     }
     section.show("client_metadata_url", is(client_metadata_url));
-    section.show("scopes", or_null(scopes, "as the server says"));
+    section.show("scopes", or_null(scopes, "the scopes that the server names"));
     for scope in scopes {
-        section.disclose(RiskLevel::Sends, format!("{who} is asked to let us in for {}", quoted(scope)));
+        section.disclose(RiskLevel::Sends, format!("{who} is logged in to with the scope {}", quoted(scope)));
     }
     section.show("grant", set(grant));
     if *grant == LoginGrant::Client {
-        section.disclose(RiskLevel::Sends, format!("{who} is asked to let this program in without you"));
+        section.disclose(RiskLevel::Sends, format!("{who} is logged in to by this program, without you"));
     }
-    section.show("issuer", is(issuer).noted_if(issuer.is_none(), "whichever the server names"));
+    section.show("issuer", is(issuer).noted_if(issuer.is_none(), "the issuer that the server names"));
     if let Some(issuer) = issuer {
-        section.disclose(RiskLevel::Sends, format!("{who} has the authority {}", quoted(issuer)));
+        section.disclose(RiskLevel::Sends, format!("{who} has the authorization server {}", quoted(issuer)));
     }
     section.show("networks", is(networks));
     for network in networks {
-        let line = format!("{who} may have its authority at addresses of {}", quoted(network));
+        let line = format!("{who} may have its authorization server in the network {}", quoted(network));
         section.disclose(RiskLevel::Sends, line);
     }
     section

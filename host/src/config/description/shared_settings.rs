@@ -17,7 +17,7 @@ pub(super) fn http_setting(HttpUse { url, methods, networks }: &HttpUse) -> Effe
     map([
         ("url", is(url)),
         ("methods", if methods.is_empty() { is(&READING_METHODS) } else { is(methods) }),
-        ("networks", or_null(networks, "public addresses, or the one that is named")),
+        ("networks", or_null(networks, "public addresses, or the named address")),
     ])
 }
 
@@ -38,7 +38,7 @@ pub(super) fn batch_setting(batch: &BatchConfig) -> EffectiveSetting {
 pub(super) fn rate_limit_setting(limit: &RateLimitConfig) -> EffectiveSetting {
     let RateLimitConfig { input_tpm, output_tpm, rpm } = limit;
     let limits = [("input_tpm", input_tpm), ("output_tpm", output_tpm), ("rpm", rpm)];
-    map(limits.map(|(key, limit)| (key, is(limit).noted_if(limit.is_none(), "no bound of its own"))))
+    map(limits.map(|(key, limit)| (key, is(limit).noted_if(limit.is_none(), "no limit of its own"))))
 }
 
 pub(super) fn time_or(time: Option<Duration>, default: Duration) -> EffectiveSetting {
@@ -48,7 +48,7 @@ pub(super) fn time_or(time: Option<Duration>, default: Duration) -> EffectiveSet
 pub(super) fn budget_setting(budget: &Budget) -> EffectiveSetting {
     let Budget { tokens, usd, tool_calls, time } = budget;
     let or_none = |value: EffectiveSetting| {
-        if value.holds == SettingValue::One(Value::Null) { value.noted("no bound of its own") } else { value }
+        if value.holds == SettingValue::One(Value::Null) { value.noted("no limit of its own") } else { value }
     };
     map([
         ("tokens", or_none(is(tokens))),

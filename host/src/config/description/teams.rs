@@ -57,7 +57,7 @@ pub(super) fn team_section(team: &TeamConfig, config: &Config, known: &AgentRunt
         ("name", is(name)),
         ("description", set(description)),
         ("instructions", set(instructions)),
-        ("provider", provider.noted_if(!team.asks(), "its coordinator asks none")),
+        ("provider", provider.noted_if(!team.asks(), "its coordinator uses no model")),
         ("prefix", prefix_setting(prefix.as_deref())),
         ("members", list(members.iter().map(|one| member_setting(one, config)))),
     ]);
@@ -65,16 +65,16 @@ pub(super) fn team_section(team: &TeamConfig, config: &Config, known: &AgentRunt
     section.show("coordinator", coordinator_setting(team, plugin));
     // A coordinator of the host shows this itself. Members hand over only to other members.
     if team.own_coordinator().is_none() {
-        section.show("hand_over", is(hand_over).noted_if(hand_over.is_none(), "members do not"));
+        section.show("hand_over", is(hand_over).noted_if(hand_over.is_none(), "members have no tools to hand over"));
     }
     section.show_all([
         ("skills_tags", is(skills_tags)),
-        ("estimated_cost", is(estimated_cost).noted_if(estimated_cost.is_none(), "not told")),
+        ("estimated_cost", is(estimated_cost).noted_if(estimated_cost.is_none(), "not set")),
         ("budget", budget_setting(budget)),
     ]);
     section.show_list("middleware", middleware);
     section.show_all([
-        ("use", ceiling_setting(ceiling.as_ref(), "what each plugin is granted", config)),
+        ("use", ceiling_setting(ceiling.as_ref(), "none besides the grants of each plugin", config)),
         ("delegable", delegable_setting(delegable, "what its members use", config)),
         ("order", is(&known.order.runs).noted("around its runs")),
     ]);
@@ -86,9 +86,9 @@ fn member_setting(member: &MemberUse, config: &Config) -> EffectiveSetting {
     let of_config = config.who(agent).map(|who| who.own().description.clone()).unwrap_or_default();
     map([
         ("agent", is(agent)),
-        ("name", is(member.name()).noted_if(own_name.is_none(), "as it is called here")),
-        ("role", or(role.as_deref(), member.name(), "its name")),
-        ("description", or(description.as_ref(), &of_config, "as the config describes it")),
+        ("name", is(member.name()).noted_if(own_name.is_none(), "the name in the config")),
+        ("role", or(role.as_deref(), member.name(), "the name of the member")),
+        ("description", or(description.as_ref(), &of_config, "the description in the config")),
         ("retries", set(retries)),
         ("on_failure", set(on_failure)),
     ])
@@ -98,8 +98,9 @@ fn member_setting(member: &MemberUse, config: &Config) -> EffectiveSetting {
 fn coordinator_setting(team: &TeamConfig, plugin: Option<EffectiveSetting>) -> EffectiveSetting {
     let shown_plugin = || plugin.clone().unwrap_or_else(|| is(&()));
     let Some(own) = team.own_coordinator() else { return shown_plugin() };
-    let rounds =
-        |most: u32, key| (key, or(Some(most).filter(|most| *most > 0), limits::TEAM_STEPS, "0: as many as steps"));
+    let rounds = |most: u32, key| {
+        (key, or(Some(most).filter(|most| *most > 0), limits::TEAM_STEPS, "0: limited only by the number of steps"))
+    };
     let params = match own {
         HostCoordinator::Sequence => vec![],
         HostCoordinator::Loop(LoopParams { max_rounds, at_end }) => {

@@ -55,16 +55,16 @@ fn host_toolbox_section(who: &str, uses: &HostToolboxUse, tools: &[String], conf
         HostToolbox::Ask | HostToolbox::Tasks | HostToolbox::Notes => {}
         HostToolbox::State => section.show("ns", or(ns.as_deref(), DEFAULT_NAMESPACE, "default")),
         HostToolbox::Exec => {
-            section.show("programs", is(programs).noted_if(programs.is_none(), "any, and a person is asked"));
+            section.show("programs", is(programs).noted_if(programs.is_none(), "any program, after asking a person"));
             match programs {
                 None => section.disclose(
                     RiskLevel::Runs,
-                    format!("{who} may run programs outside the sandbox, if you say yes to each"),
+                    format!("{who} may run programs outside the sandbox, after asking you about each"),
                 ),
                 Some(names) => {
                     for program in names {
                         let program = quoted(program);
-                        let line = format!("{who} may run the program {program}, and you are not asked before");
+                        let line = format!("{who} may run the program {program} without asking you");
                         section.disclose(RiskLevel::Runs, line);
                     }
                 }
@@ -72,7 +72,7 @@ fn host_toolbox_section(who: &str, uses: &HostToolboxUse, tools: &[String], conf
         }
         HostToolbox::Git => {
             let folder = quoted_path(&files::resolved(&config.root.join(&config.git.work_dir)));
-            section.disclose(RiskLevel::Runs, format!("{who} may use git in {folder}, if you say yes to it"));
+            section.disclose(RiskLevel::Runs, format!("{who} may use git in {folder}, after asking you"));
         }
     }
     section.show("tools", is(tools));
@@ -86,27 +86,27 @@ fn server_use_section(agent: &str, uses: &McpServerUse) -> SectionDescription {
     let mut section = SectionDescription::default();
     section.show("name", is(name));
     // The subset that a model is shown.
-    section.show("tools", is(tools).noted_if(tools.is_none(), "all that are approved"));
+    section.show("tools", is(tools).noted_if(tools.is_none(), "all approved tools"));
     section.show(
         "confirm",
-        is(confirm).noted_if(confirm.is_none(), "before calls of tools that it says may destroy something"),
+        is(confirm).noted_if(confirm.is_none(), "before calls of tools that the server calls destructive"),
     );
-    let unasked = format!("{who} is used, and you are not asked before each call");
+    let unasked = format!("{who} is used, without asking you before each call");
     match confirm {
         Some(true) => section.disclose(RiskLevel::Little, format!("{who} is used")),
         Some(false) => section.disclose(RiskLevel::Changes, unasked),
         None => {
-            let line = format!("{who} is used, and you are asked before calls that it says may destroy something");
+            let line = format!("{who} is used, asking you only before calls that the server calls destructive");
             section.disclose_spelled_anew(RiskLevel::Changes, line, vec![vec![unasked]]);
         }
     }
     section.show("sampling", set(sampling));
     if *sampling {
-        section.disclose(RiskLevel::Sends, format!("{who} may have the agent's model reply to it"));
+        section.disclose(RiskLevel::Sends, format!("{who} may request completions from the agent's model"));
     }
     section.show("elicitation", set(elicitation));
     if *elicitation {
-        section.disclose(RiskLevel::Little, format!("{who} may ask you"));
+        section.disclose(RiskLevel::Little, format!("{who} may ask you questions"));
     }
     section
 }

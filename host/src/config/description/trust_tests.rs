@@ -31,20 +31,20 @@ fn each_outward_reference_of_config_is_a_fact() {
         [
             "the agent `a`: the plugin `p` has the power `note`",
             "the agent `a`: the plugin `p` has the power `stop`",
-            "the agent `a`: the plugin `p` is used, and you are not asked before each call",
+            "the agent `a`: the plugin `p` is used, without asking you before each call",
             "the agent `a`: the plugin `p` may read `/nowhere/docs`",
             "the agent `a`: the plugin `p` may read and change `/nowhere/out`",
             "the agent `a`: the plugin `p` may read the conversation",
-            "the agent `a`: the plugin `q` is used, and you are not asked before each call",
+            "the agent `a`: the plugin `q` is used, without asking you before each call",
             "the agent `b`: the plugin `p` is used",
-            "the agent `b`: the plugin `p` may keep data (kv: agent)",
-            "the agent `b`: the plugin `p` may know the time",
-            "the model `gpt` has the environment's `PART` in its address `https://a.example/${PART}`",
-            "the model `gpt` is at `https://a.example/${PART}`: conversations go there",
-            "the model `gpt` sends the environment's `KEY` to `https://a.example/${PART}`",
-            "the model `off`: its plugin may have random bytes",
-            "the model `off`: its plugin may know the time",
-            "the model `own` is at `https://api.openai.com/v1`: conversations go there",
+            "the agent `b`: the plugin `p` may store data (kv: agent)",
+            "the agent `b`: the plugin `p` may read the clock",
+            "the model `gpt` has the environment variable `PART` in its address `https://a.example/${PART}`",
+            "the model `gpt` is at `https://a.example/${PART}`; conversations are sent there",
+            "the model `gpt` sends the environment variable `KEY` to `https://a.example/${PART}`",
+            "the model `off`: its plugin may get random bytes",
+            "the model `off`: its plugin may read the clock",
+            "the model `own` is at `https://api.openai.com/v1`; conversations are sent there",
         ]
     );
 }
@@ -52,21 +52,21 @@ fn each_outward_reference_of_config_is_a_fact() {
 #[test]
 fn provider_facts_list_keys_and_proxies() {
     let of = |keys: &str| lines(&format!("providers: [{{name: m, model: m, {keys}}}]"));
-    let at = |address: &str| format!("the model `m` is at `{address}`: conversations go there");
+    let at = |address: &str| format!("the model `m` is at `{address}`; conversations are sent there");
     let xai = at("https://api.x.ai/v1");
     for (keys, expected) in [
         (
             "kind: grok",
-            vec![xai.as_str(), "the model `m` sends the environment's `XAI_API_KEY` to `https://api.x.ai/v1`"],
+            vec![xai.as_str(), "the model `m` sends the environment variable `XAI_API_KEY` to `https://api.x.ai/v1`"],
         ),
         ("kind: grok, api_key: sk-1", vec![&xai]),
         (
             "kind: grok, api_key_file: keys/x",
-            vec![&xai, "the model `m` sends what the file `/nowhere/keys/x` holds to `https://api.x.ai/v1`"],
+            vec![&xai, "the model `m` sends the content of the file `/nowhere/keys/x` to `https://api.x.ai/v1`"],
         ),
         (
             "kind: grok, api_key_command: [pass, show, x]",
-            vec![&xai, "the model `m` runs `pass show x` and sends what it prints to `https://api.x.ai/v1`"],
+            vec![&xai, "the model `m` runs `pass show x` and sends its output to `https://api.x.ai/v1`"],
         ),
         // The usual key is sent only to the vendor.
         ("kind: grok, base_url: 'http://a.example'", vec![&at("http://a.example")]),
@@ -75,15 +75,15 @@ fn provider_facts_list_keys_and_proxies() {
             "kind: ollama, headers: {x-a: 'Bearer ${TOKEN}', x-b: plain}",
             vec![
                 &at("http://127.0.0.1:11434/v1"),
-                "the model `m` sends the environment's `TOKEN` to `http://127.0.0.1:11434/v1`",
+                "the model `m` sends the environment variable `TOKEN` to `http://127.0.0.1:11434/v1`",
             ],
         ),
         (
             "kind: ollama, proxy: 'http://${HOST}:1'",
             vec![
-                "the model `m` has the environment's `HOST` in its proxy `http://${HOST}:1`",
+                "the model `m` has the environment variable `HOST` in its proxy `http://${HOST}:1`",
                 &at("http://127.0.0.1:11434/v1"),
-                "the model `m` is reached through the proxy `http://${HOST}:1`: conversations go there too",
+                "the model `m` is reached through the proxy `http://${HOST}:1`; conversations are sent there too",
             ],
         ),
     ] {
@@ -108,14 +108,14 @@ fn facts_of_plugin_grants_are_narrowed_by_ceiling() {
     for may in ["read and change `/nowhere/docs`", "read `/nowhere/out`", "know the time", "keep data (kv: agent)"] {
         assert!(all.contains(&format!("{who} may {may}")), "{may}: {all:?}");
     }
-    assert_eq!(of("use: {},"), [format!("{who} is used, and you are not asked before each call")]);
+    assert_eq!(of("use: {},"), [format!("{who} is used, without asking you before each call")]);
     assert_eq!(
         of("use: {files: [{path: docs/a}, {path: ., mode: read}], clock: true, kv: [run, agent], powers: [stop]},"),
         [
             format!("{who} has the power `stop`"),
-            format!("{who} is used, and you are not asked before each call"),
-            format!("{who} may keep data (kv: agent)"),
-            format!("{who} may know the time"),
+            format!("{who} is used, without asking you before each call"),
+            format!("{who} may store data (kv: agent)"),
+            format!("{who} may read the clock"),
             format!("{who} may read `/nowhere/docs`"),
             format!("{who} may read `/nowhere/out`"),
         ]
@@ -198,17 +198,17 @@ agents:
         all,
         [
             "the agent `a`: the plugin `fetch` is used",
-            "the agent `a`: the plugin `fetch` may have the credential `github` sent",
-            "the agent `a`: the plugin `fetch` may have the credential `hub` sent",
+            "the agent `a`: the plugin `fetch` may send requests with the credential `github`",
+            "the agent `a`: the plugin `fetch` may send requests with the credential `hub`",
             "the agent `a`: the plugin `fetch` may send GET, HEAD requests to `http://nas.lan in 10.0.0.0/8`",
             "the agent `a`: the plugin `fetch` may send GET, HEAD requests to `http://nas.lan`",
             "the agent `a`: the plugin `fetch` may send GET, HEAD requests to `https://*.github.com`",
             "the agent `a`: the plugin `fetch` may send GET, PUT requests to `https://xn--bcher-kva.example`",
-            "the credential `github` is what the environment's `TOKEN` holds, sent to `https://*.github.com/v3`",
-            "the credential `github` is what the environment's `TOKEN` holds, sent to `https://api.github.com`",
-            "the credential `hub` is what the file `/nowhere/keys/hub` holds, sent to `http://hub.lan`",
-            "the credential `shop` runs `pass show shop` and is what it prints, sent to `https://shop.example`",
-            "the model `own`: its plugin may have the credential `hub` sent",
+            "the credential `github` is the environment variable `TOKEN`, sent to `https://*.github.com/v3`",
+            "the credential `github` is the environment variable `TOKEN`, sent to `https://api.github.com`",
+            "the credential `hub` is the content of the file `/nowhere/keys/hub`, sent to `http://hub.lan`",
+            "the credential `shop` is the output of the program `pass show shop`, sent to `https://shop.example`",
+            "the model `own`: its plugin may send requests with the credential `hub`",
             "the model `own`: its plugin may send requests of any method to `http://localhost:11434`",
         ]
     );
@@ -236,7 +236,7 @@ agents:
     assert_eq!(
         bounded,
         [
-            "the agent `a`: the plugin `fetch` may have the credential `hub` sent",
+            "the agent `a`: the plugin `fetch` may send requests with the credential `hub`",
             "the agent `a`: the plugin `fetch` may send GET, HEAD requests to `https://a.github.com`",
         ]
     );
@@ -281,7 +281,7 @@ fn changed_command_or_vendor_fields_change_facts() {
     }
     let tells = "body: {mcp_servers: [{url: 'https://a.example'}], top_k: 3}";
     let told = of(tells);
-    let line = "the model `a` is sent fields of the config: `mcp_servers`, `top_k` (sha256:";
+    let line = "the model `a` gets request fields from the config: `mcp_servers`, `top_k` (sha256:";
     assert!(told.iter().any(|found| found.starts_with(line)), "{told:?}");
     assert_ne!(of(&tells.replace("a.example", "b.example")), told);
 }
@@ -328,23 +328,23 @@ fn mcp_server_facts_list_targets_and_requests() {
     assert_eq!(
         plain,
         [
-            "the MCP server `files` gets the environment's `TOKEN` as `KEY`",
+            "the MCP server `files` gets the environment variable `TOKEN` as `KEY`",
             r#"the MCP server `files` is the program `npx -y "a b"`, run outside the sandbox in `/nowhere/sub`"#,
-            "the MCP server `files` is told that `/nowhere/docs` is its business",
-            "the MCP server `web` has the authority `https://i.example`",
-            "the MCP server `web` has the environment's `PART` in its address `https://h.example/${PART}`",
-            "the MCP server `web` has the environment's `SECRET` sent to its authority",
-            "the MCP server `web` is asked to let this program in without you",
-            "the MCP server `web` is asked to let us in as `https://us/c.json`",
-            "the MCP server `web` is asked to let us in as `us`",
-            "the MCP server `web` is asked to let us in for `read`",
-            "the MCP server `web` is at `https://h.example/${PART}`: what its tools are called with goes there",
-            "the MCP server `web` is sent the environment's `KEY` at `https://h.example/${PART}`",
-            "the MCP server `web` may have its authority at addresses of `10.0.0.0/8`",
-            "the agent `a`: the MCP server `files` is used, and you are asked before calls that it says may destroy something",
+            "the MCP server `files` is given the folder `/nowhere/docs` as a root",
+            "the MCP server `web` has the authorization server `https://i.example`",
+            "the MCP server `web` has the environment variable `PART` in its address `https://h.example/${PART}`",
+            "the MCP server `web` has the environment variable `SECRET` sent to its authorization server",
+            "the MCP server `web` is logged in to by this program, without you",
+            "the MCP server `web` is logged in to as the client `https://us/c.json`",
+            "the MCP server `web` is logged in to as the client `us`",
+            "the MCP server `web` is logged in to with the scope `read`",
+            "the MCP server `web` is at `https://h.example/${PART}`; the arguments of its tools are sent there",
+            "the MCP server `web` gets the environment variable `KEY` in a header, at `https://h.example/${PART}`",
+            "the MCP server `web` may have its authorization server in the network `10.0.0.0/8`",
+            "the agent `a`: the MCP server `files` is used, asking you only before calls that the server calls destructive",
             "the agent `a`: the MCP server `web` is used",
             "the agent `a`: the MCP server `web` may ask you",
-            "the agent `a`: the MCP server `web` may have the agent's model reply to it",
+            "the agent `a`: the MCP server `web` may request completions from the agent's model",
         ]
     );
     assert_eq!(digests.len(), 2, "what stands in its environment may make a program do anything: {digests:?}");
@@ -376,12 +376,12 @@ fn program_facts_list_programs_and_users() {
     assert_eq!(
         lines(text),
         [
-            "the agent `a` may run programs outside the sandbox, if you say yes to each",
-            "the agent `a` may use git in `/nowhere/sub`, if you say yes to it",
-            "the agent `b` may run the program `fmt`, and you are not asked before",
-            "the agent `b`: the plugin `p` is used, and you are not asked before each call",
-            "the agent `b`: the plugin `p` may have the program `cargo` run",
-            "the program `cargo` gets the environment's `PATH`",
+            "the agent `a` may run programs outside the sandbox, after asking you about each",
+            "the agent `a` may use git in `/nowhere/sub`, after asking you",
+            "the agent `b` may run the program `fmt` without asking you",
+            "the agent `b`: the plugin `p` is used, without asking you before each call",
+            "the agent `b`: the plugin `p` may run the program `cargo`",
+            "the program `cargo` gets the environment variable `PATH`",
             "the program `cargo` has `TERM` in its environment (sha256:ac996ae492f9a987c84f109f2118d3f6632e2259455d30c455a9ecd66c3c4959)",
             r#"the program `cargo` is `cargo`, run outside the sandbox in `/nowhere/sub`, with the arguments `["test", "**"] or ["build"]`"#,
             r#"the program `fmt` is `"./tools/my fmt"`, run outside the sandbox in `/nowhere`, with the arguments `[]`"#,
