@@ -63,12 +63,12 @@ fn guest_memory(config: &Config) -> (u64, &'static str) {
     let (bytes, source) = PluginEngine::guest_memory_for(named, config.largest_memory_bytes());
     let from = match source {
         MemorySource::Config => "",
-        MemorySource::AllThereIs => "all that there is: the file names more",
+        MemorySource::AllThereIs => "all of the machine's memory; the config asks for more",
         MemorySource::Machine => "half of the machine's memory",
-        MemorySource::ControlGroup => "half of what the control group of this process may have",
-        MemorySource::Unknown => "the system does not say how much memory there is",
+        MemorySource::ControlGroup => "half of the memory limit of this process's control group",
+        MemorySource::Unknown => "default; the system does not report its memory",
         MemorySource::OneCall => {
-            "as much as one call needs to have its memory_bytes; that is more than half of what there is"
+            "the minimum for one call with its memory_bytes; more than half of the machine's memory"
         }
     };
     (bytes as u64, from)
@@ -172,7 +172,7 @@ impl App {
         let (listed, id, uses) = agent.all_plugins().find(|(_, has, _)| *has == id).ok_or_else(|| {
             let place = format!("{}.plugins", agent.place());
             config::unknown("plugin", id, agent.all_plugins().map(|(_, id, _)| id))
-                .cause(format!("it is not in {place}"))
+                .cause(format!("not listed in {place}"))
         })?;
         self.catalog.open([id], CompileStep::Compile).await;
         let (settings, package) = self.plugin_of(agent, (listed, id), uses)?;
@@ -188,8 +188,8 @@ impl App {
         let is_plugin = |provider: &&ProviderConfig| provider.kind == ProviderKind::Plugin;
         let provider = self.config.provider(Some(name))?;
         let provider = provider.filter(is_plugin).ok_or_else(|| {
-            Report::new(ErrorKind::Usage, format!("the model `{}` is no plugin", name.escape_debug()))
-                .hint("only a provider of kind `plugin` runs in a sandbox")
+            Report::new(ErrorKind::Usage, format!("the model `{}` is not a plugin", name.escape_debug()))
+                .hint("name a provider of kind `plugin`; only those run in a sandbox")
         })?;
         self.catalog.open(provider.plugin.as_deref(), CompileStep::Compile).await;
         let (settings, package) = self.provider_plugin(provider)?;
@@ -204,21 +204,22 @@ impl App {
         let folders = ceilings.into_iter().filter_map(|(key, grant)| Some((key, grant?)));
         let folders = folders.flat_map(|(key, grant)| grant.files.iter().map(move |folder| (key, &folder.path)));
         let missing = folders.filter(|(_, path)| !self.config.root.join(path).is_dir());
-        let mut warnings: Vec<_> =
-            missing.map(|(key, path)| format!("{place}.{key}.files: there is no folder {}", path.display())).collect();
+        let mut warnings: Vec<_> = missing
+            .map(|(key, path)| format!("{place}.{key}.files: the folder {} does not exist", path.display()))
+            .collect();
         let is_set = delegable.grant.is_some() || delegable.agents.is_some() || delegable.budget != Budget::default();
         // A team starts its members.
         let is_team = agent.list == RunnerSection::Teams;
         let starts_others = agent.options.max_delegation_depth > 0 || agent.options.max_handoffs > 0;
         let starts_others = starts_others || is_team || !agent.agent_tools.is_empty();
         if is_set && !starts_others {
-            warnings.push(format!("{place}.delegable: it starts nobody: see options.max_delegation_depth"));
+            warnings.push(format!("{place}.delegable: has no effect, because the agent starts no other agents; see options.max_delegation_depth"));
         }
         let named = delegable.agents.as_ref().filter(|_| starts_others && !is_team);
         if named.is_some_and(|named| named.iter().all(|other| other == name)) {
             warnings.push(format!(
-                "{place}.delegable.agents: it names no other agent, so nobody can be started: name some, or \
-                 leave it out to have all"
+                "{place}.delegable.agents: names no other agent, so none can be started; name agents, or remove the key \
+                 to allow all"
             ));
         }
         warnings
@@ -280,7 +281,7 @@ impl App {
         let of_plugins = agent.all_plugins().flat_map(|(_, _, uses)| &uses.models);
         let own = config.provider(agent.provider.as_deref())?;
         if own.is_none() {
-            warnings.push(format!("{}.{key}: it holds only for a model whose price is known", agent.place()));
+            warnings.push(format!("{}.{key}: applies only to a model whose price is known", agent.place()));
         }
         // A team asks no model by itself.
         let own = own.filter(|_| agent.list == RunnerSection::Agents).map(Ok);
@@ -305,7 +306,7 @@ impl App {
         told.take(|warnings| self.check_own_prices(agent, config, warnings));
         if agent.options.max_delegation_depth > 0 && config.everyone().count() == 1 {
             let place = at("options.max_delegation_depth");
-            told.warnings.push(format!("{place}: there is no other agent to delegate to"));
+            told.warnings.push(format!("{place}: has no effect, because there is no other agent to delegate to"));
         }
         let provider = config.provider(agent.provider.as_deref()).ok().flatten();
         if let Some(provider) = provider {
@@ -369,7 +370,7 @@ impl App {
         known.order = self.order(agent);
         if agent.options.context_threshold.is_some() && agent.effects.iter().flatten().any(|step| !step.is_default) {
             told.warnings.push(format!(
-                "{}: it has no effect beside `effects`: set the threshold of `compact` there",
+                "{}: has no effect if `effects` is set; set the threshold of `compact` under `effects`",
                 at("options.context_threshold")
             ));
         }

@@ -28,7 +28,7 @@ pub async fn mcp_login(
     {
         let loopback = LoopbackAuthorizer::bind(port, show).await;
         let loopback = loopback.map_err(|fault| {
-            Report::new(ErrorKind::Run, fault.to_string()).hint("name another port with --port, or none")
+            Report::new(ErrorKind::Run, fault.to_string()).hint("name another port with --port, or omit --port")
         })?;
         oauth.authorizer = Some(Arc::new(loopback));
     }

@@ -95,7 +95,7 @@ impl App {
                 }
                 // The config does not name the plugin; it was included because it is installed.
                 Err(report) if self.config.agents.is_empty() => {
-                    notices.warnings.push(format!("plugin `{id}` is left out: {report}"));
+                    notices.warnings.push(format!("ignoring plugin `{id}`: {report}"));
                 }
                 Err(report) => return Err(report),
             }
@@ -145,8 +145,8 @@ impl App {
         (!kinds.is_empty()).then(|| {
             let (name, kinds) = (&agent.name, kinds.join(", "));
             format!(
-                "agents.{name}.effects: how much the model can take is not known, so {kinds} may do nothing before it refuses \
-                 a request as too long: set `context_window` of the model"
+                "agents.{name}.effects: the model's context window is unknown, so {kinds} may have no effect until the model \
+                 refuses a request as too long; set `context_window` of the model"
             )
         })
     }
@@ -175,16 +175,16 @@ impl App {
 /// Reports that a bound on cost in the config has no effect, because the price of a model is not known.
 pub(crate) fn no_price(config: &AgentConfig, model: &str) -> Report {
     let key = config.bounds_usd().unwrap_or("delegable.budget.usd");
-    unknown_price(model, format!("{}.{key} bounds its cost", config.place()))
+    unknown_price(model, format!("{}.{key} limits the cost", config.place()))
 }
 
 /// Reports the same for a bound on the cost of this run.
 pub(crate) fn no_price_for_run(model: &str) -> Report {
-    unknown_price(model, "the cost of this run is bounded".into())
+    unknown_price(model, "the cost of this run is limited".into())
 }
 
 fn unknown_price(model: &str, cause: String) -> Report {
     Report::new(ErrorKind::Usage, format!("the price of the model {} is unknown", model.escape_debug()))
         .cause(cause)
-        .hint("name its price: providers: [{…, price: {input: 0.25, output: 2}}], in dollars per million tokens")
+        .hint("set the price, in dollars per million tokens: providers: [{…, price: {input: 0.25, output: 2}}]")
 }

@@ -159,19 +159,17 @@ impl AgentBlueprint {
                         let id = &manifest.id;
                         if attached_plugin.is_default {
                             notices.push(format!(
-                                "agent `{name}` goes without `{id}`, which would have less power: grant {lines}"
+                                "agent `{name}` runs without `{id}`, which would have fewer grants; to keep it, grant {lines}"
                             ));
                             continue;
                         }
-                        return Err(AgentRefusal(format!(
-                            "`{id}` watches over it and would have less power: grant {lines}"
-                        )));
+                        return Err(AgentRefusal(format!("its guard `{id}` would have fewer grants; grant {lines}")));
                     }
                     plugins.push(AttachedPlugin { plugin: narrowed, ..attached_plugin.clone() });
                 }
                 Err(error @ PluginError::NotGranted { .. }) if manifest.is_tools() => {
                     let AgentRefusal(why) = refused(error.report());
-                    notices.push(format!("agent `{name}` goes without plugin `{}`: {why}", manifest.id));
+                    notices.push(format!("agent `{name}` runs without plugin `{}`: {why}", manifest.id));
                 }
                 Err(error) => return Err(refused(error.report())),
             }
@@ -216,7 +214,7 @@ impl AgentBlueprint {
                     agent = agent.with_source(Arc::new(tools));
                 }
                 Some(decision) => notices.push(format!(
-                    "agent `{}` goes without the MCP server `{}`: grant `{}` under {}",
+                    "agent `{}` runs without the MCP server `{}`; to keep it, grant `{}` under {}",
                     agent.name, granted_server.uses.name, decision.capability, decision.rule
                 )),
             }
@@ -227,7 +225,7 @@ impl AgentBlueprint {
             let (tools, decided) = running.under(&agent.name, ceiling, &place)?;
             for decision in decided.iter().filter(|decision| !decision.allowed) {
                 notices.push(format!(
-                    "agent `{}` goes without what `{}` would run: grant `{}` under {}",
+                    "agent `{}` runs without programs of the toolbox `{}`; to keep them, grant `{}` under {}",
                     agent.name,
                     running.name(),
                     decision.capability,
@@ -259,7 +257,7 @@ impl AgentBlueprint {
             if agent.tools.iter().any(is_agent) {
                 agent.tools = agent.tools.without(std::slice::from_ref(tool));
                 notices.push(format!(
-                    "agent `{}` goes without its tool `{tool}`: `{other}` may not be started",
+                    "agent `{}` runs without its tool `{tool}`, because it may not start `{other}`",
                     agent.name
                 ));
             }

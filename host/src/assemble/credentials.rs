@@ -25,7 +25,7 @@ impl App {
         for held in self.granted_credentials(settings, manifest) {
             let left_out = |why: String| {
                 let (place, name) = (&settings.place, &held.name);
-                format!("{place}: the credential `{name}` is left out: {why}")
+                format!("{place}: ignoring the credential `{name}`: {why}")
             };
             let resolved = match self.keys.resolve(&self.source_of(held), &*self.environment).await {
                 Ok(resolved) => resolved,
@@ -53,12 +53,12 @@ impl App {
         for held in self.granted_credentials(settings, manifest) {
             let (name, audience) = (&held.name, held.audience());
             for rule in audience.rules().filter(|rule| rule.is_readable_on_the_way()) {
-                doubts.push(format!("credentials.{name}: it goes to {} unencrypted: write https://", rule.url()));
+                doubts.push(format!("credentials.{name}: sent to {} unencrypted; write https://", rule.url()));
             }
             if audience.meet(&http).is_empty() {
                 let urls = held.audience.join(", ");
                 doubts.push(format!(
-                    "{place} grants the credential `{name}`, which is for {urls}: `http` grants no request to there"
+                    "{place}: the credential `{name}` has no effect, because `http` grants no request to {urls}"
                 ));
             }
         }
@@ -73,7 +73,7 @@ impl App {
         };
         let told = |held: &CredentialConfig| {
             let (place, name, source) = (&settings.place, &held.name, self.source_of(held));
-            format!("{place}: the credential `{name}` is left out: {source} is not set")
+            format!("{place}: ignoring the credential `{name}`: {source} is not set")
         };
         self.granted_credentials(settings, manifest).filter(unset).map(told).collect()
     }
@@ -201,7 +201,7 @@ credentials:
             let is_there = says.is_empty() || name == "open";
             assert_eq!(egress.credentials().collect::<Vec<_>>(), if is_there { vec![name] } else { vec![] }, "{name}");
             assert_eq!(warnings.len(), usize::from(!says.is_empty()), "{name}: {warnings:?}");
-            let place = format!("agents.a.plugins.p: the credential `{name}` is left out: ");
+            let place = format!("agents.a.plugins.p: ignoring the credential `{name}`: ");
             for warning in &warnings {
                 assert!(warning.contains(says) && warning.starts_with(&place) != is_there, "{name}: {warning}");
             }
@@ -274,11 +274,11 @@ credentials:
         assert_eq!(
             doubts(&["plain", "elsewhere", "unset"]),
             [
-                "credentials.plain: it goes to http://*.lan/x unencrypted: write https://",
-                "credentials.plain: it goes to http://h unencrypted: write https://",
-                "agents.a.plugins.p grants the credential `elsewhere`, which is for https://api.other, https://*.other: \
-                 `http` grants no request to there",
-                "agents.a.plugins.p: the credential `unset` is left out: the environment variable `UNSET` is not set",
+                "credentials.plain: sent to http://*.lan/x unencrypted; write https://",
+                "credentials.plain: sent to http://h unencrypted; write https://",
+                "agents.a.plugins.p: the credential `elsewhere` has no effect, because `http` grants no request to \
+                 https://api.other, https://*.other",
+                "agents.a.plugins.p: ignoring the credential `unset`: the environment variable `UNSET` is not set",
             ]
         );
         let (mut settings, manifest) = granted(&["env"]);

@@ -21,7 +21,7 @@ impl App {
             let manifest = match plugin.manifest() {
                 Ok(manifest) => manifest,
                 Err(error) => {
-                    warnings.push(format!("plugin `{id}` is left out: {}", error.report()));
+                    warnings.push(format!("ignoring plugin `{id}`: {}", error.report()));
                     continue;
                 }
             };
@@ -41,7 +41,7 @@ impl App {
         // A person who names a directory expects its plugins to be used.
         if !left_out.is_empty() && !self.plugin_dirs.is_empty() {
             let plugins = left_out.join(", ");
-            warnings.push(format!("plugins are left out that want what a config must grant to an agent: {plugins}"));
+            warnings.push(format!("ignoring plugins that need grants from a config: {plugins}"));
         }
         config.settle(self.config.may_know_window(&config), |id| shipped_wants(&self.catalog, id), |_| false);
         config

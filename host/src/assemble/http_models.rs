@@ -32,7 +32,7 @@ impl App {
             && net::is_readable_on_the_way(&url)
         {
             let (name, origin) = (&provider.name, net::origin(&url));
-            notices.warnings.push(format!("providers.{name}: its key goes to {origin} unencrypted: write https://"));
+            notices.warnings.push(format!("providers.{name}: the key is sent to {origin} unencrypted; write https://"));
         }
         let header = |(name, value): (&String, &String)| {
             let value = expand(&format!("headers.{name}"), Some(value))?.unwrap_or_default();
@@ -122,7 +122,7 @@ impl App {
         };
         let resolved = self.keys.resolve(&source, &*self.environment).await.map_err(|error| {
             let place = format!("providers.{}.{key} in the config", provider.name);
-            Report::new(ErrorKind::Usage, error.to_string()).cause(format!("{place} names it")).hint(error.hint())
+            Report::new(ErrorKind::Usage, error.to_string()).cause(format!("named by {place}")).hint(error.hint())
         })?;
         notices.warnings.extend(resolved.warning);
         Ok(Some(resolved.secret))
@@ -173,7 +173,7 @@ pub(crate) fn asked_again(
 }
 
 fn no_key(provider: &ProviderConfig, vendor: Vendor) -> String {
-    format!("providers.{} names no key, and {} wants one", provider.name, vendor.preset().name)
+    format!("providers.{} has no key, and {} requires one", provider.name, vendor.preset().name)
 }
 
 fn wrong(provider: &ProviderConfig, key: &str, fault: &Fault) -> Report {
@@ -185,7 +185,7 @@ fn wrong(provider: &ProviderConfig, key: &str, fault: &Fault) -> Report {
 pub(crate) fn unusable(name: &str, place: &str, fault: &Fault) -> Report {
     Report::new(ErrorKind::Usage, format!("the model `{name}` cannot be used"))
         .cause(format!("{place}: {fault}"))
-        .hint("write where the API begins, for example http://localhost:11434/v1")
+        .hint("write the base URL of the API, for example http://localhost:11434/v1")
 }
 
 pub(crate) fn http_client(config: HttpClientConfig) -> Result<HttpClient, Report> {

@@ -96,10 +96,11 @@ impl App {
             Some(model) => Report::new(ErrorKind::Usage, format!("there is no model `{}`", model.escape_debug())),
             None => Report::new(ErrorKind::Usage, "there is no model to use"),
         };
-        let report = report.cause("no config names one, no key is set, and no local server answers on its usual port");
+        let report =
+            report.cause("no config names a model, no key is set, and no local server answers on its usual port");
         let keys = provider::key_variables_in_words("or");
         let or = match offline {
-            Some(id) => format!("try the plugin with --model {id}"),
+            Some(id) => format!("try the offline plugin with --model {id}"),
             None => {
                 let file = self.config.file.as_deref().unwrap_or(Path::new("shelly.yaml")).display();
                 format!("name a model under `providers` in {file}")
@@ -208,15 +209,15 @@ fn check_needs_nothing(id: &str, package: &PluginPackage) -> Result<(), Report> 
     if lines.is_empty() {
         return Ok(());
     }
-    Err(Report::new(ErrorKind::Usage, format!("the plugin `{id}` cannot be used as it is"))
-        .cause(format!("it wants what a config must grant: {}", lines.join(", ")))
+    Err(Report::new(ErrorKind::Usage, format!("the plugin `{id}` cannot be used without a config"))
+        .cause(format!("the plugin needs grants: {}", lines.join(", ")))
         .hint(format!(
-            "name it under `providers`: {{name: {id}, kind: plugin, plugin: {id}, …}}, with what it is granted"
+            "add the plugin with its grants under `providers`: {{name: {id}, kind: plugin, plugin: {id}, …}}"
         )))
 }
 
 fn no_provider(place: &str, id: &str) -> Report {
-    Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no provider"))
-        .cause(format!("{place} in the config names it"))
+    Report::new(ErrorKind::Plugin, format!("plugin `{id}` is not a provider"))
+        .cause(format!("named by {place} in the config"))
         .hint("name a plugin of kind `provider`: shelly-host plugin list shows the kinds")
 }

@@ -54,8 +54,7 @@ impl App {
         let others = others.iter().map(|(list, _)| format!("`{list}`")).collect::<Vec<_>>().join(" and ");
         (!has_any).then(|| {
             format!(
-                "{}.{listed}.{id} has no effect: the plugin stands under {others} too, where it is granted what it may do; \
-                 remove it from `{listed}`",
+                "{}.{listed}.{id}: has no effect, because the entry under {others} applies; remove `{id}` from `{listed}`",
                 agent.place()
             )
         })
@@ -73,24 +72,24 @@ impl App {
         let kinds = &package.manifest.kinds;
         let (fits, what) = match listed {
             PluginSection::Plugins | PluginSection::Toolboxes => {
-                (*kinds != [PluginKind::Coordinator], "plugin of an agent")
+                (*kinds != [PluginKind::Coordinator], "a plugin for agents")
             }
-            PluginSection::Effects => (kinds.contains(&PluginKind::Effect), "effect"),
+            PluginSection::Effects => (kinds.contains(&PluginKind::Effect), "an effect"),
             // A team asks no model except through its coordinator, and calls no tools.
             PluginSection::Middleware if agent.list == RunnerSection::Teams => {
                 (kinds.contains(&PluginKind::RunMiddleware), "run middleware")
             }
             PluginSection::Middleware => (kinds.iter().any(|kind| kind.is_middleware()), "middleware"),
-            PluginSection::Coordinator => (kinds.contains(&PluginKind::Coordinator), "coordinator"),
+            PluginSection::Coordinator => (kinds.contains(&PluginKind::Coordinator), "a coordinator"),
         };
         if !fits {
             let leads = kinds.contains(&PluginKind::Coordinator);
             let kinds = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
-            let report = Report::new(ErrorKind::Plugin, format!("plugin `{id}` is no {what}: its kinds are {kinds}"))
-                .cause(format!("{place} names it"));
+            let report = Report::new(ErrorKind::Plugin, format!("plugin `{id}` is not {what}; its kinds are {kinds}"))
+                .cause(format!("named by {place}"));
             return Err(match leads {
                 true => report.hint(format!(
-                    "it leads a team: name it there, as `teams: [{{name: …, members: […], coordinator: {id}}}]`"
+                    "name the plugin as the coordinator of a team: `teams: [{{name: …, members: […], coordinator: {id}}}]`"
                 )),
                 false => report,
             });
@@ -121,7 +120,7 @@ impl App {
             None if SHIPPED_PLUGINS.contains(&id) => {
                 let report = Report::new(ErrorKind::Plugin, format!("the plugin `{id}` is not installed"));
                 Err(report
-                    .cause(format!("{place} in the config names it, and it comes with shelly-host"))
+                    .cause(format!("named by {place} in the config; the plugin comes with shelly-host"))
                     .hint(how_to_install(&self.shipped_dirs)))
             }
             None => {
@@ -136,10 +135,11 @@ impl App {
                 let mut report = config::unknown("plugin", id, there.iter().copied());
                 report.kind = ErrorKind::Plugin;
                 if there.is_empty() {
-                    let hint = "name the directory that holds its folder with --plugins, or under `plugin_dirs`";
+                    let hint =
+                        "name the directory that holds the plugin's folder with --plugins, or under `plugin_dirs`";
                     report.hint = Some(format!("{hint} in the config"));
                 }
-                Err(report.cause(format!("{place} in the config names it")))
+                Err(report.cause(format!("named by {place} in the config")))
             }
         }
     }
@@ -158,8 +158,8 @@ impl App {
         let missing: Vec<_> = missing.map(|id| format!("`{id}`")).collect();
         (!missing.is_empty()).then(|| {
             format!(
-                "{}: nothing shortens its conversation: {} come with shelly-host and are not installed; {}, or write \
-                 `effects: []` if it needs none",
+                "{}: no effect shortens the conversation, because the shipped plugins {} are not installed; {}, or write \
+                 `effects: []` if none is needed",
                 agent.place(),
                 missing.join(", "),
                 how_to_install(&self.shipped_dirs)
@@ -176,12 +176,12 @@ impl App {
             && !self.catalog.entry(id).is_some_and(|plugin| self.catalog.is_shipped(plugin));
         is_own.then(|| {
             let mend = match self.shipped_dirs.iter().any(|directory| directory.join(id).is_dir()) {
-                true => "remove it to use that one".to_owned(),
-                false => format!("to have that one, {}", how_to_install(&self.shipped_dirs)),
+                true => "remove this folder to use the shipped one".to_owned(),
+                false => format!("to use the shipped one, {}", how_to_install(&self.shipped_dirs)),
             };
             format!(
-                "the plugin `{id}` in {} is not known as the one that comes with shelly-host: it gets what the config grants \
-                 it, and nothing by default; {mend}",
+                "the plugin `{id}` in {} is not the one that comes with shelly-host, so it gets no default grants, only those \
+                 of the config; {mend}",
                 package.place().display()
             )
         })
@@ -211,7 +211,7 @@ pub(crate) fn check_only<'a>(
         let tools: Vec<_> = of_it.flat_map(|(_, plugin)| plugin.tools().iter()).collect();
         let names = || tools.iter().map(|tool| tool.name.as_str());
         if let Some(name) = uses.tools.iter().flatten().find(|name| !names().any(|known| known == name.as_str())) {
-            let place = format!("agents.{}.toolboxes names it under `{}`", agent.name, uses.name);
+            let place = format!("named by agents.{}.toolboxes under `{}`", agent.name, uses.name);
             return Err(config::unknown("tool", name, names()).cause(place));
         }
     }
@@ -229,7 +229,7 @@ pub(crate) fn check_params(
         None => Ok(()),
         Some(name) => {
             let report = config::unknown("param", name, known.iter().map(String::as_str));
-            Err(report.cause(format!("{place}.params in the config names it")))
+            Err(report.cause(format!("named by {place}.params in the config")))
         }
     }
 }

@@ -100,7 +100,7 @@ impl App {
                 // The requested runner can work without this one.
                 Err(report) => {
                     let (word, name) = (other.own().word(), other.name().escape_debug());
-                    notices.warnings.push(format!("{word} `{name}` is left out: {report}"));
+                    notices.warnings.push(format!("ignoring {word} `{name}`: {report}"));
                 }
             }
         }

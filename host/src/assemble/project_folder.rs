@@ -33,12 +33,12 @@ impl ProjectFolder {
         let layout = ProjectLayout::new(&config.root);
         for folder in [layout.dir(), layout.local()] {
             let what = match fs::symlink_metadata(&folder) {
-                Ok(about) if about.is_symlink() => "a link, and none is followed",
-                Ok(about) if !about.is_dir() => "no folder",
+                Ok(about) if about.is_symlink() => "a link; links are not followed here",
+                Ok(about) if !about.is_dir() => "not a folder",
                 _ => continue,
             };
             return Err(Report::new(ErrorKind::Usage, format!("{} is {what}", folder.display()))
-                .hint("move it away; shelly-host init makes the folder"));
+                .hint("move it away, and create the folder with shelly-host init"));
         }
         let is_there = layout.holds_more_than_sessions();
         if !is_there {
@@ -60,7 +60,7 @@ impl ProjectFolder {
         if let Staleness::Stale { reason } = staleness(&layout)
             && layout.context().exists()
         {
-            warnings.push(format!("what agents are told of this project may be out of date: {reason}"));
+            warnings.push(format!("the project index may be out of date: {reason}; update it with shelly-host index"));
         }
         Ok(Self { layout, is_there, skills: skills.into(), context: text.into(), instructions, warnings })
     }
@@ -93,7 +93,7 @@ impl ProjectFolder {
             let found = self.skills.iter().find(|skill| skill.name == *name);
             found.cloned().ok_or_else(|| {
                 let known = self.skills.iter().map(|skill| skill.name.as_str());
-                config::unknown("skill", name, known).cause(format!("agents.{}.skills names it", agent.name))
+                config::unknown("skill", name, known).cause(format!("named by agents.{}.skills", agent.name))
             })
         };
         names.iter().map(find).collect()
@@ -107,13 +107,13 @@ impl ProjectFolder {
             Ok(text) => prices.extend(&text).map_err(|error| {
                 Report::new(ErrorKind::Usage, format!("the prices in {} cannot be used", path.display()))
                     .cause(error)
-                    .hint("correct it, or remove it: then list prices are used")
+                    .hint("correct the file, or remove it to use list prices")
             })?,
             Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 return Err(Report::new(ErrorKind::Usage, format!("cannot read {}", path.display()))
                     .cause(error.to_string())
-                    .hint("put a file there that you may read, or remove it: then list prices are used"));
+                    .hint("make the file readable, or remove it to use list prices"));
             }
         }
         Ok(prices)

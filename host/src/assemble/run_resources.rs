@@ -66,7 +66,10 @@ impl RunResources {
         for (namespace, changes) in past.blackboards() {
             match blackboards.get(namespace) {
                 Some(blackboard) => blackboard.restore(changes.iter().cloned())?,
-                None => unused.push(format!("nobody has the blackboard `{}` any more", namespace.escape_debug())),
+                None => unused.push(format!(
+                    "the blackboard `{}` is dropped, because no agent uses it any more",
+                    namespace.escape_debug()
+                )),
             }
         }
         Ok(unused)
@@ -92,7 +95,7 @@ impl RunResources {
                 let mut blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
                 let blackboard = blackboards.entry(ns.to_owned()).or_default();
                 blackboard_tools(blackboard, ns)
-                    .map_err(|error| wrong(error.to_string()).hint("write it so: `{name: state, ns: team}`"))?
+                    .map_err(|error| wrong(error.to_string()).hint("write, for example, `{name: state, ns: team}`"))?
             }
         };
         chosen(agent, uses, tools)
@@ -106,6 +109,6 @@ pub(crate) fn chosen(agent: &str, uses: &HostToolboxUse, tools: ToolBox) -> Resu
     match unknown.first() {
         None => Ok(chosen),
         Some(name) => Err(config::unknown("tool", name, tools.names())
-            .cause(format!("agents.{agent}.toolboxes names it under `{}`", uses.name.name()))),
+            .cause(format!("named by agents.{agent}.toolboxes under `{}`", uses.name.name()))),
     }
 }

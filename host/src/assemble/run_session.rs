@@ -206,7 +206,7 @@ impl App {
         };
         let agent_group = agent_group.with_recorder(journal.clone());
         let not_marked = journal.not_marked().map(|why| {
-            format!("this session is not marked as yours, and you will be asked about it when it goes on: {why}")
+            format!("the session could not be marked as yours, so you are asked before it is resumed: {why}")
         });
         let session = RunSession {
             journal,
@@ -233,16 +233,18 @@ impl App {
         let opened = store.open(id, opening).map_err(|error| error.report())?;
         let OpenedSession { session: journal, records, parts: before, mut warnings } = opened;
         let unfit = |cause: String| {
-            Report::new(ErrorKind::Run, format!("the session `{}` cannot be gone on with", journal.id()))
+            Report::new(ErrorKind::Run, format!("the session `{}` cannot be resumed", journal.id()))
                 .cause(cause)
-                .hint("`shelly-host session fork --at STEP` makes one of what was before")
+                .hint("copy the part before the problem with `shelly-host session fork --at STEP`, and resume the copy")
         };
         let past = JournalState::of(records).map_err(|error| unfit(error.to_string()))?;
         let chat = past.chat().map_err(|error| unfit(error.to_string()))?;
         warnings.extend(shared.restore(&past).map_err(|error| unfit(error.to_string()))?);
         if let Some(gone) = past.at_work().find(|agent| !made.contains(&&***agent)) {
-            let what = format!("agent `{gone}` was at work when it was interrupted, and is not there any more");
-            return Err(unfit(what).hint("put it back into the config: what it did would be lost"));
+            let what = format!(
+                "agent `{gone}` was working when the session was interrupted, but is not in the config any more"
+            );
+            return Err(unfit(what).hint("add the agent to the config again; its work would be lost otherwise"));
         }
         let (is_unfinished, has_failed) = (past.is_unfinished(), past.has_failed());
         let journal = Arc::new(journal);
@@ -334,7 +336,7 @@ fn store(root: &Path, options: session::SessionStoreOptions) -> SessionStore {
 /// Adds a hint on running without a session.
 fn or_write_nothing(report: Report) -> Report {
     let hint = report.hint.clone().map(|hint| format!("{hint}; or "));
-    report.hint(format!("{}write nothing down with --no-session", hint.unwrap_or_default()))
+    report.hint(format!("{}run without a session with --no-session", hint.unwrap_or_default()))
 }
 
 /// Describes the differences between two lists of parts.
@@ -344,7 +346,7 @@ fn changes(before: &[SessionPart], now: &[SessionPart]) -> Vec<String> {
         parts.iter().find(|there| there.kind == part.kind && there.name == part.name).map(|there| there.digest)
     };
     let gone = before.iter().filter(|part| find(now, part).is_none());
-    let gone = gone.map(|part| format!("{} is not used any more", named(part)));
+    let gone = gone.map(|part| format!("{} was removed", named(part)));
     let other = now.iter().filter_map(|part| match find(before, part) {
         None => Some(format!("{} is new", named(part))),
         Some(digest) if digest != part.digest => Some(format!("{} has changed", named(part))),

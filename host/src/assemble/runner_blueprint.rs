@@ -43,7 +43,7 @@ impl RunnerBlueprint {
             Self::Team(team_blueprint) => {
                 let own = team_blueprint.own.agent(warnings)?;
                 let refused = |AgentRefusal(why)| {
-                    Report::new(ErrorKind::Usage, format!("the team `{}` cannot be made", own.name)).cause(why)
+                    Report::new(ErrorKind::Usage, format!("the team `{}` cannot be started", own.name)).cause(why)
                 };
                 let ceiling = own.delegable.clone();
                 let team = team_blueprint.team(own.clone(), &team_blueprint.own.whole_coordinator(), &ceiling);
@@ -120,7 +120,7 @@ impl TeamBlueprint {
         let of_plugin = || {
             let plugin = plugin.as_ref().and_then(PluginCoordinator::new);
             plugin.ok_or_else(|| {
-                AgentRefusal(format!("the coordinator of the team `{}` is not there", self.config.own.name))
+                AgentRefusal(format!("the coordinator of the team `{}` is missing", self.config.own.name))
             })
         };
         let Some(own) = self.config.own_coordinator() else {

@@ -28,7 +28,7 @@ pub(crate) fn add_plugin_tools(
     for tool in of_plugin.filter(|tool| only.is_none_or(|only| only.contains(&tool.spec().name))) {
         match taken(&tool.spec().name) {
             Some(own) => warnings.push(format!(
-                "{place}: `{}` of `{}` is left out: it could be taken for `{own}` of the host",
+                "{place}: ignoring `{}` of `{}`, which could be mistaken for the host's `{own}`",
                 tool.spec().name,
                 tool.origin()
             )),

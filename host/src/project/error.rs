@@ -7,7 +7,7 @@ use crate::error::{ErrorKind, Report, without_number};
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum ProjectError {
     /// The folder of the project does not exist; it is never created.
-    #[error("{} is not a project's folder", root.display())]
+    #[error("{} cannot be a project folder", root.display())]
     NoRoot { root: PathBuf, reason: String },
     /// A file or a folder cannot be created or changed.
     #[error("cannot write {}", path.display())]
@@ -25,16 +25,16 @@ impl ProjectError {
     pub fn report(&self) -> Report {
         let report = Report::new(ErrorKind::Usage, self.to_string());
         match self {
-            Self::NoRoot { reason, .. } => report.cause(reason).hint("make the folder, or name another"),
-            Self::Unwritable { reason, .. } => {
-                report.cause(reason).hint("check who may write there, and that what stands in its place is yours")
-            }
+            Self::NoRoot { reason, .. } => report.cause(reason).hint("create the folder, or name another one"),
+            Self::Unwritable { reason, .. } => report
+                .cause(reason)
+                .hint("check the permissions of the path, and that no other file or link is in its place"),
             Self::Unreadable { reason, .. } => {
-                report.cause(reason).hint("change who may read it, or remove it: then you are asked again")
+                report.cause(reason).hint("make the file readable, or remove it; you are then asked again")
             }
-            Self::Damaged { reason, .. } => {
-                report.cause(reason).hint("mend it, or remove it: then nothing is trusted and you are asked again")
-            }
+            Self::Damaged { reason, .. } => report
+                .cause(reason)
+                .hint("repair the file, or remove it; nothing is trusted then, and you are asked again"),
         }
     }
 }

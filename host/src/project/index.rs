@@ -169,7 +169,7 @@ impl FolderTree {
                 tree.ended = Some(format!("{:.1} seconds", bounds.time.as_secs_f64()));
             }
             if tree.ended.is_some() || depth > bounds.depth {
-                tree.folders[at].unknown = Some("not looked into");
+                tree.folders[at].unknown = Some("not searched");
                 continue;
             }
             let path = root.join(&below);
@@ -211,7 +211,7 @@ impl FolderTree {
         let (files, folders) = (all.clone().count(), self.folders.len() - 1);
         let mut head = format!("{} in {}: {}\n", many(files, "file"), many(folders, "folder"), counts(all));
         if let Some(ended) = &self.ended {
-            head.push_str(&format!("There is more: it was not looked further after {ended}.\n"));
+            head.push_str(&format!("The list is incomplete: the search stopped after {ended}.\n"));
         }
         head
     }
@@ -448,11 +448,11 @@ mod tests {
         for (bounds, expected) in [
             (
                 IndexBounds { depth: 1, ..whole.clone() },
-                "2 files in 2 folders: 2 others\n./ z\na/ y\n  b/ (not looked into)\n",
+                "2 files in 2 folders: 2 others\n./ z\na/ y\n  b/ (not searched)\n",
             ),
             (
                 IndexBounds { entries: 2, ..whole.clone() },
-                "1 file in 1 folder: 1 other\nThere is more: it was not looked further after 2 files and folders.\n\
+                "1 file in 1 folder: 1 other\nThe list is incomplete: the search stopped after 2 files and folders.\n\
                  ./ z\na/\n",
             ),
             (IndexBounds { time: Duration::ZERO, ..whole.clone() }, ""),
@@ -460,7 +460,7 @@ mod tests {
             assert_eq!(structural_index(root.path(), &bounds), expected, "{bounds:?}");
         }
         let deep = format!("{}x", "d/".repeat(limits::INDEX_DEPTH + 2));
-        assert!(index(&project(&[&deep])).ends_with("(not looked into)\n"));
+        assert!(index(&project(&[&deep])).ends_with("(not searched)\n"));
     }
 
     #[test]

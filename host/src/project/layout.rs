@@ -186,7 +186,7 @@ impl ProjectLayout {
         let root = if self.root.as_os_str().is_empty() { Path::new(".") } else { &self.root };
         match fs::metadata(root) {
             Ok(metadata) if metadata.is_dir() => Ok(()),
-            Ok(_) => Err(no_root("it is a file, not a folder".into())),
+            Ok(_) => Err(no_root("a file, not a folder".into())),
             Err(error) => Err(no_root(why_unreadable(&error))),
         }
     }

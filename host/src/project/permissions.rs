@@ -75,7 +75,8 @@ impl ProjectPermissions {
     pub fn save(&self, layout: &ProjectLayout) -> Result<(), ProjectError> {
         let (path, json) = (layout.permissions(), self.to_json());
         if json.len() as u64 > limits::PERMISSIONS_BYTES {
-            let reason = format!("they have {} bytes, at most {} are kept", json.len(), limits::PERMISSIONS_BYTES);
+            let reason =
+                format!("the permissions have {} bytes, at most {} are allowed", json.len(), limits::PERMISSIONS_BYTES);
             return Err(ProjectError::Unwritable { path, reason });
         }
         files::replace(&path, json.as_bytes()).map_err(|error| unwritable(path, &error))

@@ -28,7 +28,7 @@ pub fn staleness(layout: &ProjectLayout) -> Staleness {
         return stale(".shelly/context.md is missing");
     };
     match last_move(layout.root()) {
-        Some(moved) if written < moved => stale("the git repository has moved on since .shelly/context.md was written"),
+        Some(moved) if written < moved => stale("the git repository has changed since .shelly/context.md was written"),
         _ => Staleness::Fresh,
     }
 }

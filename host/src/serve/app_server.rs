@@ -100,7 +100,8 @@ fn instructions(made: &AppServerSnapshot) -> String {
     if made.agents.is_empty() {
         return String::new();
     }
-    "Tools that begin with `agent_` give a task to an agent, which has tools of its own: say all that it must know."
+    "Tools that begin with `agent_` give a task to an agent that has its own tools. Include everything that the agent must \
+     know."
         .into()
 }
 
@@ -208,7 +209,7 @@ async fn keep_up(
                 shelf.send_replace(new);
             }
             Err(report) => {
-                let why = format!("what has changed is not served: {}", report.with_hint());
+                let why = format!("the changes are not served: {}", report.with_hint());
                 if refused.as_ref() != Some(&why) {
                     tell(why.clone()).await;
                 }

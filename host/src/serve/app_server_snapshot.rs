@@ -104,7 +104,11 @@ async fn agents_as_tools(app: &Arc<App>, options: &ServeOptions, notices: &mut S
         let made = has_models.and_then(|()| ServedAgentTool::new(app, own, model, record));
         let named = made.and_then(|tool| tools.register(Arc::new(tool)).map_err(|clash| clash.to_string()));
         if let Err(why) = named {
-            notices.notes.push(format!("the {} `{}` is not offered: {why}", own.word(), own.name.escape_debug()));
+            notices.notes.push(format!(
+                "the {} `{}` is not offered as a tool: {why}",
+                own.word(),
+                own.name.escape_debug()
+            ));
         }
     }
     tools

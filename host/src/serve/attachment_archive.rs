@@ -40,7 +40,10 @@ impl McpResourceProvider for AttachmentArchive {
     async fn list(&self, after: Option<String>) -> Result<(Vec<McpResource>, bool), Fault> {
         let after = match after {
             None => None,
-            Some(after) => Some(AttachmentUri::of(&after).ok_or_else(|| Fault::invalid("the cursor is of no page"))?),
+            Some(after) => Some(
+                AttachmentUri::of(&after)
+                    .ok_or_else(|| Fault::invalid("the cursor is invalid; list from the beginning"))?,
+            ),
         };
         let store = self.store.clone();
         blocking(move || list(&store, after.as_ref())).await
@@ -62,7 +65,7 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
 ) -> Result<T, Fault> {
     let done = tokio::task::spawn_blocking(work).await;
-    let done = done.map_err(|_| Fault::other("the sessions cannot be looked at"))?;
+    let done = done.map_err(|_| Fault::other("the sessions cannot be read"))?;
     done.map_err(|error| Fault::other(error.report().to_string()))
 }
 

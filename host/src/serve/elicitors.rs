@@ -69,7 +69,7 @@ impl Drop for ElicitorGuard {
 }
 
 async fn ask(person: Option<Arc<dyn Elicitor>>, asked: &InboxQuestion) -> Result<ElicitationResult, Fault> {
-    let person = person.ok_or_else(|| Fault::other("nobody can be asked"))?;
+    let person = person.ok_or_else(|| Fault::other("the client cannot ask its user"))?;
     let question = &asked.question;
     let run = RunCx::new(Arc::clone(&question.from)).with_run(Arc::clone(&question.run));
     let by = mcp::ServerRequestOrigin { server: Arc::clone(&question.from), run, call: String::new() };
@@ -130,30 +130,26 @@ fn form(from: &str, kind: &QuestionKind) -> Result<ElicitationRequest, Fault> {
     let (message, field) = match kind {
         QuestionKind::Permission { subject, detail } => {
             let what = match subject {
-                PermissionSubject::Tool { .. } => "with this",
-                PermissionSubject::Topic { .. } => "because of this",
-                PermissionSubject::Folder { .. } | PermissionSubject::Server { .. } => "which a tool lacks",
-                PermissionSubject::Change { .. } | PermissionSubject::Program { .. } => "so",
-                PermissionSubject::GitReading => "for this",
+                PermissionSubject::Tool { .. } => " with these arguments",
+                PermissionSubject::Topic { .. } => " for this reason",
+                PermissionSubject::Folder { .. } | PermissionSubject::Server { .. } => ", which a tool needs",
+                PermissionSubject::Change { .. } | PermissionSubject::Program { .. } => "",
+                PermissionSubject::GitReading => " for these commands",
             };
-            let message = format!("The agent `{from}` wants to {subject}, {what}:\n\n{detail}");
+            let message = format!("The agent `{from}` wants to {subject}{what}:\n\n{detail}");
             let (once, trust) = match subject {
                 PermissionSubject::Change { .. } => {
-                    ("Yes, this once", "Yes, and all that this tool proposes while the server runs")
+                    ("Yes, once", "Yes, and all changes that this tool proposes while the server runs")
                 }
                 PermissionSubject::Folder { .. } | PermissionSubject::Server { .. } => {
-                    ("Yes, as long as this runs", "Yes, from now on")
+                    ("Yes, while the server runs", "Yes, from now on")
                 }
-                PermissionSubject::Program { .. } => {
-                    ("Yes, this once", "Yes, this program with any arguments from now on")
-                }
+                PermissionSubject::Program { .. } => ("Yes, once", "Yes, this program with any arguments from now on"),
                 PermissionSubject::GitReading => ("Yes, in this session", "Yes, from now on"),
-                PermissionSubject::Tool { .. } | PermissionSubject::Topic { .. } => {
-                    ("Yes, this once", "Yes, from now on")
-                }
+                PermissionSubject::Tool { .. } | PermissionSubject::Topic { .. } => ("Yes, once", "Yes, from now on"),
             };
             let words = [once, trust, "No"];
-            (message, json!({"type": "string", "title": "May it?", "enum": [YES, TRUST, NO], "enumNames": words}))
+            (message, json!({"type": "string", "title": "Allow?", "enum": [YES, TRUST, NO], "enumNames": words}))
         }
         QuestionKind::Open(open) => {
             let options = open.options.iter().filter(|option| !option.description.is_empty());

@@ -34,9 +34,9 @@ pub(super) struct ServedAgentTool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ServedAgentArgs {
-    /// What to do, so that it can be understood without anything else.
+    /// The task, complete enough to be understood without other context.
     task: String,
-    /// What the agent should know beside it.
+    /// Background that the agent should know.
     #[serde(default)]
     context: Option<String>,
 }
@@ -50,7 +50,9 @@ impl ServedAgentTool {
     pub fn new(app: &Arc<App>, agent: &AgentConfig, model: Option<&str>, record: bool) -> Result<Self, String> {
         let name = format!("{PREFIX}{}", agent.name);
         if !ToolSpec::is_valid_name(&name) {
-            return Err("no tool can have such a name: rename it in A-Z, a-z, 0-9, _ and -, at most 58 of them".into());
+            return Err(
+                "the name cannot be part of a tool name; use at most 58 characters of A-Z, a-z, 0-9, _ and -".into()
+            );
         }
         let about = match agent.description.is_empty() {
             true => format!("Gives the {} {} a task and returns its answer.", agent.word(), agent.name),
@@ -130,10 +132,10 @@ impl Tool for ServedAgentTool {
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
-        let wrong = |error: serde_json::Error| Fault::invalid(format!("the arguments are wrong: {error}"));
+        let wrong = |error: serde_json::Error| Fault::invalid(format!("invalid arguments: {error}"));
         let ServedAgentArgs { task, context } = serde_json::from_str(&call.arguments).map_err(wrong)?;
         if task.trim().is_empty() {
-            return Err(Fault::invalid("the task is empty: say what to do"));
+            return Err(Fault::invalid("the task is empty; describe what to do in `task`"));
         }
         let input = match context.filter(|context| !context.trim().is_empty()) {
             Some(context) => format!("{task}\n\nContext:\n{context}"),

@@ -22,7 +22,7 @@ pub(super) fn of_command(command: &str) -> PermissionSubject {
 /// Returns the fact for an entry among the trusted commands.
 pub(super) fn command_fact(command: &str) -> (RiskLevel, String) {
     match command {
-        GIT_READING => (RiskLevel::Reads, "permissions: the repository may be read with git without asking you".into()),
+        GIT_READING => (RiskLevel::Reads, "permissions: git may read the repository without asking you".into()),
         name => (RiskLevel::Runs, format!("permissions: the program {} may be run", quoted(name))),
     }
 }
@@ -45,7 +45,7 @@ pub(super) fn folder_fact(path: &Path) -> (RiskLevel, String) {
 
 /// Returns the fact for a server.
 pub(super) fn domain_fact(name: &str) -> (RiskLevel, String) {
-    (RiskLevel::Reads, format!("permissions: {} may be reached", quoted(name)))
+    (RiskLevel::Reads, format!("permissions: the server {} may be contacted", quoted(name)))
 }
 
 /// Returns the fact for a tool.

@@ -42,7 +42,7 @@ impl App {
                 lines.collect::<Vec<_>>().join(", ")
             });
             let wants = match wants {
-                None => "what is granted to it".to_owned(),
+                None => "everything that the config grants".to_owned(),
                 Some(wants) if wants.is_empty() => "nothing".to_owned(),
                 Some(wants) => wants,
             };
@@ -67,9 +67,8 @@ impl App {
         let unnamed = |id: &str| agent.effects.iter().flatten().any(|step| step.is_default && step.kind == id);
         let named = || agent.all_plugins().map(|(listed, id, _)| (listed, id)).filter(|(_, id)| !unnamed(id));
         let by: Vec<_> = named().filter(watches).map(|(_, id)| quoted(id)).collect();
-        let by = if by.is_empty() { "nothing".to_owned() } else { by.join(", ") };
-        (named().next().is_some())
-            .then(|| format!("the {} {} is watched over by {by}", agent.word(), quoted(&agent.name)))
+        let by = if by.is_empty() { "no plugin".to_owned() } else { by.join(", ") };
+        (named().next().is_some()).then(|| format!("the {} {} is guarded by {by}", agent.word(), quoted(&agent.name)))
     }
 
     /// Returns the SHA-256 digest of a plugin as it is now.

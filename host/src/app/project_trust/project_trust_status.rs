@@ -165,7 +165,7 @@ impl ProjectTrustStatus {
             let path = self.layout.permissions();
             Report::new(ErrorKind::Usage, format!("the permissions {} cannot be used", path.display()))
                 .cause(fault)
-                .hint("take out some of its `trusted_tools` and `trusted_commands`: then you are asked again")
+                .hint("remove some of its `trusted_tools` and `trusted_commands`; you are then asked again about those")
         })?;
         Ok(trusted.kept_by(Arc::new(ProjectTrustWriter { layout: self.layout.clone(), store: self.store.clone() })))
     }
@@ -185,7 +185,7 @@ pub(super) fn instruction_facts(files: &[&InstructionFile]) -> TrustFacts {
         [first, _, ..] if files.len() > limits::FACTS_SHOWN / 2 => {
             let all: TrustFacts = files.iter().map(|file| file.fact()).collect();
             let (first, more, digest) = (quoted(&first.path), files.len() - 1, all.digest());
-            [(RiskLevel::Reads, format!("the instructions {first} for agents, and {more} more: {digest}"))]
+            [(RiskLevel::Reads, format!("the instruction files for agents {first} and {more} more: {digest}"))]
                 .into_iter()
                 .collect()
         }

@@ -57,7 +57,7 @@ const ONE: &str = "providers: [{name: m, kind: openai, model: m, base_url: 'http
 fn changed_facts_need_consent_again() {
     let world = World::new();
     let first = world.standing(ONE, false).unwrap();
-    assert_eq!(lines(first.new_facts()), ["the model `m` is at `http://one.example`: conversations go there"]);
+    assert_eq!(lines(first.new_facts()), ["the model `m` is at `http://one.example`; conversations are sent there"]);
     assert!(!first.is_trusted() && !first.was_trusted());
     assert!(world.standing(ONE, true).unwrap().is_trusted(), "the person has named it");
     assert!(world.standing("agents: [{name: a}]", false).unwrap().is_trusted(), "it names nothing");
@@ -126,7 +126,7 @@ fn too_many_instruction_files_are_one_line() {
     let all: Vec<_> = files.iter().collect();
     assert_eq!(instruction_facts(&all[1..]).len(), limits::FACTS_SHOWN / 2);
     let one = instruction_facts(&all);
-    assert!(one.len() == 1 && lines(&one)[0].contains("`0` for agents, and 100 more: sha256:"), "{one:?}");
+    assert!(one.len() == 1 && lines(&one)[0].contains("`0` and 100 more: sha256:"), "{one:?}");
     let changed = InstructionFile::new("0", "x");
     let other = [&all[1..], &[&changed]].concat();
     assert_ne!(one, instruction_facts(&other), "what is in each counts");
@@ -144,7 +144,7 @@ fn foreign_permissions_need_consent_even_for_named_config() {
             lines(world.standing("", is_named).unwrap().new_facts()),
             [
                 "permissions: `/x` may be read and changed",
-                "permissions: `a.example` may be reached",
+                "permissions: the server `a.example` may be contacted",
                 "permissions: the program `git\\u{1b}` may be run",
                 "permissions: the tool `p/b` may be called without asking you",
             ]

@@ -29,7 +29,7 @@ impl Sampler for CallerModelSampler {
         let system = system.map(|text| Message::text(Role::System, &*asked.server, text));
         let messages = system.into_iter().chain(messages).collect();
         let messages = ChatSnapshot::from_messages(messages)
-            .map_err(|error| Fault::invalid(format!("these are no messages that a model can be sent: {error}")))?;
+            .map_err(|error| Fault::invalid(format!("the messages cannot be sent to a model: {error}")))?;
         let request = CompletionRequest {
             max_output_tokens: Some(max_tokens),
             temperature,
@@ -102,7 +102,7 @@ impl Elicitor for BrokerElicitor {
         let from =
             format!("The MCP server `{}` asks: {}", asked.server, cut(&question.message, limits::QUESTION_BYTES / 8));
         if fields.is_empty() {
-            let options = [choice(ACCEPT, "It may go on."), choice(DECLINE, "")].into();
+            let options = [choice(ACCEPT, "Continue."), choice(DECLINE, "")].into();
             let question = OpenQuestion { text: from, header: header(asked), options, ..OpenQuestion::default() };
             return Ok(match self.put(asked, question).await? {
                 Some(OpenQuestionAnswer::Chosen(chosen)) if chosen == [ACCEPT] => {
@@ -141,7 +141,7 @@ impl Elicitor for BrokerElicitor {
 
 const ACCEPT: &str = "yes";
 const DECLINE: &str = "no";
-const LEAVE_OUT: &str = "(leave it out)";
+const LEAVE_OUT: &str = "(leave empty)";
 
 impl BrokerElicitor {
     async fn put(
@@ -162,16 +162,16 @@ fn choice(label: &str, description: &str) -> QuestionOption {
 }
 
 fn fields(schema: &str) -> Result<Vec<FormField>, Fault> {
-    let form: RequestedFormSchema =
-        serde_json::from_str(schema).map_err(|error| Fault::invalid(format!("the form is none: {error}")))?;
+    let form: RequestedFormSchema = serde_json::from_str(schema)
+        .map_err(|error| Fault::invalid(format!("the schema of the form is invalid: {error}")))?;
     if form.properties.len() > limits::MCP_FORM_FIELDS {
         let most = limits::MCP_FORM_FIELDS;
-        return Err(Fault::TooLarge { message: format!("a form has at most {most} fields") });
+        return Err(Fault::TooLarge { message: format!("the form has more than {most} fields") });
     }
     let read = |(name, field): (String, Value)| {
         let said = |key: &str| field.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let takes = takes(&field).ok_or_else(|| {
-            Fault::invalid(format!("the field `{}` is none that a person is asked for", cut(&name, 50).escape_debug()))
+            Fault::invalid(format!("the field `{}` has an unsupported type", cut(&name, 50).escape_debug()))
         })?;
         let is_required = form.required.contains(&name);
         Ok(FormField { title: said("title"), description: said("description"), takes, is_required, name })
@@ -262,7 +262,7 @@ impl FormField {
             FormFieldKind::Text { least, most } => {
                 let chars = said.chars().count();
                 if !(*least..=*most).contains(&chars) {
-                    return Err(format!("it has {least} to {most} characters, and this has {chars}"));
+                    return Err(format!("the answer must have {least} to {most} characters, but has {chars}"));
                 }
                 Value::from(said)
             }
@@ -277,9 +277,7 @@ impl FormField {
                     let found = of
                         .iter()
                         .find(|(value, title)| value == word || *title == word || choice(title, "").label == word);
-                    found
-                        .map(|(value, _)| Value::from(value.as_str()))
-                        .ok_or("it is none of what there is to choose from")
+                    found.map(|(value, _)| Value::from(value.as_str())).ok_or("the answer is not one of the choices")
                 };
                 match (several, answer) {
                     (false, _) => find(said)?,
@@ -304,10 +302,11 @@ fn number(said: &str, whole: bool, least: Option<f64>, most: Option<f64>) -> Res
             number.and_then(|number| Some((number, Number::from_f64(number)?)))
         }
     };
-    let (value, number) = parsed.ok_or(if whole { "it is a whole number" } else { "it is a number" })?;
+    let (value, number) =
+        parsed.ok_or(if whole { "the answer must be a whole number" } else { "the answer must be a number" })?;
     match (least, most) {
-        (Some(least), _) if value < least => Err(format!("it is at least {least}")),
-        (_, Some(most)) if value > most => Err(format!("it is at most {most}")),
+        (Some(least), _) if value < least => Err(format!("the answer must be at least {least}")),
+        (_, Some(most)) if value > most => Err(format!("the answer must be at most {most}")),
         _ => Ok(number.into()),
     }
 }

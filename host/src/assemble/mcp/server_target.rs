@@ -135,8 +135,11 @@ impl App {
     pub fn server_to_log_in(&self, name: &str) -> Result<ServerConfig, Report> {
         let server = self.server_config(name)?;
         if server.command.is_some() {
-            return Err(Report::new(ErrorKind::Usage, format!("the MCP server `{name}` is a program"))
-                .hint("nobody logs in to it: give it what it wants under `env`"));
+            return Err(Report::new(
+                ErrorKind::Usage,
+                format!("the MCP server `{name}` is a program and has no login"),
+            )
+            .hint("pass its credentials under `env`"));
         }
         self.server_target(server)
     }

@@ -60,7 +60,7 @@ impl App {
                 }
                 Err(report) if told.contains(&name) => drop(report),
                 Err(report) => {
-                    notices.warnings.push(format!("{}: its tools are not there", report.with_hint()));
+                    notices.warnings.push(format!("{}; continuing without its tools", report.with_hint()));
                 }
             }
             told.push(name);
@@ -122,17 +122,16 @@ impl App {
         let config = self.server_target(server)?;
         if server.command.is_some() && self.nested() >= limits::MCP_NESTED {
             let most = limits::MCP_NESTED;
-            let why = format!("the MCP server `{name}` is not started: {most} of this program have started each other");
+            let why = format!("the MCP server `{name}` was not started: shelly-host is nested {most} deep");
             return Err(Report::new(ErrorKind::Usage, why)
-                .hint("one that serves the config that starts it has no end: give it another one with --config"));
+                .hint("the server probably serves the config that starts it; give it another config with --config"));
         }
         let client = McpClient::connect(config, asking).await;
         let client = client.map_err(|error| {
             let report = Report::new(ErrorKind::Usage, error.to_string());
             match error {
-                McpError::Start { .. } => {
-                    report.hint(format!("check mcp_servers.{name}.command: it is looked for in PATH"))
-                }
+                McpError::Start { .. } => report
+                    .hint(format!("check mcp_servers.{name}.command; a name without a path is searched for in PATH")),
                 error => match net::mend(&error.fault()) {
                     Some(mend) => report.hint(mend),
                     None => report,
@@ -158,7 +157,7 @@ impl App {
         if is_told {
             for refused in &listing.refused {
                 let (tool, why) = (refused.name.escape_debug(), &refused.why);
-                notices.warnings.push(format!("mcp_servers.{name}: its tool `{tool}` is left out: {why}"));
+                notices.warnings.push(format!("mcp_servers.{name}: ignoring the tool `{tool}`: {why}"));
             }
         }
         let Some(pins) = server.pins.clone() else {
@@ -166,9 +165,11 @@ impl App {
             if is_told {
                 let count = met.iter().count();
                 let tools = if count == 1 { "one tool is" } else { &format!("{count} tools are") };
-                notices.notes.push(format!("MCP server {name}: {tools} approved as of now"));
+                notices.notes.push(format!("MCP server {name}: {tools} now approved"));
                 if let Err(report) = self.approve(name, &met) {
-                    notices.warnings.push(format!("mcp_servers.{name}: it is approved this once: {report}"));
+                    notices
+                        .warnings
+                        .push(format!("mcp_servers.{name}: the tools are approved for this run only: {report}"));
                 }
             }
             return met;
@@ -182,14 +183,14 @@ impl App {
             of_it.map(|blocked| format!("`{}`", blocked.tool.name.escape_debug())).collect::<Vec<_>>()
         };
         let (new, changed) = (named(PinStatus::New), named(PinStatus::Changed));
-        for (what, names) in [("new", new), ("not what you have approved", changed)] {
+        for (what, names) in [("new", new), ("changed since you approved it", changed)] {
             if is_told && !names.is_empty() {
                 let (count, beyond) = (names.len(), names.len().saturating_sub(limits::NAMES_SHOWN));
                 let more = if beyond > 0 { format!(" and {beyond} more") } else { String::new() };
                 let shown = names[..count - beyond].join(", ");
                 notices.warnings.push(format!(
-                    "mcp_servers.{name}: {shown}{more}: {what}, and left out until you approve it: see `shelly-host mcp \
-                     list {name}` and `shelly-host mcp approve {name}`"
+                    "mcp_servers.{name}: ignoring {shown}{more} ({what}); review with `shelly-host mcp list {name}`, approve with \
+                     `shelly-host mcp approve {name}`"
                 ));
             }
         }

@@ -59,7 +59,7 @@ async fn each_field_of_a_form_is_a_question() {
     for (field, is_required, answers, expected) in [
         (json!({"type": "string"}), true, vec![says("Ada")], Some(json!("Ada"))),
         (json!({"type": "string", "minLength": 3}), true, vec![says("A"), says("Ada")], Some(json!("Ada"))),
-        (json!({"type": "string"}), false, vec![chooses(&["(leave it out)"])], None),
+        (json!({"type": "string"}), false, vec![chooses(&["(leave empty)"])], None),
         (json!({"type": "integer", "minimum": 1}), true, vec![says("0"), says("7")], Some(json!(7))),
         (json!({"type": "number", "maximum": 2}), true, vec![says("1.5")], Some(json!(1.5))),
         (json!({"type": "boolean"}), true, vec![chooses(&["yes"])], Some(json!(true))),
@@ -108,7 +108,7 @@ async fn invalid_form_or_second_wrong_answer_ends_elicitation() {
     let number = || json!({"f": {"type": "integer"}});
     let (came, questions) = elicited(form(number(), &["f"]), &[says("x"), says("y")]).await;
     assert_eq!(came, Ok(ElicitationResult::Cancel));
-    assert!(questions[1].contains("(it is a whole number)"), "{questions:?}");
+    assert!(questions[1].contains("(the answer must be a whole number)"), "{questions:?}");
     for (answer, expected) in
         [("yes", ElicitationResult::Accept(Default::default())), ("no", ElicitationResult::Decline)]
     {
@@ -153,7 +153,7 @@ fn environment_values_given_to_mcp_servers_are_secret() {
 async fn nested_mcp_servers_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
     for (nested, says) in
-        [(limits::MCP_NESTED - 1, "cannot be started"), (limits::MCP_NESTED, "3 of this program have")]
+        [(limits::MCP_NESTED - 1, "cannot be started"), (limits::MCP_NESTED, "shelly-host is nested 3 deep")]
     {
         let config = Config::parse("mcp_servers: [{name: p, command: /no/such}]", folder.path().into()).unwrap();
         let environment = move |name: &str| (name == super::server_target::NESTED).then(|| nested.to_string());
