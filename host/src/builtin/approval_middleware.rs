@@ -48,12 +48,12 @@ impl ApprovalMiddleware {
         let (rule, name) = (self.inner.name(), &call.name);
         Ok(ToolCallVerdict::Deny(match ruling.by {
             AnsweredBy::Person => format!(
-                "the person declined this call of `{name}`, about which `{rule}` asked: do not reach the same by another \
-                 way; go on without it, or say what you need it for"
+                "the person declined this call of `{name}` when `{rule}` asked: do not try to achieve the same in another way; \
+                 continue without it, or explain why you need it"
             ),
             AnsweredBy::Policy | AnsweredBy::Trust => format!(
-                "`{rule}` wants a person's consent to this call of `{name}`, and nobody is there to give it: go on without \
-                 it, or say what you lack"
+                "`{rule}` requires a person's consent to this call of `{name}`, and no person can be asked: continue without \
+                 it, or report what you could not do"
             ),
         }))
     }
@@ -147,7 +147,7 @@ mod tests {
     async fn asked_person_decides_a_middleware_question() {
         let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let ToolCallVerdict::Deny(why) = decided(&broker, "pay").await.verdict else { panic!("nobody was there") };
-        assert!(why.contains("`careful` wants a person's consent to this call of `pay`"), "{why}");
+        assert!(why.contains("`careful` requires a person's consent to this call of `pay`"), "{why}");
         let mut inbox = broker.attend().unwrap();
         for (answer, allowed) in [(Verdict::No, false), (Verdict::Yes, true), (Verdict::Trust, true)] {
             let person = async {

@@ -12,25 +12,25 @@ use crate::{
 /// The arguments. Vendors that insist on every key send null for what is left out.
 #[derive(Deserialize, JsonSchema)]
 struct AskUserArgs {
-    /// What you want to know, in whole sentences.
+    /// The question, in complete sentences.
     question: String,
-    /// What it is about, in a word or two.
+    /// The topic, in one or two words.
     header: Option<String>,
-    /// What the person can choose from; each label only once. Leave it out for an answer in the person's own words.
+    /// The choices, with unique labels. Omit for an answer in the person's own words.
     options: Option<Vec<AskUserOption>>,
-    /// Whether several options may be chosen.
+    /// `true` if several options may be chosen.
     #[serde(alias = "multiSelect")]
     multi_select: Option<bool>,
-    /// How many may be chosen at most, if multi_select is true.
+    /// The maximum number of choices, if multi_select is true.
     #[serde(alias = "maxSelections")]
     max_selections: Option<usize>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct AskUserOption {
-    /// A few words.
+    /// The choice in a few words.
     label: String,
-    /// What choosing it means.
+    /// The consequence of this choice.
     description: Option<String>,
 }
 
@@ -46,14 +46,14 @@ enum AskUserAnswer {
 
 /// Creates the tool `ask_user`: an agent asks a person, and waits for the answer up to [`limits::QUESTION_TIME`].
 pub fn ask_user(broker: ApprovalBroker) -> impl Tool {
-    let description = "Asks the person you work for, and waits for the answer. Ask only what you cannot find out by \
-        yourself and what changes what you do. Whatever the options, the person may answer in other words.";
+    let description = "Asks the person you work for, and waits for the answer. Ask only what you cannot find out yourself \
+                       and what affects your next steps. The person may also answer in other words than the options.";
     let ask = move |cx: tool::ToolCx, args: AskUserArgs| {
         let broker = broker.clone();
         async move {
             let answer = broker.ask(&cx.run, args.into()).await?.ok_or_else(|| {
                 Fault::other(
-                    "nobody is there to answer: decide by yourself and say what you assumed, or say what you lack",
+                    "no person can be asked: decide yourself and state your assumption, or report what you need to know",
                 )
             })?;
             ToolOutput::json(&match answer {
@@ -145,7 +145,7 @@ mod tests {
     async fn ask_user_without_an_answer_says_what_to_do() {
         let broker = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
         for (arguments, shown) in [
-            (r#"{"question":"why?"}"#, "nobody is there to answer: decide by yourself"),
+            (r#"{"question":"why?"}"#, "no person can be asked: decide yourself"),
             (r#"{"question":" "}"#, "the question is empty"),
             (r#"{"header":"h"}"#, "the arguments do not fit: missing field `question`"),
         ] {

@@ -65,7 +65,7 @@ impl WrappedTool for ConfirmedTool {
         let limit = self.tool.time_limit();
         match tokio::time::timeout(limit, self.tool.call(cx, call)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(Fault::Timeout { message: format!("it took longer than {}", seconds(limit)) }),
+            Err(_) => Err(Fault::Timeout { message: format!("the call took longer than {}", seconds(limit)) }),
         }
     }
 }
@@ -74,12 +74,12 @@ impl WrappedTool for ConfirmedTool {
 pub(super) fn declined(tool: &str, by: AnsweredBy) -> Fault {
     let message = match by {
         AnsweredBy::Person => format!(
-            "the person declined this call of `{tool}`: do not reach the same by another way; go on without it, or say what \
-             you need it for"
+            "the person declined this call of `{tool}`: do not try to achieve the same in another way; continue without it, \
+             or explain why you need it"
         ),
         AnsweredBy::Policy | AnsweredBy::Trust => format!(
-            "a call of `{tool}` needs a person's consent, and nobody is there to give it: go on without it, or say what \
-             you lack"
+            "a call of `{tool}` needs a person's consent, and no person can be asked: continue without it, or report what \
+             you could not do"
         ),
     };
     Fault::Denied { message }
@@ -139,7 +139,7 @@ mod tests {
         let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let (tools, ran) = tools(&broker);
         let (is_error, text) = call(&tools, false).await;
-        assert!(is_error && text.contains("nobody is there to give it"), "{text}");
+        assert!(is_error && text.contains("no person can be asked"), "{text}");
         let mut inbox = broker.attend().unwrap();
         for (verdict, runs) in [(Verdict::No, 0), (Verdict::Yes, 1), (Verdict::Trust, 2)] {
             let person = async {
@@ -189,7 +189,7 @@ mod tests {
         let broker = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
         let (tools, _) = tools(&broker);
         let (is_error, text) = call(&tools, true).await;
-        assert!(is_error && text == "it took longer than 60 seconds", "{text}");
+        assert!(is_error && text == "the call took longer than 60 seconds", "{text}");
         let mut inbox = broker.attend().unwrap();
         let person = async {
             let asked = inbox.next().await.unwrap();

@@ -25,15 +25,15 @@ pub enum ExecPolicy {
 /// The arguments. Vendors that insist on every key send null for what is left out.
 #[derive(Deserialize, JsonSchema)]
 struct ExecArgs {
-    /// The program.
+    /// The program's name or path.
     command: String,
-    /// Its arguments, one word each. There is no shell: quotes, `|`, `>`, `*` and `$` are plain characters.
+    /// The arguments, one string each. There is no shell: quotes, `|`, `>`, `*` and `$` are passed unchanged.
     args: Option<Vec<String>>,
-    /// The folder to work in, relative to the one that it has.
+    /// The working folder, relative to the program's default folder.
     cwd: Option<String>,
-    /// What it reads from its standard input.
+    /// The program's standard input.
     stdin: Option<String>,
-    /// Seconds after which it is ended.
+    /// The time limit in seconds.
     timeout: Option<u64>,
 }
 
@@ -76,24 +76,24 @@ const EXEC_RUN: &str = "exec_run";
 
 fn description(runs: &ExecPolicy) -> String {
     let (time, most) = (limits::PROCESS_TIME.as_secs(), limits::PROCESS_TIME_CEILING.as_secs());
-    let what = "Runs a program in the project's folder, waits for its end, and gives what it printed; a status other than 0 is \
-                an error. There is no shell and no terminal, and what it leaves running is ended with it.";
+    let what = "Runs a program in the project's folder, waits for it to exit, and returns its output; an exit status other \
+                than 0 is an error. There is no shell and no terminal. Processes that it leaves running are killed.";
     match runs {
         ExecPolicy::Asked(_) => format!(
-            "{what} The program is named by its name, or by its path in the project. The person is shown the command and may \
-             say no. It has {time} seconds, or up to {most} in `timeout`."
+            "{what} Name the program by its name, or by its path in the project. The person is shown the command and may decline \
+             it. The time limit is {time} seconds; set `timeout` for up to {most}."
         ),
         ExecPolicy::Named(programs) => {
             let named = programs.iter().map(|(name, entry)| {
                 let args: Vec<_> = entry.args.iter().map(ToString::to_string).collect();
                 let args = if args.is_empty() { "[]".into() } else { args.join(" or ") };
-                format!("`{name}` with {args}, up to {} seconds", entry.time.as_secs_f32())
+                format!("`{name}` with {args}, at most {} seconds", entry.time.as_secs_f32())
             });
             let named: Vec<_> = named.collect();
             let named = cut(&named.join("; "), limits::TOOL_DESCRIPTION_BYTES / 8);
             format!(
-                "{what} There is: {named}. In such a list `*` in a word stands for any characters (no option where it comes \
-                 first), `?` for one, and `**` for any further arguments."
+                "{what} Available programs: {named}. In the argument lists `*` in a word stands for any characters (but not \
+                 for an option at the beginning), `?` for one character, and `**` for any further arguments."
             )
         }
     }
@@ -133,20 +133,20 @@ fn asked(command: &str, job: &ProcessSpec) -> Result<String, Fault> {
     if chars > limits::COMMAND_SHOWN_CHARS {
         let most = limits::COMMAND_SHOWN_CHARS;
         let message = format!(
-            "the command has {chars} characters as the person is shown it, at most {most} are asked about: have it read what \
-             is long from a file or from its standard input"
+            "the command has {chars} characters, and a person can be shown at most {most}: pass long text in a file or on \
+             standard input"
         );
         return Err(Fault::TooLarge { message });
     }
     let path = |path: &std::path::Path| shown_words([&*path.to_string_lossy()]);
     let (program, folder, time) = (path(&job.program), path(&job.folder), seconds(job.time));
-    let mut detail = format!("{words}\nThe program is {program}. It works in {folder}, for {time} at most.");
+    let mut detail = format!("{words}\nProgram: {program}. Folder: {folder}. Time limit: {time}.");
     if !job.stdin.is_empty() {
         let text = String::from_utf8_lossy(&job.stdin);
         let shown = cut(&text, limits::PROGRAM_STDIN_SHOWN_CHARS);
         let bytes = count(job.stdin.len() as u64, "byte", "bytes");
-        let how_much = if shown != text { ", of which this is the beginning" } else { "" };
-        detail.push_str(&format!("\nIt reads {bytes}{how_much}:\n{shown}"));
+        let how_much = if shown != text { ", beginning with" } else { "" };
+        detail.push_str(&format!("\nStandard input, {bytes}{how_much}:\n{shown}"));
     }
     Ok(detail)
 }
@@ -161,16 +161,16 @@ pub(super) fn tool_output(ended: ProcessOutput, time: Duration) -> ToolOutput {
     let stderr = if complained.is_empty() { String::new() } else { format!("[standard error]\n{complained}") };
     let how = match ended.exit {
         ProcessExit::Status(0) => String::new(),
-        ProcessExit::Time => format!("[it was ended after {}]", seconds(time)),
+        ProcessExit::Time => format!("[killed after {}]", seconds(time)),
         exit => format!("[{exit}]"),
     };
     // A long result is cut at its end, so the reason for a failure comes first.
     let parts = if ended.is_success() { [how, said, stderr] } else { [how, stderr, said] };
     let mut parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     if ended.is_cut {
-        parts.push(format!("[it printed more than {} bytes, and the rest is not here]", limits::PROCESS_OUTPUT_BYTES));
+        parts.push(format!("[truncated: the output exceeds {} bytes]", limits::PROCESS_OUTPUT_BYTES));
     }
-    let text = if parts.is_empty() { "[it printed nothing]".into() } else { parts.join("\n") };
+    let text = if parts.is_empty() { "[no output]".into() } else { parts.join("\n") };
     match ended.is_success() {
         true => text.into(),
         false => ToolOutput::Failed(vec![ToolResultContent::Text(text)]),

@@ -111,12 +111,12 @@ impl FileChangeTool {
         }
         let message = match ruling.by {
             AnsweredBy::Person => format!(
-                "the person declined the changes that `{name}` proposed, and nothing was changed: do not reach the same by \
-                 another way; go on without them, or ask what is wanted instead"
+                "the person declined the changes that `{name}` proposed, and nothing was changed: do not try to achieve the same \
+                 in another way; continue without them, or ask what is wanted instead"
             ),
             AnsweredBy::Policy | AnsweredBy::Trust => format!(
-                "the changes that `{name}` proposed need a person's consent, and nobody is there to give it: nothing was \
-                 changed; go on without them, or say what you lack"
+                "the changes that `{name}` proposed need a person's consent, and no person can be asked: nothing was changed; \
+                 continue without them, or report what you could not do"
             ),
         };
         Err(Fault::Denied { message })
@@ -167,7 +167,7 @@ impl WrappedTool for FileChangeTool {
         match tokio::time::timeout(limit, self.tool.call(cx, call)).await {
             Ok(Ok(ToolOutput::Propose(pieces))) => self.make(cx, call, pieces).await,
             Ok(outcome) => outcome,
-            Err(_) => Err(Fault::Timeout { message: format!("it took longer than {}", seconds(limit)) }),
+            Err(_) => Err(Fault::Timeout { message: format!("the call took longer than {}", seconds(limit)) }),
         }
     }
 }

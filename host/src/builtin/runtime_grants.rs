@@ -124,8 +124,10 @@ impl GrantPrompter {
         };
         let place = &settings.place;
         if !settings.ask.contains(&asked_for) {
-            let fault =
-                format!("it lacks {need}: the person can grant it in the config, with {}", settings.granted_by(&line));
+            let fault = format!(
+                "{need} is not granted: a person can grant it in the config, with {}",
+                settings.granted_by(&line)
+            );
             self.told(cx, line, false, place).await;
             return Err(Fault::Denied { message: fault });
         }
@@ -136,10 +138,14 @@ impl GrantPrompter {
             Err(Fault::Denied { message: why })
         };
         if !used.package().manifest.wants.grant().covers(&wanted.grant) {
-            return refuse(format!("its plugin does not ask for {need} in its plugin.toml"), "plugin.toml").await;
+            return refuse(
+                format!("{need} is not granted: the tool's plugin does not ask for it in its plugin.toml"),
+                "plugin.toml",
+            )
+            .await;
         }
         if let Some(rule) = settings.ceiling.keeps_shut(&wanted.grant) {
-            let why = format!("this agent may not have {need}: {rule} in the config leaves it out");
+            let why = format!("{need} is not granted: {rule} in the config does not include it");
             return refuse(why, &rule).await;
         }
         let _asking = opened.asking.lock().await;
@@ -153,20 +159,22 @@ impl GrantPrompter {
             return match &wanted.mount {
                 Some(mount) if !now.settings().mounts.contains(mount) => self.add(wanted).map(|()| true),
                 _ => Err(Fault::other(format!(
-                    "it has {need} and asks for it again: that is of no use; networks that are not public, and methods other \
-                     than GET and HEAD, are opened by the config alone"
+                    "{need} is already granted; private networks, and methods other than GET and HEAD, can be granted only in \
+                     the config"
                 ))),
             };
         }
         if opened.grants().count >= limits::OPENED {
-            let message = format!("{} folders and servers were opened to this agent: no more are", limits::OPENED);
+            let message =
+                format!("the limit of {} folders and servers granted during a run is reached", limits::OPENED);
             return Err(Fault::TooLarge { message });
         }
         if let PermissionSubject::Folder { path } = &wanted.subject
             && let Some(why) = self.never(path)
         {
             let hint = settings.granted_by(&line);
-            let why = format!("{need} is not opened while an agent works: {why}; the person can grant it with {hint}");
+            let why =
+                format!("{need} cannot be granted during a run, because {why}; a person can grant it with {hint}");
             return refuse(why, "never").await;
         }
         let ruling =
@@ -175,7 +183,7 @@ impl GrantPrompter {
             (AnsweredBy::Person, Verdict::Trust) => "a person, from now on",
             (AnsweredBy::Person, _) => "a person",
             (AnsweredBy::Trust, _) => "trusted before",
-            (AnsweredBy::Policy, _) => "nobody is there to be asked",
+            (AnsweredBy::Policy, _) => "no person to ask",
         };
         if ruling.verdict == Verdict::No {
             return refuse(declined(need, ruling), rule).await;
@@ -190,7 +198,8 @@ impl GrantPrompter {
     fn add(&self, wanted: EscalationRequest) -> Result<(), Fault> {
         let mut grants = self.context.opened.grants();
         if grants.count >= limits::OPENED {
-            let message = format!("{} folders and servers were opened to this agent: no more are", limits::OPENED);
+            let message =
+                format!("the limit of {} folders and servers granted during a run is reached", limits::OPENED);
             return Err(Fault::TooLarge { message });
         }
         grants.grant = grants.grant.join(&wanted.grant);
@@ -211,8 +220,8 @@ impl GrantPrompter {
             ToolNeed::Server(url) => {
                 let (http, url) = HttpGrant::public_server(url).ok_or_else(|| Fault::Denied {
                     message: format!(
-                        "{need} is no server of the public Internet: only such ones are opened while an agent works; the \
-                         person can grant others in the config, with {}",
+                        "{need} cannot be granted during a run, because it is not on the public Internet; a person can grant it \
+                         in the config, with {}",
                         self.plugin.settings().granted_by(&format!("http: [\"{}\"]", url.escape_debug()))
                     ),
                 })?;
@@ -227,8 +236,8 @@ impl GrantPrompter {
                 let found = tokio::task::spawn_blocking(move || folder(&named)).await;
                 let found = found.unwrap_or_else(|panicked| Err(io::Error::other(panicked)));
                 let (name, path) = found.map_err(|error| match error.kind() {
-                    io::ErrorKind::NotFound => Fault::NotFound { message: format!("there is no such place: {need}") },
-                    _ => Fault::invalid(format!("{need} cannot be opened: {}", why_unreadable(&error))),
+                    io::ErrorKind::NotFound => Fault::NotFound { message: format!("{need} does not exist") },
+                    _ => Fault::invalid(format!("{need} cannot be granted: {}", why_unreadable(&error))),
                 })?;
                 let files = [(path.clone(), FileAccess::Read)].into_iter().collect();
                 let grant = Grant { files, ..Grant::default() };
@@ -249,15 +258,15 @@ impl GrantPrompter {
         let local = files::resolved(root).join(".shelly/local");
         let is_key_folder = |part: Component<'_>| KEY_FOLDERS.iter().any(|name| part.as_os_str() == *name);
         if path.parent().is_none() {
-            Some("it is all that there is on this machine")
+            Some("it is the root of the file system")
         } else if SYSTEM.iter().any(|system| path.starts_with(system)) {
-            Some("it belongs to the system, and holds what its programs and devices are")
+            Some("it is a system folder for processes and devices")
         } else if path.starts_with(local) {
-            Some("it holds what you have allowed, and your sessions")
+            Some("it holds permissions and sessions")
         } else if path.components().any(is_key_folder) || KEY_FOLDERS.iter().any(|name| path.join(name).is_dir()) {
             Some("it holds keys")
         } else if own.is_some_and(|own| own.starts_with(path) || path.starts_with(&own)) {
-            Some("what the person keeps for themselves is in it")
+            Some("it holds the person's keys and consents")
         } else {
             None
         }
@@ -276,21 +285,23 @@ impl GrantPrompter {
         if let (ToolNeed::Folder(_), Some(FolderMount { path, name })) = (need, &wanted.mount)
             && Path::new(name) != path
         {
-            lines.push(format!("(it was asked for as {}, which leads there)", legible(name)));
+            lines.push(format!("(requested as {}, which leads to this folder)", legible(name)));
         }
-        lines.push(format!("`{tool}` of `{plugin}` lacks it for a call."));
+        lines.push(format!("`{tool}` of `{plugin}` needs it for a call."));
         if let PermissionSubject::Folder { path } = &wanted.subject {
             let resolved = files::resolved(root);
             if resolved.starts_with(path) && resolved != *path {
-                lines.push("The whole project lies in it, with what you have allowed there.".into());
+                lines.push(
+                    "The folder contains the whole project, including the permissions that you gave there.".into(),
+                );
             }
             if self.plugin.grant().powers.contains(&Power::ProposeFiles) {
-                lines.push("Changes of files in it can be proposed then, too; `changes` in the config says what of that is asked.".into());
+                lines.push("The plugin can then also propose changes of files in the folder; `changes` in the config says which of them need your consent.".into());
             }
         }
         lines.push(format!(
-            "Yes: the agent `{agent}` has it as long as this runs. Trust: so has every agent of this project that may ask \
-             for such, now and later."
+            "Yes: for the agent `{agent}`, until the program ends. Trust: for every agent of this project that may ask for \
+             such grants, now and later."
         ));
         lines.join("\n")
     }
@@ -299,11 +310,11 @@ impl GrantPrompter {
 fn declined(need: &ToolNeed, ruling: PermissionDecision) -> String {
     match ruling.by {
         AnsweredBy::Person => format!(
-            "the person does not open {need}: do not reach the same by another way; go on without it, or say what you need \
-             it for"
+            "the person did not grant {need}: do not try to achieve the same in another way; continue without it, or explain \
+             why you need it"
         ),
         AnsweredBy::Policy | AnsweredBy::Trust => format!(
-            "{need} needs a person's consent, and nobody is there to give it: go on without it, or say what you lack"
+            "{need} needs a person's consent, and no person can be asked: continue without it, or report what you could not do"
         ),
     }
 }
@@ -313,7 +324,7 @@ fn declined(need: &ToolNeed, ruling: PermissionDecision) -> String {
 fn folder(named: &Path) -> io::Result<(String, PathBuf)> {
     let wrong = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     if !named.is_absolute() || named.components().any(|part| part == Component::ParentDir) {
-        return wrong("it is no absolute path without `..`");
+        return wrong("not an absolute path without `..`");
     }
     let (mut named, mut path) = (named, named.canonicalize()?);
     if !path.is_dir() {
@@ -321,12 +332,12 @@ fn folder(named: &Path) -> io::Result<(String, PathBuf)> {
         path = named.canonicalize()?;
     }
     if !fs::metadata(&path)?.is_dir() {
-        return wrong("it is no folder");
+        return wrong("not a folder");
     }
     // Permissions are stored as text.
     match (named.to_str(), path.to_str()) {
         (Some(named), Some(_)) => Ok((named.to_owned(), path)),
-        _ => wrong("its name is no UTF-8 text"),
+        _ => wrong("the name is not UTF-8"),
     }
 }
 
@@ -358,11 +369,13 @@ impl WrappedTool for EscalatingTool {
             let tool = PluginTool::new(&plugin, self.spec());
             // The time that a person takes does not count for the tool.
             let outcome = timeout(limit, tool.call(cx, call)).await;
-            let outcome =
-                outcome.map_err(|_| Fault::Timeout { message: format!("it took longer than {}", seconds(limit)) })?;
+            let outcome = outcome
+                .map_err(|_| Fault::Timeout { message: format!("the call took longer than {}", seconds(limit)) })?;
             match outcome? {
                 ToolOutput::Needs(_) if lacked == limits::NEEDS_PER_CALL => {
-                    let message = format!("it lacks more than {lacked} things for one call: ask for less at once");
+                    let message = format!(
+                        "the call needs more than {lacked} folders or servers that are not granted: request fewer at once"
+                    );
                     return Err(Fault::Other { message });
                 }
                 // A grant that another call received does not count. The loop still ends, because the number of grants is

@@ -35,7 +35,7 @@ async fn exec_runs_a_program_after_approval() {
     let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let tools = exec_tools(broker.clone(), ExecPolicy::Asked(ground(&root)));
     let unasked = call(&tools, serde_json::json!({"command": "echo", "args": ["x"]})).await;
-    assert!(unasked.0 && unasked.1.contains("needs a person's consent, and nobody is there"), "{unasked:?}");
+    assert!(unasked.0 && unasked.1.contains("needs a person's consent, and no person"), "{unasked:?}");
 
     let mut inbox = broker.attend().unwrap();
     let shown = root.display();
@@ -44,28 +44,28 @@ async fn exec_runs_a_program_after_approval() {
         (
             serde_json::json!({"command": "echo", "args": ["a b", "; rm -rf ~", "$HOME", "\n[y]es"]}),
             "run the program `echo`",
-            format!("echo \"a b\" \"; rm -rf ~\" \"$HOME\" \"\\n[y]es\"\nThe program is /usr/bin/echo. It works in {shown}, for 120 seconds at most."),
+            format!("echo \"a b\" \"; rm -rf ~\" \"$HOME\" \"\\n[y]es\"\nProgram: /usr/bin/echo. Folder: {shown}. Time limit: 120 seconds."),
             Verdict::Yes,
             (false, "a b ; rm -rf ~ $HOME \n[y]es".to_owned()),
         ),
         (
             serde_json::json!({"command": "cat", "args": null, "cwd": "a b", "stdin": "told", "timeout": 7}),
             "run the program `cat`",
-            format!("cat\nThe program is /usr/bin/cat. It works in \"{shown}/a b\", for 7 seconds at most.\nIt reads 4 bytes:\ntold"),
+            format!("cat\nProgram: /usr/bin/cat. Folder: \"{shown}/a b\". Time limit: 7 seconds.\nStandard input, 4 bytes:\ntold"),
             Verdict::Yes,
             (false, "told".into()),
         ),
         (
             serde_json::json!({"command": "./own.sh"}),
             &own,
-            format!("./own.sh\nThe program is {shown}/./own.sh. It works in {shown}, for 120 seconds at most."),
+            format!("./own.sh\nProgram: {shown}/./own.sh. Folder: {shown}. Time limit: 120 seconds."),
             Verdict::No,
-            (true, "the person declined this call of `exec_run`: do not reach the same by another way; go on without it, or say what you need it for".into()),
+            (true, "the person declined this call of `exec_run`: do not try to achieve the same in another way; continue without it, or explain why you need it".into()),
         ),
         (
             serde_json::json!({"command": "sh", "args": ["-c", "echo out; echo err >&2; exit 3"], "timeout": 90_000}),
             "run the program `sh`",
-            format!("sh -c \"echo out; echo err >&2; exit 3\"\nThe program is /usr/bin/sh. It works in {shown}, for 3600 seconds at most."),
+            format!("sh -c \"echo out; echo err >&2; exit 3\"\nProgram: /usr/bin/sh. Folder: {shown}. Time limit: 3600 seconds."),
             Verdict::Trust,
             (true, "[exit status 3]\n[standard error]\nerr\nout".into()),
         ),
@@ -74,7 +74,7 @@ async fn exec_runs_a_program_after_approval() {
             let asked = inbox.next().await.unwrap();
             let QuestionKind::Permission { subject: about, detail: told } = &asked.question.kind else { panic!() };
             // Both paths are the same program.
-            let told = told.replace("The program is /bin/", "The program is /usr/bin/");
+            let told = told.replace("Program: /bin/", "Program: /usr/bin/");
             assert_eq!((about.to_string().as_str(), &told), (subject, &detail));
             inbox.decide(asked.id, verdict).unwrap();
         };
@@ -82,7 +82,7 @@ async fn exec_runs_a_program_after_approval() {
     }
     // The program is trusted with any arguments, and no other program is.
     let trusted = serde_json::json!({"command": "sh", "args": ["-c", "exit 0"]});
-    assert_eq!(call(&tools, trusted).await, (false, "[it printed nothing]".into()));
+    assert_eq!(call(&tools, trusted).await, (false, "[no output]".into()));
     assert!(broker.trusts(&PermissionSubject::Program { name: "sh".into() }));
     assert!(!broker.trusts(&PermissionSubject::Program { name: "echo".into() }));
     // A program that cannot be run causes no question.
@@ -92,7 +92,7 @@ async fn exec_runs_a_program_after_approval() {
         (serde_json::json!({"command": "echo x"}), "there is no program `echo x` in the folders of PATH"),
         (serde_json::json!({"command": "echo", "cwd": ".."}), "the folder `..` is outside"),
         (serde_json::json!({"command": "echo", "timeout": 0}), "it is to take no time at all"),
-        (serde_json::json!({"command": "echo", "args": [long]}), "at most 2400 are asked about"),
+        (serde_json::json!({"command": "echo", "args": [long]}), "can be shown at most 2400"),
         (serde_json::json!({"command": "echo", "args": "x"}), "the arguments do not fit"),
     ] {
         let (is_error, text) = call(&tools, arguments).await;
@@ -111,7 +111,7 @@ async fn exec_question_shows_the_beginning_of_long_input() {
         let person = async {
             let asked = inbox.next().await.unwrap();
             let QuestionKind::Permission { detail, .. } = &asked.question.kind else { panic!() };
-            let how_much = if is_cut { ", of which this is the beginning" } else { "" };
+            let how_much = if is_cut { ", beginning with" } else { "" };
             assert!(detail.contains(&format!("It reads {} bytes{how_much}:\né", 2 * chars)), "{detail:.400}");
             assert!((most - 1..=most).contains(&detail.matches('é').count()), "{detail}");
             inbox.decide(asked.id, Verdict::Yes).unwrap();
@@ -182,13 +182,10 @@ fn exec_result_puts_the_failure_first() {
         (ended(ProcessExit::Status(0), "a\nb\n\n", "", false), "a\nb".into()),
         (ended(ProcessExit::Status(0), "", "warned\n", false), "[standard error]\nwarned".into()),
         (ended(ProcessExit::Status(0), "a", "warned", false), "a\n[standard error]\nwarned".into()),
-        (
-            ended(ProcessExit::Status(0), "a", "", true),
-            "a\n[it printed more than 1048576 bytes, and the rest is not here]".into(),
-        ),
+        (ended(ProcessExit::Status(0), "a", "", true), "a\n[truncated: the output exceeds 1048576 bytes]".into()),
         (ended(ProcessExit::Status(1), "a", "why", false), failed("[exit status 1]\n[standard error]\nwhy\na")),
         (ended(ProcessExit::Signal(11), "", "", false), failed("[ended by signal 11]")),
-        (ended(ProcessExit::Time, "so far", "", false), failed("[it was ended after 5 seconds]\nso far")),
+        (ended(ProcessExit::Time, "so far", "", false), failed("[killed after 5 seconds]\nso far")),
     ] {
         assert_eq!(tool_output(ended, time), output);
     }

@@ -75,7 +75,7 @@ async fn file_change_approval_shows_the_diff() {
     let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let mut world = world(&broker, ChangeApprovalPolicy::All);
     let (is_error, text) = world.call("a", CallStartHook::default()).await;
-    assert!(is_error && text.contains("nobody is there to give it: nothing was changed"), "{text}");
+    assert!(is_error && text.contains("no person can be asked: nothing was changed"), "{text}");
     let mut inbox = broker.attend().unwrap();
     for (path, verdict) in [("a", Verdict::No), ("b", Verdict::Yes), ("c", Verdict::Trust)] {
         let person = async {
@@ -163,7 +163,7 @@ async fn hanging_file_change_tool_times_out_without_approval_time() {
     let cx = ToolCx::new(RunCx::new("a"));
     let call = ToolCall { id: "c".into(), name: "hang".into(), arguments: r#"{"path":"a"}"#.into(), meta: vec![] };
     let result = ToolBox::new().with(hangs).dispatch(&cx, &call).await.result;
-    assert!(result.is_error && result.text() == "it took longer than 60 seconds", "{}", result.text());
+    assert!(result.is_error && result.text() == "the call took longer than 60 seconds", "{}", result.text());
 }
 
 #[tokio::test]

@@ -33,21 +33,21 @@ pub fn git_tools(broker: ApprovalBroker, repository: GitRepository) -> ToolBox {
     let reads = ToolHints { read_only: true, closed_world: true, ..ToolHints::default() };
     let changes = ToolHints { closed_world: true, ..ToolHints::default() };
     ToolBox::new()
-        .with(git.tool("git_status", "Which files are changed, staged or not tracked, and on which branch.", reads, GitContext::status))
+        .with(git.tool("git_status", "Shows the branch, and which files are changed, staged or untracked.", reads, GitContext::status))
         .with(git.tool(
             "git_diff",
-            "What is changed in files, as a unified diff: what is not staged, or what is.",
+            "Shows the changes in files as a unified diff: the unstaged ones, or the staged ones.",
             reads,
             GitContext::diff,
         ))
-        .with(git.tool("git_log", "The newest commits.", reads, GitContext::log))
-        .with(git.tool("git_show", "One commit with its diff, or a file as it was (`REVISION:PATH`).", reads, GitContext::show))
-        .with(git.tool("git_branch", "Lists branches, makes one, or switches to one.", changes, GitContext::branch))
-        .with(git.tool("git_add", "Stages files for the next commit. The person is asked.", changes, GitContext::add))
+        .with(git.tool("git_log", "Lists the newest commits.", reads, GitContext::log))
+        .with(git.tool("git_show", "Shows a commit with its diff, or an earlier version of a file (`REVISION:PATH`).", reads, GitContext::show))
+        .with(git.tool("git_branch", "Lists branches, creates one, or switches to one.", changes, GitContext::branch))
+        .with(git.tool("git_add", "Stages files for the next commit, after asking the person.", changes, GitContext::add))
         .with(git.tool(
             "git_commit",
-            "Commits what is staged, all changes of tracked files (`all`), or these files alone (`files`). The person is shown \
-             the message and the files, and may say no.",
+            "Commits the staged changes, all changes of tracked files (`all`), or only these files (`files`). The person is \
+             shown the message and the files, and may decline.",
             changes,
             GitContext::commit,
         ))
@@ -55,25 +55,25 @@ pub fn git_tools(broker: ApprovalBroker, repository: GitRepository) -> ToolBox {
 
 #[derive(Deserialize, JsonSchema)]
 struct GitStatusArgs {
-    /// One line for each file, in git's two letters.
+    /// `true`: one line for each file, with git's two-letter status.
     short: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct GitDiffArgs {
-    /// What is staged, in place of what is not.
+    /// `true`: the staged changes instead of the unstaged ones.
     staged: Option<bool>,
-    /// This file or folder alone.
+    /// Only this file or folder.
     path: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct GitLogArgs {
-    /// How many; 10 if it is left out.
+    /// The number of commits; default 10.
     count: Option<u32>,
-    /// How much of each; `oneline` if it is left out.
+    /// The level of detail; default `oneline`.
     format: Option<GitLogFormat>,
-    /// Those that changed this file or folder.
+    /// Only commits that changed this file or folder.
     path: Option<String>,
 }
 
@@ -88,17 +88,17 @@ enum GitLogFormat {
 
 #[derive(Deserialize, JsonSchema)]
 struct GitShowArgs {
-    /// A commit, a branch, a tag, `HEAD~2`, or `HEAD:src/main.rs`; `HEAD` if it is left out.
+    /// A commit, a branch, a tag, `HEAD~2`, or `HEAD:src/main.rs`; default `HEAD`.
     revision: Option<String>,
-    /// This file or folder alone.
+    /// Only this file or folder.
     path: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct GitBranchArgs {
-    /// What to do; `list` if it is left out.
+    /// The action; default `list`.
     action: Option<GitBranchAction>,
-    /// The branch to make or to switch to.
+    /// The branch to create or to switch to.
     name: Option<String>,
 }
 
@@ -112,17 +112,17 @@ enum GitBranchAction {
 
 #[derive(Deserialize, JsonSchema)]
 struct GitAddArgs {
-    /// Files and folders.
+    /// The files and folders to stage.
     paths: Vec<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct GitCommitArgs {
-    /// The message.
+    /// The commit message.
     message: String,
-    /// Only these files, staged or not.
+    /// Commit only these files, staged or not.
     files: Option<Vec<String>>,
-    /// All files that git knows, staged or not.
+    /// `true`: commit all tracked files, staged or not.
     all: Option<bool>,
 }
 
@@ -199,7 +199,8 @@ impl GitContext {
     fn branch(self, cx: ToolCx, args: GitBranchArgs) -> BoxFuture<'static, Result<ToolOutput, Fault>> {
         const TOOL: &str = "git_branch";
         async move {
-            let name = || branch(args.name.as_deref().ok_or_else(|| Fault::invalid("name the branch in `name`"))?);
+            let name =
+                || branch(args.name.as_deref().ok_or_else(|| Fault::invalid("`name` is missing: name the branch"))?);
             match args.action.unwrap_or(GitBranchAction::List) {
                 GitBranchAction::List => self.read(&cx, TOOL, &["branch", "--list", "--verbose", "--no-color"]).await,
                 GitBranchAction::Create => {
@@ -234,7 +235,7 @@ impl GitContext {
             message_check(&message)?;
             let files = files.unwrap_or_default();
             if all.unwrap_or_default() && !files.is_empty() {
-                return Err(Fault::invalid("`files` and `all` both say what to commit: leave one of them out"));
+                return Err(Fault::invalid("`files` and `all` are both given: omit one of them"));
             }
             let prepared = self.repository.prepare().await?;
             // The message goes to standard input, where git does not parse it as an option.
@@ -265,11 +266,11 @@ impl GitContext {
             let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
             if listed.trim().is_empty() {
                 return Err(Fault::invalid(
-                    "there is nothing to commit: stage files with git_add, or name them in `files`, or set `all`",
+                    "nothing to commit: stage files with git_add, name them in `files`, or set `all`",
                 ));
             }
             let shown = cut(&listed, limits::GIT_LIST_SHOWN_CHARS);
-            let detail = format!("git commit of these files:\n{}", shown.trim_end());
+            let detail = format!("git commit, with these files:\n{}", shown.trim_end());
             let change = GitChange { first, words, message, detail: Some(detail) };
             self.change(&cx, "git_commit", &prepared, change).await
         }
@@ -319,12 +320,11 @@ impl GitContext {
         let GitChange { first, words, message, detail } = change;
         let detail = detail.unwrap_or_else(|| shown_words([GIT].into_iter().chain(words.iter().copied())));
         if detail.chars().count() > limits::PERMISSION_DETAIL_CHARS {
-            let message =
-                "this is more than a person can be shown who is asked about it: do it in several steps".into();
+            let message = "the command is too long to be shown to a person: split it into several steps".into();
             return Err(Fault::TooLarge { message });
         }
         // The model's text comes last, so that it cannot imitate the parts after it.
-        let quoted = if message.is_empty() { String::new() } else { format!("\nThe message is:\n{message}") };
+        let quoted = if message.is_empty() { String::new() } else { format!("\nMessage:\n{message}") };
         let detail = format!("{detail}\n{prepared}{quoted}");
         let ruling = self.broker.permit(&cx.run, PermissionSubject::Program { name: GIT.into() }, &detail).await?;
         if ruling.verdict == Verdict::No {
@@ -334,7 +334,7 @@ impl GitContext {
         // While the person decides, another process may have changed the repository.
         let now = self.repository.prepare().await?;
         if now != *prepared {
-            let message = "the repository's configuration is not what it was when the person was asked: try it again";
+            let message = "the repository's configuration changed while the person was asked: try again";
             return Err(Fault::Denied { message: message.into() });
         }
         cx.begin_now().await?;
@@ -353,9 +353,10 @@ fn changed(ended: ProcessOutput) -> Result<ToolOutput, Fault> {
     let is_within = String::from_utf8_lossy(&ended.stderr).contains("failed in submodule");
     match !ended.is_success() && is_within {
         true => Err(Fault::Denied {
-            message: "among these is the folder of another repository, which git would ask what is changed in it, and that one \
-                      could run programs then: name the files beside it one by one"
-                .into(),
+            message:
+                "the paths include the folder of another repository, whose configuration could run programs: name the \
+                      other files one by one"
+                    .into(),
         }),
         false => Ok(tool_output(ended, limits::GIT_TIME)),
     }
@@ -407,7 +408,7 @@ fn checked_path(path: &str) -> Result<&str, Fault> {
     if path.is_empty() || path.contains('\0') || !is_below {
         let shown = cut(path, limits::NAME_SHOWN_CHARS);
         let message =
-            format!("`{}` is no path for this: write it relative to the project, without `..`", shown.escape_debug());
+            format!("`{}` is not a valid path: write it relative to the project, without `..`", shown.escape_debug());
         return Err(Fault::invalid(message));
     }
     Ok(path)
@@ -420,7 +421,7 @@ fn revision(revision: &str) -> Result<&str, Fault> {
     let is_fine = !revision.trim().is_empty() && !revision.starts_with(['-', ':', '^']) && revision.chars().all(is_one);
     match is_fine && !is_range && revision.len() <= limits::GIT_NAME_BYTES {
         true => Ok(revision),
-        false => Err(named_badly(revision, "revision: write one such as `HEAD~2`, a branch, or `HEAD:src/main.rs`")),
+        false => Err(named_badly(revision, "revision: write, for example, `HEAD~2`, a branch, or `HEAD:src/main.rs`")),
     }
 }
 
@@ -433,28 +434,28 @@ fn branch(name: &str) -> Result<&str, Fault> {
         true => Ok(name),
         false => Err(named_badly(
             name,
-            "name of a branch: write letters, digits, `.`, `_`, `-`, `+` and `/`, and no `-` first",
+            "branch name: use letters, digits, `.`, `_`, `-`, `+` and `/`, and do not begin with `-`, `/` or `.`",
         )),
     }
 }
 
 fn named_badly(name: &str, what: &str) -> Fault {
     let shown = cut(name, limits::NAME_SHOWN_CHARS);
-    Fault::invalid(format!("`{}` is no {what}", shown.escape_debug()))
+    Fault::invalid(format!("`{}` is not a valid {what}", shown.escape_debug()))
 }
 
 fn message_check(message: &str) -> Result<(), Fault> {
     let chars = message.chars().count();
     if message.trim().is_empty() {
-        return Err(Fault::invalid("the message is empty: say what the commit does and why"));
+        return Err(Fault::invalid("the message is empty: describe what the commit does and why"));
     }
     if message.starts_with('-') || message.contains('\0') {
-        return Err(Fault::invalid("the message begins with `-`, or has a NUL in it: write it in words"));
+        return Err(Fault::invalid("the message begins with `-` or contains a NUL: write plain text"));
     }
     if chars > limits::COMMAND_SHOWN_CHARS {
         let most = limits::COMMAND_SHOWN_CHARS;
         return Err(Fault::TooLarge {
-            message: format!("the message has {chars} characters, at most {most} are asked about"),
+            message: format!("the message has {chars} characters, at most {most} are allowed: shorten it"),
         });
     }
     Ok(())

@@ -100,7 +100,7 @@ impl GitRepository {
         let folders = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir", "--git-common-dir"];
         let folders = self.asked(&folders).await?;
         let [top, git_dir, common] = &*folders.lines().map(PathBuf::from).collect::<Vec<_>>() else {
-            return Err(Fault::other("git does not say where the repository is"));
+            return Err(Fault::other("git did not report the location of the repository"));
         };
         let settings = self.asked(&["config", "--list", "--null", "--show-scope", "--includes"]).await?;
         let (mut filters, mut hooks, mut moved) = (BTreeSet::new(), false, false);
@@ -123,13 +123,15 @@ impl GitRepository {
         if let Err(why) = is_its_own(top, git_dir, common, moved) {
             let (top, git_dir) = (top.display(), git_dir.display());
             let message =
-                format!("the repository {git_dir} is not that of the folder {top}, and nothing is done with it: {why}");
+                format!("the repository {git_dir} does not belong to the folder {top}, so git is not run: {why}");
             return Err(Fault::Denied { message });
         }
         if let Some(name) = filters.iter().find(|name| name.contains(['=', '\n'])) {
             let name = cut(name, limits::NAME_SHOWN_CHARS);
-            let message =
-                format!("the repository has a filter `{}`, which cannot be switched off", name.escape_debug());
+            let message = format!(
+                "the repository has a filter `{}` that cannot be disabled, so git is not run",
+                name.escape_debug()
+            );
             return Err(Fault::Denied { message });
         }
         Ok(GitRepositoryInfo { top: top.clone(), git_dir: git_dir.clone(), filters, hooks })
@@ -185,28 +187,28 @@ impl GitRepository {
 fn is_its_own(top: &Path, git_dir: &Path, common: &Path, names_folder: bool) -> Result<(), String> {
     let real = |path: &Path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
     let named = top.join(".git");
-    let Ok(found) = fs::symlink_metadata(&named) else { return Err("that folder has no `.git`".into()) };
+    let Ok(found) = fs::symlink_metadata(&named) else { return Err("the folder has no `.git`".into()) };
     let (git_dir, common) = (real(git_dir)?, real(common)?);
     if found.is_dir() {
         return match (real(&named)? == git_dir, common == git_dir) {
             (true, true) => Ok(()),
-            (true, false) => Err(format!("what it keeps is in {}, which is another one", common.display())),
-            (false, _) => Err("the `.git` there is another one".into()),
+            (true, false) => Err(format!("its data is in {}, which is another repository", common.display())),
+            (false, _) => Err("the folder's `.git` is another repository".into()),
         };
     }
     if !found.is_file() {
-        return Err("the `.git` there is a link".into());
+        return Err("the folder's `.git` is a link".into());
     }
     if leads_to(&named, top, "gitdir: ").as_ref() != Some(&git_dir) {
-        return Err("the `.git` there leads to another one".into());
+        return Err("the folder's `.git` leads to another repository".into());
     }
     let is_worktree = git_dir.parent() == Some(&common.join("worktrees"))
         && leads_to(&git_dir.join("gitdir"), &git_dir, "") == Some(real(&named)?);
     match is_worktree || names_folder && common == git_dir {
         true => Ok(()),
         false => Err(format!(
-            "the `.git` there leads to it, and it does not lead back; if they belong together, say so: git --git-dir={} config \
-             core.worktree {}",
+            "the folder's `.git` leads to the repository, but the repository does not name the folder; if they belong together, \
+             run: git --git-dir={} config core.worktree {}",
             git_dir.display(),
             top.display()
         )),
@@ -235,8 +237,8 @@ impl GitRepositoryInfo {
             (None, false) => return Ok(()),
         };
         let message = format!(
-            "the repository's own configuration has {what}, which is a program that is not run, and without it this would \
-             not do what is meant: say so, or run git another way"
+            "the repository's own configuration has {what}, which the host does not run, so the change would be incomplete: \
+             report this to the person, or run git in another way"
         );
         Err(Fault::Denied { message })
     }
@@ -247,6 +249,6 @@ impl fmt::Display for GitRepositoryInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (top, git_dir) = (self.top.to_string_lossy(), self.git_dir.to_string_lossy());
         let shown = |path: &str| crate::process::shown_words([path]);
-        write!(f, "The files are in {}, the repository is {}.", shown(&top), shown(&git_dir))
+        write!(f, "Folder: {}. Repository: {}.", shown(&top), shown(&git_dir))
     }
 }

@@ -122,8 +122,8 @@ async fn git_tools_cover_a_typical_workflow() {
         ("git_status", json!({"short": null}), "On branch main"),
         ("git_diff", json!({}), "+two"),
         ("git_diff", json!({"path": "a.txt"}), "+two"),
-        ("git_diff", json!({"path": "nowhere"}), "[it printed nothing]"),
-        ("git_add", json!({"paths": ["-n", "ä b.txt", ":(top)x"]}), "[it printed nothing]"),
+        ("git_diff", json!({"path": "nowhere"}), "[no output]"),
+        ("git_add", json!({"paths": ["-n", "ä b.txt", ":(top)x"]}), "[no output]"),
         ("git_diff", json!({"staged": true}), "a name like an option"),
         ("git_commit", json!({"message": "Adds\n\nthree files"}), "3 files changed"),
         ("git_log", json!({}), "Ada: Adds"),
@@ -131,7 +131,7 @@ async fn git_tools_cover_a_typical_workflow() {
         ("git_log", json!({"count": 1, "format": "full"}), "Commit: Ada <ada@example.com>"),
         ("git_show", json!({}), "+a name like a pattern"),
         ("git_show", json!({"revision": "HEAD~1:a.txt"}), "one"),
-        ("git_branch", json!({"action": "create", "name": "feature/x"}), "[it printed nothing]"),
+        ("git_branch", json!({"action": "create", "name": "feature/x"}), "[no output]"),
         ("git_branch", json!({"action": "switch", "name": "feature/x"}), "Switched to branch 'feature/x'"),
         ("git_branch", json!({}), "* feature/x"),
         ("git_commit", json!({"message": "All", "all": true}), "1 file changed"),
@@ -149,10 +149,10 @@ async fn git_tools_cover_a_typical_workflow() {
     world.plain(&["reset", "--quiet"]);
     fs::remove_file(world.project().join("staged")).unwrap();
     for (name, arguments, says) in [
-        ("git_commit", json!({"message": "None"}), "there is nothing to commit"),
-        ("git_commit", json!({"message": "Two", "files": ["a.txt"], "all": true}), "leave one of them out"),
+        ("git_commit", json!({"message": "None"}), "nothing to commit"),
+        ("git_commit", json!({"message": "Two", "files": ["a.txt"], "all": true}), "omit one of them"),
         ("git_branch", json!({"action": "switch", "name": "none"}), "[exit status 128]"),
-        ("git_branch", json!({"action": "create"}), "name the branch in `name`"),
+        ("git_branch", json!({"action": "create"}), "`name` is missing: name the branch"),
         ("git_show", json!({"revision": "none"}), "[exit status 128]"),
     ] {
         let (is_error, text) = call(&tools, name, arguments.clone()).await;
@@ -193,7 +193,7 @@ async fn git_arguments_are_never_options_or_outside_paths() {
     for (name, arguments, says) in [
         ("git_commit", json!({"message": "--amend"}), "the message begins with `-`"),
         ("git_commit", json!({"message": " \n"}), "the message is empty"),
-        ("git_commit", json!({"message": "x".repeat(limits::COMMAND_SHOWN_CHARS + 1)}), "at most 2400 are asked about"),
+        ("git_commit", json!({"message": "x".repeat(limits::COMMAND_SHOWN_CHARS + 1)}), "at most 2400 are allowed"),
         ("git_add", json!({"paths": []}), "name 1 to 256 files or folders"),
         ("git_add", json!({"paths": many}), "name 1 to 256 files or folders"),
         ("git_add", json!({"paths": [":(top)*"]}), "did not match any files"),
@@ -331,7 +331,10 @@ async fn git_filters_are_not_run_and_filtered_writes_are_refused() {
                 ("git_branch", json!({"action": "switch", "name": "main"})),
             ] {
                 let (is_error, text) = call(&tools, name, arguments).await;
-                assert!(is_error && text.contains("has the filter `e.vil`, which is a program"), "{name}: {text}");
+                assert!(
+                    is_error && text.contains("has the filter `e.vil`, which the host does not run"),
+                    "{name}: {text}"
+                );
             }
             assert!(!world.is_marked(), "{kind} {via_include}");
             world.plain(if kind == "smudge" { &["checkout", "--", "a.txt"] } else { &["diff"] });
@@ -360,7 +363,7 @@ async fn git_config_cannot_redirect_the_worktree_or_use_network() {
     let elsewhere = world.path("home").display().to_string();
     world.plain(&["config", "core.worktree", &elsewhere]);
     let (is_error, text) = call(&tools, "git_diff", json!({})).await;
-    assert!(is_error && text.contains("and nothing is done with it: that folder has no `.git`"), "{text}");
+    assert!(is_error && text.contains("so git is not run: the folder has no `.git`"), "{text}");
     world.plain(&["config", "--unset", "core.worktree"]);
     // The program in the remote's address would fetch the missing object.
     let evil = world.evil();
@@ -434,7 +437,7 @@ async fn git_read_consent_is_asked_once_and_write_consent_each_time() {
             let (subject, detail) = asked(&question);
             assert_eq!(subject, "read the project's repository with `git`");
             let (files, repository) = (world.project(), world.project().join(".git"));
-            let places = format!("The files are in {}, the repository is {}.", files.display(), repository.display());
+            let places = format!("Folder: {}. Repository: {}.", files.display(), repository.display());
             assert!(detail.ends_with(&places), "{detail}");
             for _ in reading {
                 while !matches!(told.next().await, Some(Event::QuestionAsked { .. })) {}
@@ -453,8 +456,8 @@ async fn git_read_consent_is_asked_once_and_write_consent_each_time() {
             let question = inbox.next().await.unwrap();
             let (subject, detail) = asked(&question);
             assert_eq!(subject, "run the program `git`");
-            assert!(detail.starts_with("git commit of these files:\n M a.txt\nThe files are in "), "{detail}");
-            assert!(detail.ends_with("/.git.\nThe message is:\nWhy\n\nbecause"), "{detail}");
+            assert!(detail.starts_with("git commit, with these files:\n M a.txt\nFolder: "), "{detail}");
+            assert!(detail.ends_with("/.git.\nMessage:\nWhy\n\nbecause"), "{detail}");
             inbox.decide(question.id, verdict).unwrap();
         };
         let (committed, ()) = tokio::join!(commits(), person);

@@ -35,10 +35,10 @@ async fn git_commit_question_shows_the_beginning_of_a_long_list() {
     let person = async {
         let question = inbox.next().await.unwrap();
         let detail = asked(&question).1;
-        let list = detail.split("git commit of these files:\n").nth(1).unwrap();
+        let list = detail.split("git commit, with these files:\n").nth(1).unwrap();
         assert!(list.starts_with("A\tfile-000\nA\tfile-001\n") && !list.contains("file-299"), "{detail}");
         // The location of the repository follows.
-        let list = list.split("\nThe files are in").next().unwrap();
+        let list = list.split("\nFolder: ").next().unwrap();
         assert!(list.chars().count() <= limits::GIT_LIST_SHOWN_CHARS + 1, "{list}");
         inbox.decide(question.id, Verdict::Yes).unwrap();
     };
@@ -82,5 +82,5 @@ async fn a_command_that_does_not_end_is_ended() {
         tokio::time::pause();
     };
     let ((is_error, text), ()) = tokio::join!(call(&tools, "git_status", json!({})), clock);
-    assert!(is_error && text.contains("[it was ended after 60 seconds]"), "{text}");
+    assert!(is_error && text.contains("[killed after 60 seconds]"), "{text}");
 }

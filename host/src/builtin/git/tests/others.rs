@@ -79,12 +79,12 @@ async fn git_repository_cannot_point_at_a_private_one() {
         (
             "its files",
             |w| drop(w.plain(&["config", "core.worktree", &w.path("home/private").display().to_string()])),
-            "the `.git` there is another one",
+            "the folder's `.git` is another repository",
         ),
         (
             "its commits",
             |w| w.write(".git/commondir", &w.path("home/private/.git").display().to_string()),
-            "what it keeps is in ",
+            "its data is in ",
         ),
         (
             "all of it",
@@ -97,7 +97,7 @@ async fn git_repository_cannot_point_at_a_private_one() {
                 fs::remove_dir_all(w.project().join(".git")).unwrap();
                 std::os::unix::fs::symlink(w.path("home/private/.git"), w.project().join(".git")).unwrap();
             },
-            "the `.git` there is a link",
+            "the folder's `.git` is a link",
         ),
         (
             "one that looks like a second folder of it",
@@ -155,7 +155,7 @@ async fn git_repository_cannot_point_at_a_private_one() {
     let unsaid = world.path("unsaid");
     world.plain(&["init", "--quiet", "--separate-git-dir=../other", &unsaid.display().to_string()]);
     let (is_error, text) = call(&world.tools_in(&everybody_says_yes(), unsaid), "git_status", json!({})).await;
-    assert!(is_error && text.contains("if they belong together, say so: git --git-dir="), "{text}");
+    assert!(is_error && text.contains("if they belong together, run: git --git-dir="), "{text}");
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn git_config_changed_during_approval_is_refused() {
         };
         let ((is_error, text), ()) = tokio::join!(call(&tools, name, arguments), person);
         assert_eq!(is_error, is_refused, "{name}: {text}");
-        assert!(is_refused == text.contains("is not what it was when the person was asked"), "{name}: {text}");
+        assert!(is_refused == text.contains("changed while the person was asked"), "{name}: {text}");
         assert!(!world.is_marked(), "{name}");
     }
     world.plain(&["add", "."]);
