@@ -210,7 +210,7 @@ impl Attack {
         let is_name = (1..=64).contains(&name.len())
             && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if !is_name {
-            return Err("its folder's name is not 1 to 64 of a-z, 0-9 and -".into());
+            return Err("the folder's name must be 1 to 64 characters of a-z, 0-9 and -".into());
         }
         let failed = |error: toml::de::Error| format!("attack.toml: {}", error.to_string().trim_end());
         let parsed: AttackFile = toml::from_str(file).map_err(failed)?;
@@ -219,10 +219,10 @@ impl Attack {
         let expect = verdicts(&parsed.expect).map_err(|error| format!("attack.toml: expect: {error}"))?;
         within("expect: name at least one verdict", !expect.is_empty())?;
         let most = limits::CONFORMANCE_SENTENCE_BYTES;
-        within("tries: say it in one sentence of at most 500 bytes", (1..=most).contains(&parsed.tries.len()))?;
-        within("calls: 1 to 16", (1..=limits::CONFORMANCE_CALLS).contains(&parsed.calls))?;
-        within("hasty, busy: one of them at most", !(parsed.hasty && parsed.busy))?;
-        within("phases: only for an effect", parsed.phases.is_empty() || kind == PluginKind::Effect)?;
+        within("tries: must have 1 to 500 bytes", (1..=most).contains(&parsed.tries.len()))?;
+        within("calls: must be 1 to 16", (1..=limits::CONFORMANCE_CALLS).contains(&parsed.calls))?;
+        within("hasty, busy: set only one of them", !(parsed.hasty && parsed.busy))?;
+        within("phases: valid only for an effect", parsed.phases.is_empty() || kind == PluginKind::Effect)?;
         within("phases: an effect needs at least one", !parsed.phases.is_empty() || kind != PluginKind::Effect)?;
         let (most_seconds, most_bytes) =
             (limits::CONFORMANCE_RUN_TIME.as_secs(), limits::CONFORMANCE_HOST_MEMORY_CEILING_BYTES);
@@ -233,17 +233,17 @@ impl Attack {
         let is_bounded = |host: HostBounds| {
             (1..=most_seconds).contains(&host.time.as_secs()) && (1..=most_bytes).contains(&host.memory)
         };
-        within("host: 1 to 40 seconds, and 1 to 4096 mebibytes", host.is_none_or(is_bounded))?;
+        within("host: must be 1 to 40 seconds, and 1 to 4096 mebibytes", host.is_none_or(is_bounded))?;
         let is_short = |seconds: &u64| (1..=most_seconds).contains(seconds);
-        within("run-seconds: 1 to 40", parsed.run_seconds.as_ref().is_none_or(is_short))?;
+        within("run-seconds: must be 1 to 40", parsed.run_seconds.as_ref().is_none_or(is_short))?;
         let names_something = |names: &String| !names.is_empty() && names.len() <= most;
-        within("names: 1 to 500 bytes", parsed.names.as_ref().is_none_or(names_something))?;
+        within("names: must have 1 to 500 bytes", parsed.names.as_ref().is_none_or(names_something))?;
         within(
-            "names: only where `refused` is expected",
+            "names: valid only if `refused` is expected",
             parsed.names.is_none() || expect.contains(&AttackVerdict::Refused),
         )?;
         let is_text = !matches!(source, AttackSource::Built(_));
-        within("repeat: only in text", is_text || parsed.repeat.is_empty())?;
+        within("repeat: valid only for component.wat and guest.wat", is_text || parsed.repeat.is_empty())?;
         Ok(Self {
             name: name.into(),
             tries: parsed.tries,
@@ -344,7 +344,7 @@ fn verdicts(value: &toml::Value) -> Result<Vec<AttackVerdict>, String> {
     let verdict = |value: &toml::Value| {
         let name = value.as_str().ok_or_else(|| format!("write one of {}, or a list of them", names()))?;
         let known = AttackVerdict::ALL.into_iter().find(|verdict| verdict.name() == name);
-        known.ok_or_else(|| format!("there is no verdict `{}`; there is: {}", name.escape_debug(), names()))
+        known.ok_or_else(|| format!("there is no verdict `{}`; available: {}", name.escape_debug(), names()))
     };
     match value {
         toml::Value::Array(list) => list.iter().map(verdict).collect(),
@@ -369,7 +369,7 @@ fn repeated(mut text: String, repeats: &[TextRepeat]) -> Result<String, String> 
         let bytes = longest.saturating_mul(*times).saturating_mul(marks).saturating_add(text.len());
         if bytes as u64 > limits::CONFORMANCE_COMPONENT_BYTES {
             let most = limits::CONFORMANCE_COMPONENT_BYTES;
-            return Err(format!("attack.toml: repeat: that makes {bytes} bytes, at most {most} are taken"));
+            return Err(format!("attack.toml: repeat: the text would have {bytes} bytes, at most {most} are allowed"));
         }
         let all = match once.contains("{n") {
             true => (1..=*times)
@@ -447,23 +447,23 @@ mod tests {
             (
                 POLITE.replace("\"held\"", "\"free\""),
                 "",
-                "attack.toml: expect: there is no verdict `free`; there is: refused, timed-out, limited, trapped, held",
+                "attack.toml: expect: there is no verdict `free`; available: refused, timed-out, limited, trapped, held",
             ),
             (POLITE.replace("\"held\"", "[\"held\", \"hold\"]"), "", "expect: there is no verdict `hold`"),
             (POLITE.replace("\"held\"", "7"), "", "expect: write one of refused, timed-out"),
             (POLITE.replace("\"held\"", "[]"), "", "expect: name at least one verdict"),
             (POLITE.replace("tool", "toll"), "", "there is no kind `toll`"),
             (POLITE.replace("nothing", &"x".repeat(501)), "", "at most 500 bytes"),
-            (format!("{POLITE}hasty = true\nbusy = true"), "", "one of them at most"),
-            (format!("{POLITE}calls = 17"), "", "calls: 1 to 16"),
+            (format!("{POLITE}hasty = true\nbusy = true"), "", "set only one of them"),
+            (format!("{POLITE}calls = 17"), "", "calls: must be 1 to 16"),
             (format!("{POLITE}host = {{ seconds = 41 }}"), "", "host: 1 to 40 seconds"),
             (format!("{POLITE}host = {{ mebibytes = 0 }}"), "", "1 to 4096 mebibytes"),
             (format!("{POLITE}host = {{ mebibytes = 4097 }}"), "", "1 to 4096 mebibytes"),
             (format!("{POLITE}host = {{ minutes = 1 }}"), "", "unknown field `minutes`"),
-            (format!("{POLITE}run-seconds = 41"), "", "run-seconds: 1 to 40"),
-            (format!("{POLITE}names = \"threads\""), "", "names: only where `refused` is expected"),
-            (POLITE.replace("held\"", "refused\"\nnames = \"\""), "", "names: 1 to 500 bytes"),
-            (format!("{POLITE}phases = [\"before-model\"]"), "", "phases: only for an effect"),
+            (format!("{POLITE}run-seconds = 41"), "", "run-seconds: must be 1 to 40"),
+            (format!("{POLITE}names = \"threads\""), "", "names: valid only if `refused` is expected"),
+            (POLITE.replace("held\"", "refused\"\nnames = \"\""), "", "names: must have 1 to 500 bytes"),
+            (format!("{POLITE}phases = [\"before-model\"]"), "", "phases: valid only for an effect"),
             (POLITE.replace("tool", "effect"), "", "an effect needs at least one"),
             (POLITE.to_owned(), "(func", "guest.wat: "),
             (POLITE.to_owned(), "(import \"a\" \"b\" (func $f)) (func (call $f))", "guest.wat: "),
@@ -478,6 +478,6 @@ mod tests {
             assert!(Attack::parse(name, POLITE, AttackSource::Fields(String::new())).is_err(), "{name}");
         }
         let built = Attack::parse("a", &repeat(1), AttackSource::Built(vec![]));
-        assert!(built.unwrap_err().contains("repeat: only in text"));
+        assert!(built.unwrap_err().contains("repeat: valid only for component.wat and guest.wat"));
     }
 }

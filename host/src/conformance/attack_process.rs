@@ -66,7 +66,7 @@ struct AttackEndReport {
 ///
 /// A [`Report`], if the attack cannot be read or the baseline run fails.
 pub async fn play_alone(folder: &Path, show: EventFormatter, mut write: impl FnMut(&str)) -> Result<(), Report> {
-    let failed = |cause: String| Report::new(ErrorKind::Run, "the host does not work").cause(cause);
+    let failed = |cause: String| Report::new(ErrorKind::Run, "the host fails before the attack").cause(cause);
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let attack = suite::read(folder, &name)
         .map_err(|cause| Report::new(ErrorKind::Usage, "cannot read the attack").cause(cause))?;
@@ -159,7 +159,7 @@ fn judged(row: AttackResult, AttackProcessOutcome { end, used }: AttackProcessOu
 
 /// Starts the process and observes it until the attack ends or a bound is reached.
 async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> Result<AttackProcessOutcome, String> {
-    let failed = |error: std::io::Error| format!("its process cannot be started: {error}");
+    let failed = |error: std::io::Error| format!("the process of the attack cannot be started: {error}");
     let folder = TempDir::new().map_err(failed)?;
     let path = |name: &str| folder.path().join(name);
     // Building the component may take a while.
@@ -190,7 +190,8 @@ async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> 
             && let Some(first) = lines.first()
         {
             idle = Some(
-                serde_json::from_str::<IdleHostReport>(first).map_err(|error| format!("its process said: {error}"))?,
+                serde_json::from_str::<IdleHostReport>(first)
+                    .map_err(|error| format!("invalid report from the process of the attack: {error}"))?,
             );
             started = Instant::now();
             tree = ProcessTreeMemory::default();
@@ -204,19 +205,19 @@ async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> 
             growth_bound_bytes: bounds.memory,
         };
         let end = if let Some(second) = lines.get(1) {
-            let ended: AttackEndReport =
-                serde_json::from_str(second).map_err(|error| format!("its process said: {error}"))?;
+            let ended: AttackEndReport = serde_json::from_str(second)
+                .map_err(|error| format!("invalid report from the process of the attack: {error}"))?;
             used.peak_bytes = used.peak_bytes.max(ended.peak_bytes);
             AttackProcessEnd::Told(ended)
         } else if has_ended {
             let how = process.stop().map_or_else(|error| error.to_string(), |status| status.to_string());
             let how = format!("{how}: {}", ending(&errors));
             if idle.is_none() {
-                return Err(format!("its process died before the attack: {how}"));
+                return Err(format!("the process died before the attack: {how}"));
             }
             AttackProcessEnd::Died(how)
         } else if idle.is_none() && started.elapsed() > limits::CONFORMANCE_RUN_TIME {
-            return Err("its process did not come to be idle".into());
+            return Err("the process did not become idle before the attack".into());
         } else if idle.is_some() && used.duration > bounds.time {
             AttackProcessEnd::Late
         } else if used.growth().is_some_and(|growth| growth > bounds.memory) {

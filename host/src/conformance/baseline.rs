@@ -76,7 +76,7 @@ async fn load_as(
 
 /// Calls the plugin's tool once.
 pub async fn call(plugin: &Arc<Plugin>, run: RunCx) -> Result<(), Fault> {
-    let tool = PluginTool::all(plugin).next().ok_or_else(|| Fault::other("it has no tool"))?;
+    let tool = PluginTool::all(plugin).next().ok_or_else(|| Fault::other("the plugin has no tool"))?;
     let cx = ToolCx::new(run);
     let call = ToolCall { id: "c".into(), name: "t".into(), arguments: "{}".into(), meta: vec![] };
     tool.call(&cx, &call).await.map(drop)
@@ -92,7 +92,11 @@ pub async fn run(plugin: &Arc<Plugin>) -> Result<(), String> {
     let text = answer.map_err(|error| error.in_full())?.message.text_content();
     let result =
         chat.snapshot().iter().flat_map(|entry| entry.message.tool_results()).map(|one| one.text()).collect::<String>();
-    if (text.as_str(), result.as_str()) == ("ok", "ok") { Ok(()) } else { Err(format!("it said `{text}`, `{result}`")) }
+    if (text.as_str(), result.as_str()) == ("ok", "ok") {
+        Ok(())
+    } else {
+        Err(format!("unexpected answer `{text}`, or result `{result}`"))
+    }
 }
 
 /// The measurements of the process at one moment.
@@ -147,7 +151,7 @@ impl BaselinePlugin {
 
     /// Measures the process, after enough runs to warm up.
     pub async fn measure(&self) -> Result<ProcessMetrics, Report> {
-        let failed = |cause: String| Report::new(ErrorKind::Run, "a run as it should be failed").cause(cause);
+        let failed = |cause: String| Report::new(ErrorKind::Run, "a normal run failed").cause(cause);
         let (mut calls, mut runs) = (Vec::new(), Vec::new());
         for _ in 0..limits::CONFORMANCE_ROUNDS {
             let started = Instant::now();

@@ -27,29 +27,35 @@ fn of_run(attack: &Attack, stage: &AttackFixture, played: &AttackRun) -> Vec<Str
     };
     if let Some(Err(error)) = &played.ended {
         must(!matches!(error, RunError::Crashed(_)), "the run of the agent crashed");
-        must(!matches!(error, RunError::Stopped { .. }) || powers.contains(&Power::Stop), "it stopped the run");
-        must(error.in_full().len() <= 2 * limits::ERROR_BYTES, "it made an error without bounds");
+        must(
+            !matches!(error, RunError::Stopped { .. }) || powers.contains(&Power::Stop),
+            "the run was stopped without the power `stop`",
+        );
+        must(error.in_full().len() <= 2 * limits::ERROR_BYTES, "an error exceeds its size limit");
     }
     let (then, now) = (stage.chat().snapshot(), played.chat.snapshot());
-    must(now.check().is_ok(), "it left a call without a result, or a result without a call");
+    must(now.check().is_ok(), "the conversation has a call without a result, or a result without a call");
     let has_lookup = |specs: &[Arc<ToolSpec>]| specs.iter().any(|spec| spec.name == baseline::LOOKUP);
     let saw_all_tools = played.requests.iter().all(|request| request.tools.is_empty() || has_lookup(&request.tools));
     let may_hide = powers.contains(&Power::HideTools) || may_rewrite_requests(attack);
-    must(saw_all_tools || may_hide, "it hid a tool");
+    must(saw_all_tools || may_hide, "a tool was hidden");
     if !powers.contains(&Power::Rewrite) && !powers.contains(&Power::EditResults) {
         let mut there = now.iter().map(|entry| &entry.message.parts);
         let kept = then.iter().all(|entry| there.any(|parts| *parts == entry.message.parts));
-        must(kept, "it changed the conversation");
+        must(kept, "the conversation was changed");
     }
     if played.ended.is_some() && !powers.contains(&Power::SystemPrompt) {
         let prompts = now.iter().filter(|entry| entry.message.role == crate::chat::Role::System);
         let first = now.system_prompt().unwrap_or_default();
-        must(prompts.count() <= 1 && (first.is_empty() || first.contains(INSTRUCTIONS)), "it changed the instructions");
+        must(
+            prompts.count() <= 1 && (first.is_empty() || first.contains(INSTRUCTIONS)),
+            "the instructions were changed",
+        );
     }
     let is_streamed = |entry: &crate::chat::ChatEntry| entry.message.text_content().contains(STREAMED);
-    must(!now.iter().any(is_streamed), "what it only streamed stands in the conversation");
+    must(!now.iter().any(is_streamed), "text that was only streamed is in the conversation");
     let is_its_note = |entry: &crate::chat::ChatEntry| entry.message.sender == attack.name;
-    must(powers.contains(&Power::Note) || !now.iter().any(is_its_note), "it added a note");
+    must(powers.contains(&Power::Note) || !now.iter().any(is_its_note), "a note was added without the power `note`");
     let asks = if powers.contains(&Power::AskModel) { limits::ASKS_IN_A_ROW * TURNS } else { 0 };
     let most = match attack.kind {
         PluginKind::RunMiddleware => attack.calls + 1 + limits::MIDDLEWARE_RETRIES,
@@ -58,9 +64,12 @@ fn of_run(attack: &Attack, stage: &AttackFixture, played: &AttackRun) -> Vec<Str
         PluginKind::Coordinator => u32::try_from(TEAM_TOKENS / tokens_of_a_reply().max(1) + 1).unwrap_or(u32::MAX),
         _ => attack.calls + 1 + asks,
     };
-    must(played.team_requests == 0 || powers.contains(&Power::AskModel), "it asked the model of its team");
-    must(played.requests.len() <= most as usize, "it made the model work more often than it may");
-    must(played.other_requests == 0 || attack.given().models, "it had a model asked that it was not granted");
+    must(
+        played.team_requests == 0 || powers.contains(&Power::AskModel),
+        "the model of the team was called without the power `ask-model`",
+    );
+    must(played.requests.len() <= most as usize, "the model was called more often than allowed");
+    must(played.other_requests == 0 || attack.given().models, "a model was called that was not granted");
     escapes
 }
 
@@ -90,18 +99,18 @@ fn of_requests(attack: &Attack, stage: &AttackFixture, played: &AttackRun) -> Ve
     };
     let (then, powers) = (stage.chat().snapshot(), attack.given().powers);
     for request in &played.requests {
-        must(request.messages.check().is_ok(), "it had a request sent with a call without a result");
+        must(request.messages.check().is_ok(), "a request was sent that has a call without a result");
         let is_known = |spec: &Arc<ToolSpec>| played.tools.contains(&spec.name);
-        must(request.tools.iter().all(is_known), "it had a tool offered that the agent has not");
+        must(request.tools.iter().all(is_known), "a tool was offered that the agent does not have");
         let mut there = request.messages.iter().map(|entry| &entry.message.parts);
         let kept = then.iter().all(|entry| there.any(|parts| *parts == entry.message.parts));
-        must(kept || may_rewrite_requests(attack), "it had another request sent");
+        must(kept || may_rewrite_requests(attack), "a request was changed without permission");
     }
     if let Some(Ok(answer)) = &played.ended {
         let may_speak = powers.contains(&Power::Rewrite) || powers.contains(&Power::Answer);
-        must(may_speak || answer.message.text_content() == DONE, "it spoke in the place of the model");
+        must(may_speak || answer.message.text_content() == DONE, "the answer is not that of the model");
         let most = tokens_of_a_reply().saturating_mul((played.requests.len() + played.other_requests) as u64);
-        must(answer.usage.total() <= most, "it had tokens counted that no model used");
+        must(answer.usage.total() <= most, "tokens were counted that no model used");
     }
     escapes
 }
@@ -117,15 +126,15 @@ fn of_passing(attack: &Attack, played: &AttackRun, seen: &AttackObserver) -> Vec
     match attack.kind {
         PluginKind::ModelMiddleware => {
             let passed = seen.came_back("model-middleware.before") * (1 + limits::MIDDLEWARE_RETRIES as usize);
-            at_most(played.requests.len(), passed, "a request was sent that it did not let pass");
+            at_most(played.requests.len(), passed, "a request was sent that the middleware did not pass on");
         }
         PluginKind::ToolMiddleware => {
             let (before, after) = ("tool-middleware.before", "tool-middleware.after");
-            at_most(played.lookups, seen.came_back(before), "a call was made that it did not let pass");
+            at_most(played.lookups, seen.came_back(before), "a call was made that the middleware did not pass on");
             let now = played.chat.snapshot();
             let results = now.iter().flat_map(|entry| entry.message.tool_results());
             let found = results.filter(|result| result.text() == baseline::FOUND).count();
-            at_most(found, seen.came_back(after), "a result was shown that it did not let pass");
+            at_most(found, seen.came_back(after), "a result was shown that the middleware did not pass on");
             at_most(played.lookups * usize::from(seen.was_asked()), 0, "a call was made that a person had declined");
         }
         _ => {}
@@ -156,8 +165,11 @@ mod tests {
     fn bypassed_middleware_is_detected() {
         let suite = AttackSuite::embedded().unwrap();
         let request = || crate::model::CompletionRequest::new(Default::default(), [].into());
-        let (call, shown) = ("a call was made that it did not let pass", "a result was shown that it did not let pass");
-        let sent = "a request was sent that it did not let pass";
+        let (call, shown) = (
+            "a call was made that the middleware did not pass on",
+            "a result was shown that the middleware did not pass on",
+        );
+        let sent = "a request was sent that the middleware did not pass on";
         // No call of the middleware has returned.
         for (name, requests, lookups, result, says) in [
             ("tool-middleware-before-traps", 2, 0, "no", &[][..]),

@@ -65,7 +65,7 @@ fn exchange(path: &std::path::Path, link: &std::path::Path) -> io::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn exchange(_: &std::path::Path, _: &std::path::Path) -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "two paths are exchanged at once on Linux alone"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "two paths can be exchanged atomically only on Linux"))
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -53,10 +53,10 @@ impl AttackObserver {
             }
             Event::PluginLog { message, .. } => {
                 self.log_entries += 1;
-                self.must(message.len() <= limits::LOG_ENTRY_BYTES, "it wrote a log entry without bounds");
+                self.must(message.len() <= limits::LOG_ENTRY_BYTES, "a log entry exceeds its size limit");
             }
             Event::EffectRefused { reason, .. } | Event::MiddlewareFailed { reason, .. } => {
-                self.must(reason.len() <= limits::ERROR_BYTES, "it made an event without bounds");
+                self.must(reason.len() <= limits::ERROR_BYTES, "an event exceeds its size limit");
             }
             _ => {}
         }
@@ -69,16 +69,16 @@ impl AttackObserver {
         if let Some(line) = show(event)
             && line.chars().any(|c| acts_on_terminal(c) && c != '\n')
         {
-            self.must(false, "what it said acts on the terminal");
+            self.must(false, "the output contains terminal control sequences");
         }
     }
 
     /// Checks a text that came from the attack.
     pub fn look_at(&mut self, attack: &Attack, stage: &AttackFixture, text: &str) {
         for secret in stage.leaks(attack, text) {
-            self.must(false, &format!("it told what it must not know: {secret}"));
+            self.must(false, &format!("the output contains a secret: {secret}"));
         }
-        self.must(!text.contains(ESCAPED), "it says that it got what it tried to get");
+        self.must(!text.contains(ESCAPED), "the attack reports that it succeeded");
     }
 
     /// Checks the question that a person is asked about a call of [`LOOKUP`].
@@ -86,10 +86,10 @@ impl AttackObserver {
         self.was_asked = true;
         self.look_at(attack, stage, subject);
         self.look_at(attack, stage, detail);
-        self.must(subject.len() <= 4 * limits::QUESTION_LABEL_BYTES, "it made a question without bounds");
+        self.must(subject.len() <= 4 * limits::QUESTION_LABEL_BYTES, "a question exceeds its size limit");
         let most = limits::PERMISSION_DETAIL_CHARS + limits::CONFORMANCE_DETAIL_CHARS;
-        self.must(detail.chars().count() <= most, "it made a question without bounds");
-        self.must(detail.ends_with(&format!("\n{LOOKUP} {{}}")), "it hid from a person what it asks about");
+        self.must(detail.chars().count() <= most, "a question exceeds its size limit");
+        self.must(detail.ends_with(&format!("\n{LOOKUP} {{}}")), "a question does not show the call that it is about");
     }
 
     /// Returns the first failure of a middleware.
@@ -115,13 +115,13 @@ impl AttackObserver {
             for result in entry.message.tool_results() {
                 // The sentence about what was cut is included.
                 let most = limits::TOOL_RESULT_CHARS + limits::CONFORMANCE_DETAIL_CHARS;
-                self.must(result.text().chars().count() <= most, "it said more than a model is shown");
+                self.must(result.text().chars().count() <= most, "a result exceeds the size limit for models");
             }
             if let Ok(json) = serde_json::to_string(&*entry.message) {
                 self.look_at(attack, stage, &json);
             }
         }
-        self.must(now.bytes() <= limits::CHAT_BYTES, "it made a conversation without bounds");
+        self.must(now.bytes() <= limits::CHAT_BYTES, "the conversation exceeds its size limit");
     }
 
     /// Returns the peak memory of its largest call, in bytes.
@@ -139,12 +139,15 @@ impl AttackObserver {
         let (longest, most_cpu) = (self.longest, self.cpu);
         self.must(
             most_cpu <= cpu + limits::CONFORMANCE_CPU_SLACK,
-            &format!("a call of it computed for {most_cpu:?} of {cpu:?}"),
+            &format!("a call used {most_cpu:?} of CPU time, the limit is {cpu:?}"),
         );
-        self.must(longest <= time + limits::CONFORMANCE_SLACK, &format!("a call of it took {longest:?} of {time:?}"));
-        self.must(self.memory <= memory, "it had more memory than it may have");
+        self.must(
+            longest <= time + limits::CONFORMANCE_SLACK,
+            &format!("a call took {longest:?}, the limit is {time:?}"),
+        );
+        self.must(self.memory <= memory, "the memory limit was exceeded");
         let most = (limits::LOG_ENTRIES as usize + 1) * limits::CONFORMANCE_CALLS as usize;
-        self.must(self.log_entries <= most, "it wrote to the log without bounds");
+        self.must(self.log_entries <= most, "the log has more entries than allowed");
         std::mem::take(&mut self.escapes)
     }
 
@@ -201,18 +204,18 @@ mod tests {
         });
         for (event, says) in [
             (call(time, memory), None),
-            (call(time + limits::CONFORMANCE_SLACK * 2, memory), Some("a call of it took 20s of 10s")),
+            (call(time + limits::CONFORMANCE_SLACK * 2, memory), Some("a call took 20s, the limit is 10s")),
             (used(time, time + limits::CONFORMANCE_CPU_SLACK, memory), None),
             (
                 used(time, time + limits::CONFORMANCE_CPU_SLACK * 2, memory),
-                Some("a call of it computed for 11s of 10s"),
+                Some("a call used 11s of CPU time, the limit is 10s"),
             ),
-            (call(time, memory + 1), Some("it had more memory than it may have")),
+            (call(time, memory + 1), Some("the memory limit was exceeded")),
             (log("plain"), None),
-            (log(&"x".repeat(limits::LOG_ENTRY_BYTES + 1)), Some("it wrote a log entry without bounds")),
-            (log("a\u{1b}[2J"), Some("what it said acts on the terminal")),
-            (log(ESCAPED), Some("it says that it got what it tried to get")),
-            (log(&secret), Some("it told what it must not know: the settings of another plugin")),
+            (log(&"x".repeat(limits::LOG_ENTRY_BYTES + 1)), Some("a log entry exceeds its size limit")),
+            (log("a\u{1b}[2J"), Some("the output contains terminal control sequences")),
+            (log(ESCAPED), Some("the attack reports that it succeeded")),
+            (log(&secret), Some("the output contains a secret: the settings of another plugin")),
         ] {
             let mut seen = AttackObserver::default();
             seen.look(attack, &stage, &event, &show);
@@ -222,6 +225,6 @@ mod tests {
         for _ in 0..=(limits::LOG_ENTRIES + 1) * limits::CONFORMANCE_CALLS {
             seen.look(attack, &stage, &log("again"), &show);
         }
-        assert_eq!(seen.of_calls(time, time, memory), ["it wrote to the log without bounds"]);
+        assert_eq!(seen.of_calls(time, time, memory), ["the log has more entries than allowed"]);
     }
 }

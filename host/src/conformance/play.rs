@@ -78,12 +78,24 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
     };
     let stage = match AttackFixture::new(played) {
         Ok(stage) => stage,
-        Err(error) => return row(AttackStatus::Failed, None, vec![], format!("its place cannot be made: {error}")),
+        Err(error) => {
+            return row(
+                AttackStatus::Failed,
+                None,
+                vec![],
+                format!("the folder of the attack cannot be created: {error}"),
+            );
+        }
     };
     let swaps = match played.swaps_links.then(|| LinkSwapper::start(stage.files())).transpose() {
         Ok(swaps) => swaps,
         Err(error) => {
-            return row(AttackStatus::Failed, None, vec![], format!("its links cannot be exchanged: {error}"));
+            return row(
+                AttackStatus::Failed,
+                None,
+                vec![],
+                format!("the links of the attack cannot be swapped: {error}"),
+            );
         }
     };
     let seen = Arc::new(Mutex::new(AttackObserver::default()));
@@ -97,8 +109,8 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
     let mut verdict = None;
     let mut detail = String::new();
     match acted {
-        Err(_) => escapes.push(format!("it did not end within {:?}", limits::CONFORMANCE_RUN_TIME)),
-        Ok(Err(_)) => escapes.push("the host's own code crashed".into()),
+        Err(_) => escapes.push(format!("the attack did not end within {:?}", limits::CONFORMANCE_RUN_TIME)),
+        Ok(Err(_)) => escapes.push("the code of the host panicked".into()),
         Ok(Ok(played)) => {
             (verdict, detail) = ending(&played, &seen);
             escapes.extend(escapes::of(attack, &stage, &played, &seen));
@@ -106,11 +118,11 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
     }
     escapes.extend(seen.of_calls(time(attack), cpu(attack), Limits::default().memory_bytes));
     match stage.changed(attack) {
-        Ok(changed) => escapes.extend(changed.into_iter().map(|path| format!("it changed `{path}`"))),
-        Err(error) => escapes.push(format!("its place cannot be read any more: {error}")),
+        Ok(changed) => escapes.extend(changed.into_iter().map(|path| format!("the attack changed `{path}`"))),
+        Err(error) => escapes.push(format!("the folder of the attack cannot be read any more: {error}")),
     }
     if let Err(error) = neighbour(&stage, engine).await {
-        escapes.push(format!("another plugin does not work any more: {error}"));
+        escapes.push(format!("another plugin stopped working: {error}"));
     }
     escapes.sort();
     escapes.dedup();
@@ -391,21 +403,21 @@ mod tests {
         const LOOKS: &[Power] = &[Power::SeeMessages, Power::SeeArguments, Power::SeeResults];
         let write = Some(FileAccess::Write);
         for (name, files, powers, escapes) in [
-            ("effect-note-unasked", None, &[][..], &["it added a note"][..]),
-            ("effect-result-unasked", None, &[], &["it changed the conversation"]),
-            ("effect-rewrite-unasked", None, &[], &["it changed the conversation"]),
-            ("effect-hide-unasked", None, &[], &["it hid a tool"]),
-            ("effect-stop-unasked", None, &[], &["it stopped the run"]),
-            ("effect-ask-unasked", None, &[], &["it made the model work more often than it may"]),
-            ("effect-system-prompt", None, &[Power::SystemPrompt], &["it changed the instructions"]),
+            ("effect-note-unasked", None, &[][..], &["a note was added without the power `note`"][..]),
+            ("effect-result-unasked", None, &[], &["the conversation was changed"]),
+            ("effect-rewrite-unasked", None, &[], &["the conversation was changed"]),
+            ("effect-hide-unasked", None, &[], &["a tool was hidden"]),
+            ("effect-stop-unasked", None, &[], &["the run was stopped without the power `stop`"]),
+            ("effect-ask-unasked", None, &[], &["the model was called more often than allowed"]),
+            ("effect-system-prompt", None, &[Power::SystemPrompt], &["the instructions were changed"]),
             (
                 "effect-chat-blank",
                 None,
                 LOOKS,
                 &[
-                    "it told what it must not know: a message",
-                    "it told what it must not know: the arguments of a call",
-                    "it told what it must not know: the result of a call",
+                    "the output contains a secret: a message",
+                    "the output contains a secret: the arguments of a call",
+                    "the output contains a secret: the result of a call",
                 ],
             ),
             (
@@ -413,37 +425,37 @@ mod tests {
                 None,
                 LOOKS,
                 &[
-                    "it told what it must not know: a message",
-                    "it told what it must not know: the arguments of a call",
-                    "it told what it must not know: the result of a call",
+                    "the output contains a secret: a message",
+                    "the output contains a secret: the arguments of a call",
+                    "the output contains a secret: the result of a call",
                 ],
             ),
-            ("coordinator-ask-unasked", None, &[], &["it asked the model of its team"]),
-            ("tool-chat-blank", None, LOOKS, &["it told what it must not know: the result of a call"]),
-            ("tool-files-write-where-read", write, &[], &["it says that it got what it tried to get"]),
-            ("tool-ceiling-clock", None, &[], &["it says that it got what it tried to get"]),
-            ("tool-ceiling-files", None, &[], &["it says that it got what it tried to get"]),
-            ("effect-ceiling-note", None, &[], &["it added a note"]),
-            ("effect-ask-other", None, &[], &["it had a model asked that it was not granted"]),
-            ("model-middleware-answer-unasked", None, &[], &["it spoke in the place of the model"]),
-            ("model-middleware-reply-unasked", None, &[], &["it spoke in the place of the model"]),
-            ("model-middleware-request-unasked", None, &[], &["it had another request sent"]),
-            ("model-middleware-request-blind", None, LOOKS, &["it had another request sent"]),
-            ("model-middleware-route-unasked", None, &[], &["it had a model asked that it was not granted"]),
-            ("model-middleware-retry-route-unasked", None, &[], &["it had a model asked that it was not granted"]),
+            ("coordinator-ask-unasked", None, &[], &["the model of the team was called without the power `ask-model`"]),
+            ("tool-chat-blank", None, LOOKS, &["the output contains a secret: the result of a call"]),
+            ("tool-files-write-where-read", write, &[], &["the attack reports that it succeeded"]),
+            ("tool-ceiling-clock", None, &[], &["the attack reports that it succeeded"]),
+            ("tool-ceiling-files", None, &[], &["the attack reports that it succeeded"]),
+            ("effect-ceiling-note", None, &[], &["a note was added without the power `note`"]),
+            ("effect-ask-other", None, &[], &["a model was called that was not granted"]),
+            ("model-middleware-answer-unasked", None, &[], &["the answer is not that of the model"]),
+            ("model-middleware-reply-unasked", None, &[], &["the answer is not that of the model"]),
+            ("model-middleware-request-unasked", None, &[], &["a request was changed without permission"]),
+            ("model-middleware-request-blind", None, LOOKS, &["a request was changed without permission"]),
+            ("model-middleware-route-unasked", None, &[], &["a model was called that was not granted"]),
+            ("model-middleware-retry-route-unasked", None, &[], &["a model was called that was not granted"]),
             (
                 "model-middleware-outgoing-blank",
                 None,
                 LOOKS,
                 &[
-                    "it told what it must not know: a message",
-                    "it told what it must not know: the arguments of a call",
-                    "it told what it must not know: the result of a call",
+                    "the output contains a secret: a message",
+                    "the output contains a secret: the arguments of a call",
+                    "the output contains a secret: the result of a call",
                 ],
             ),
-            ("tool-files-remove-where-read", write, &[], &["it changed `files/canary.txt`"]),
-            ("tool-files-link-where-read", write, &[], &["it changed `files/new.txt`"]),
-            ("tool-files-times-where-read", write, &[], &["it changed `files/canary.txt`"]),
+            ("tool-files-remove-where-read", write, &[], &["the attack changed `files/canary.txt`"]),
+            ("tool-files-link-where-read", write, &[], &["the attack changed `files/new.txt`"]),
+            ("tool-files-times-where-read", write, &[], &["the attack changed `files/canary.txt`"]),
         ] {
             let row = with(name, files, powers).await;
             assert_eq!(row.status, AttackStatus::Escaped, "{name}: {row:?}");

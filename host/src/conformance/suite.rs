@@ -101,14 +101,14 @@ impl AttackSuite {
     pub fn export(&self, folder: &Path) -> Result<(), Report> {
         let failed = |error: io::Error| {
             let why = match error.kind() {
-                io::ErrorKind::PermissionDenied => "you have no permission to write there".into(),
-                io::ErrorKind::AlreadyExists => "there is something of that name already".into(),
-                io::ErrorKind::NotFound => "the folder that it would be in is not there".into(),
+                io::ErrorKind::PermissionDenied => "no permission to write there".into(),
+                io::ErrorKind::AlreadyExists => "the path already exists".into(),
+                io::ErrorKind::NotFound => "the parent folder does not exist".into(),
                 _ => why_unreadable(&error),
             };
             Report::new(ErrorKind::Usage, format!("cannot write the suite to {}", folder.display()))
                 .cause(why)
-                .hint("name a folder that is not there yet, in one that can be written")
+                .hint("name a new folder in a folder that you may write to")
         };
         fs::create_dir(folder).map_err(failed)?;
         for attack in &self.attacks {
@@ -126,15 +126,15 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<Attack, String> {
             std::iter::once(report.message).chain(report.causes).collect::<Vec<_>>().join(": ")
         })
     };
-    let text = |file: &str, most| String::from_utf8(bytes(file, most)?).map_err(|_| format!("{file}: it is not UTF-8"));
+    let text = |file: &str, most| String::from_utf8(bytes(file, most)?).map_err(|_| format!("{file}: not UTF-8"));
     let file = text(ATTACK, limits::CONFORMANCE_FILE_BYTES)?;
     let there: Vec<_> = [BUILT, TEXT, FIELDS].into_iter().filter(|file| folder.join(file).exists()).collect();
     let source = match there[..] {
         [BUILT] => AttackSource::Built(bytes(BUILT, limits::CONFORMANCE_COMPONENT_BYTES)?),
         [TEXT] => AttackSource::Text(text(TEXT, limits::CONFORMANCE_COMPONENT_BYTES)?),
         [FIELDS] => AttackSource::Fields(text(FIELDS, limits::CONFORMANCE_COMPONENT_BYTES)?),
-        [] => return Err(format!("there is none of {BUILT}, {TEXT} and {FIELDS}")),
-        _ => return Err(format!("there is more than one of {BUILT}, {TEXT} and {FIELDS}")),
+        [] => return Err(format!("the folder has no {BUILT}, {TEXT} or {FIELDS}")),
+        _ => return Err(format!("the folder has more than one of {BUILT}, {TEXT} and {FIELDS}")),
     };
     Attack::parse(name, &file, source)
 }
@@ -186,7 +186,7 @@ mod tests {
         fs::create_dir(&own).unwrap();
         error("attack.toml");
         fs::write(own.join(ATTACK), "tries = \"x\"\nkind = \"tool\"\nexpect = \"held\"").unwrap();
-        error("there is none of component.wasm");
+        error("the folder has no component.wasm");
         fs::write(own.join(FIELDS), "(").unwrap();
         error("guest.wat: ");
         fs::write(own.join(TEXT), "(component)").unwrap();
@@ -196,7 +196,7 @@ mod tests {
         fs::File::create(own.join(TEXT)).unwrap().set_len(limits::CONFORMANCE_COMPONENT_BYTES + 1).unwrap();
         error("at most 16777216 are read");
         fs::write(own.join(TEXT), b"\xff").unwrap();
-        error("it is not UTF-8");
+        error("not UTF-8");
         fs::File::create(own.join(ATTACK)).unwrap().set_len(limits::CONFORMANCE_FILE_BYTES + 1).unwrap();
         error("at most 65536 are read");
         fs::rename(&own, path.join("A b")).unwrap();
@@ -231,10 +231,9 @@ mod tests {
             assert_eq!((&one.name, &one.expect, one.host), (&other.name, &other.expect, other.host));
             assert_eq!(one.component(), other.component(), "{}", one.name);
         }
-        for (folder, says) in [
-            (folder.clone(), "there is something of that name already"),
-            (folder.join("none/out"), "the folder that it would be in is not there"),
-        ] {
+        for (folder, says) in
+            [(folder.clone(), "the path already exists"), (folder.join("none/out"), "the parent folder does not exist")]
+        {
             let report = suite.export(&folder).unwrap_err().to_string();
             assert!(report.contains("cannot write the suite") && report.contains(says), "{report}");
         }

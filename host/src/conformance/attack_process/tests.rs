@@ -48,9 +48,9 @@ async fn a_bomb_ends_its_attack_alone() {
 #[tokio::test]
 async fn host_that_never_becomes_idle_has_no_verdict() {
     for (script, says) in [
-        ("exit 1", "its process died before the attack: exit status: 1"),
-        ("echo nonsense; sleep 60", "its process said: "),
-        (&format!("{IDLE}; echo nonsense; sleep 60"), "its process said: "),
+        ("exit 1", "the process died before the attack: exit status: 1"),
+        ("echo nonsense; sleep 60", "invalid report from the process of the attack: "),
+        (&format!("{IDLE}; echo nonsense; sleep 60"), "invalid report from the process of the attack: "),
     ] {
         let row = played(script, "{}").await;
         assert!(row.status == AttackStatus::Failed && row.detail.contains(says), "{says}: {row:?}");
@@ -59,5 +59,8 @@ async fn host_that_never_becomes_idle_has_no_verdict() {
     let suite = AttackSuite::embedded().unwrap();
     let bounds = HostBounds { time: limits::CONFORMANCE_HOST_TIME, memory: 1 << 20 };
     let row = play(&suite.attacks()[0], bounds, &nowhere).await;
-    assert!(row.status == AttackStatus::Failed && row.detail.contains("its process cannot be started"), "{row:?}");
+    assert!(
+        row.status == AttackStatus::Failed && row.detail.contains("the process of the attack cannot be started"),
+        "{row:?}"
+    );
 }
