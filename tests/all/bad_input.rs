@@ -169,8 +169,8 @@ fn unknown_name_is_reported_with_suggestions() {
     told.fails(&place, "agent, nearly right", 2, &[&RUN[..], &["--agent", "reviwer"]].concat());
     told.fails(&place, "agent", 2, &[&RUN[..], &["--agent", "xyz"]].concat());
     told.fails(&place, "model", 2, &[&RUN[..], &["--model", "gpt-9"]].concat());
-    told.fails(&place, "plugin of an agent", 3, &RUN);
-    told.fails(&place, "plugin of an agent, without named plugins", 3, &["run", "hi", "--agent", "helper"]);
+    told.fails(&place, "a plugin for agents", 3, &RUN);
+    told.fails(&place, "a plugin for agents, without named plugins", 3, &["run", "hi", "--agent", "helper"]);
 
     place.file("shelly.yaml", helper("    provider: offline\n").replace("offline-model", "offline-modle"));
     told.fails(&place, "plugin of a provider", 3, &RUN);
@@ -640,7 +640,7 @@ fn ctrl_c_cancels_a_run_at_once() {
         place.file("shelly.yaml", config);
         let (ran, time) = interrupted(&place, &["run", "hi", "--plugins", GUEST_ROOT]);
         assert_eq!(ran.code, 130, "{case}\n{}", ran.shown());
-        let told = format!("cancelled\ngo on with: shelly-host session resume [SESSION] --plugins {GUEST_ROOT}\n");
+        let told = format!("cancelled\nresume with: shelly-host session resume [SESSION] --plugins {GUEST_ROOT}\n");
         assert!(ran.stderr.ends_with(&told), "{case}\n{}", ran.shown());
         let result: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
         assert_eq!(result["error"]["kind"], "cancelled", "{case}");

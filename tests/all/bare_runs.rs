@@ -43,7 +43,7 @@ fn default_agent_has_the_plugins_that_need_no_grant() {
     }
     // Whoever names a directory has what lies there, and is told what is left out.
     let ran = run(&place, &server, &["run", "--plugins", crate::PLUGIN_ROOT, "hi"]);
-    assert!(ran.stderr.contains("plugins are left out that want what a config must grant"), "{}", ran.shown());
+    assert!(ran.stderr.contains("ignoring plugins that need grants from a config"), "{}", ran.shown());
     assert_eq!(offered(&server), tools);
     // What a project brings is not taken for that.
     place.plugin("evil", "kinds = [\"tool\"]\nparams = []\n", "(component)");
@@ -61,7 +61,7 @@ fn bare_run_compacts_when_the_window_is_known() {
         let server = server(models);
         let ran = run(&place, &server, &["run", "--verbose", "hi"]);
         assert_eq!(ran.code, 0, "{}", ran.shown());
-        let is_unknown = ran.stderr.contains("how much the model can take is not known");
+        let is_unknown = ran.stderr.contains("the model's context window is unknown");
         assert_eq!(is_unknown, !models.contains("4096"), "{}", ran.shown());
         assert!(!is_unknown || ran.stderr.contains("`compact`"), "{}", ran.shown());
     }
@@ -91,7 +91,7 @@ fn provider_plugin_without_needs_is_chosen_by_its_id() {
     }
     let ran = place.run(&["run", "--model", "ollama", task]);
     assert_eq!(ran.code, 2, "{}", ran.shown());
-    for says in ["the plugin `ollama` cannot be used as it is", "it wants what a config must grant: `http"] {
+    for says in ["the plugin `ollama` cannot be used without a config", "the plugin needs grants: `http"] {
         assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
     }
     // In place of the models of a config too.

@@ -98,14 +98,14 @@ fn http_warnings_are_shown_by_config_check_and_run() {
         command.envs(token.map(|token| ("GITHUB_TOKEN", token)));
         let ran = place.ran(command.output().unwrap());
         assert_eq!(ran.code, 0, "{}", ran.shown());
-        let left_out = "agents.a.plugins.fetch: the credential `github` is left out: the environment variable \
+        let left_out = "agents.a.plugins.fetch: ignoring the credential `github`: the environment variable \
                         `GITHUB_TOKEN` is not set";
         assert_eq!(ran.stderr.contains(left_out), !is_there, "{arguments:?}: {}", ran.shown());
         for says in [
             "agents.a.plugins.fetch grants `http: [https://elsewhere.example]`, which the plugin does not ask for",
-            "credentials.plain: it goes to http://api.example.com unencrypted: write https://",
-            "agents.a.plugins.fetch grants the credential `github`, which is for https://api.github.com: `http` grants \
-             no request to there",
+            "credentials.plain: sent to http://api.example.com unencrypted; write https://",
+            "agents.a.plugins.fetch: the credential `github` has no effect, because `http` grants no request to \
+             https://api.github.com",
         ] {
             assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
         }
@@ -239,7 +239,7 @@ programs:
         "there is no key `colour` (c.yaml, line 6, column 5)",
         "there is no key `size` (c.yaml, line 15, column 5)",
         "there is no model `p`",
-        "agents.a.options.max_delegation_depth: it is at most",
+        "agents.a.options.max_delegation_depth: must be at most",
         "there is no toolbox or MCP server `mail`",
         "there is no plugin `count-txt`",
         "grants plugin `read-files` the folder",
@@ -312,7 +312,7 @@ fn pricing_file_must_be_a_regular_project_file() {
         for command in [&["config", "check"][..], &["run", "hi"]] {
             let ran = place.run(command);
             assert_eq!(ran.code, 2, "{}", ran.shown());
-            for says in ["cannot read ", ".shelly/local/pricing.yaml", says, "then list prices are used"] {
+            for says in ["cannot read ", ".shelly/local/pricing.yaml", says, "to use list prices"] {
                 assert!(ran.stderr.contains(says), "{says}\n{}", ran.shown());
             }
         }
@@ -338,9 +338,9 @@ fn config_check_warns_of_ineffective_ceilings() {
     );
     let ran = place.run(&["config", "check", "--config", "c.yaml"]);
     for says in [
-        "agents.a.use.files: there is no folder nowhere",
-        "agents.a.delegable.grant.files: there is no folder docs/a.txt",
-        "agents.a.delegable: it starts nobody: see options.max_delegation_depth",
+        "agents.a.use.files: the folder nowhere does not exist",
+        "agents.a.delegable.grant.files: the folder docs/a.txt does not exist",
+        "agents.a.delegable: has no effect, because the agent starts no other agents",
     ] {
         assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
     }
@@ -393,9 +393,9 @@ fn commented_lines_of_init_templates_are_valid() {
         let ran = place.run(&["config", "check"]);
         assert_eq!(ran.code, 0, "{}", ran.shown());
         let expected = "warning: the environment variable OPENAI_API_KEY is not set";
-        let (warnings, names) = ran.stderr.split_once("not trusted yet: a run asks you first\n").unwrap();
+        let (warnings, names) = ran.stderr.split_once("not trusted yet; a run asks you first:\n").unwrap();
         let is_expected =
-            |line: &str| line.starts_with(expected) || line.contains("how much the model can take is not known");
+            |line: &str| line.starts_with(expected) || line.contains("the model's context window is unknown");
         assert!(warnings.lines().skip(1).all(is_expected), "{}", ran.shown());
         assert!(
             names.contains("  the model `")

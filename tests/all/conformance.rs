@@ -95,7 +95,7 @@ fn exported_attack_suite_gives_the_same_results() {
     assert!(names.len() > 5);
 
     let ran = run(&place, &[&kinds[..], &["--export", "attacks"]].concat());
-    assert_eq!((ran.code, ran.stdout), (0, format!("{} attacks are in attacks\n", names.len())));
+    assert_eq!((ran.code, ran.stdout), (0, format!("wrote {} attacks to attacks\n", names.len())));
     let there = json(&run(&place, &["--suite", "attacks", "--output", "json"]));
     assert_eq!(rows(&there), rows(&here));
     let ran = run(&place, &["--export", "attacks"]);
@@ -125,15 +125,19 @@ fn attack_report_names_escapes_and_unexpected_verdicts() {
         ["d-forged", "held", "escaped"],
     ];
     assert_eq!(rows(&report), expected.map(|row| row.map(str::to_owned)));
-    assert_eq!(report["attacks"][2]["escapes"], serde_json::json!(["it changed `files/canary.txt`"]));
-    assert_eq!(report["attacks"][3]["escapes"], serde_json::json!(["it says that it got what it tried to get"]));
+    assert_eq!(report["attacks"][2]["escapes"], serde_json::json!(["the attack changed `files/canary.txt`"]));
+    assert_eq!(report["attacks"][3]["escapes"], serde_json::json!(["the attack reports that it succeeded"]));
     assert_eq!(report["counts"], serde_json::json!({"passed": 1, "unexpected": 1, "escaped": 2, "failed": 0}));
 
     let ran = run(&place, &["--suite", "suite"]);
     assert_eq!(ran.code, 1);
-    for part in
-        ["unexpected  held", "expected: trapped", "it changed `files/canary.txt`", "\\u{1b}[2J", "1 of 4 attacks"]
-    {
+    for part in [
+        "unexpected  held",
+        "expected: trapped",
+        "the attack changed `files/canary.txt`",
+        "\\u{1b}[2J",
+        "1 of 4 attacks",
+    ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
     }
     assert!(!ran.stdout.contains('\u{1b}'));
@@ -214,5 +218,5 @@ fn unreadable_attack_suite_is_a_usage_error() {
     }
     attack(&place, "a", POLITE, "");
     let ran = run(&place, &["--suite", "suite", "--kind", "effect"]);
-    assert!(ran.code == 2 && ran.stderr.contains("there is no attack of that kind in suite"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("suite has no attack of this kind"), "{}", ran.shown());
 }

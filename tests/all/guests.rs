@@ -549,7 +549,7 @@ mod shipped {
         let ran = ask("{tools: 'read_*', arguments: {path: '^/etc/'}, action: deny}");
         assert!(ran.code == 0 && ran.stdout.contains("one two three"), "{}", ran.shown());
         let ran = ask("{tools: 'read_*', action: ask}");
-        assert!(!ran.stdout.contains("one two three"), "nobody can be asked: {}", ran.shown());
+        assert!(!ran.stdout.contains("one two three"), "the client cannot ask its user: {}", ran.shown());
     }
 }
 

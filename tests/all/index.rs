@@ -32,7 +32,7 @@ fn index_check_reports_a_stale_index() {
     assert_snapshot!(missing.shown(), @"
     exit code 1
     --- stdout
-    the index is out of date: .shelly/context.md is missing; renew it with shelly-host index
+    the index is out of date: .shelly/context.md is missing; update it with shelly-host index
     --- stderr
     ");
     place.file(".shelly/context.md", "It is a bird.");
@@ -44,7 +44,7 @@ fn index_check_reports_a_stale_index() {
     assert_snapshot!(stale.shown(), @"
     exit code 1
     --- stdout
-    the index is out of date: the git repository has moved on since .shelly/context.md was written; renew it with shelly-host index
+    the index is out of date: the git repository has changed since .shelly/context.md was written; update it with shelly-host index
     --- stderr
     ");
     let json: Value = serde_json::from_str(&check(&["--output", "json"]).stdout).unwrap();
@@ -52,7 +52,7 @@ fn index_check_reports_a_stale_index() {
         json,
         json!({
             "event": "result", "fresh": false,
-            "reason": "the git repository has moved on since .shelly/context.md was written",
+            "reason": "the git repository has changed since .shelly/context.md was written",
         })
     );
     // Of another project, by its config.
@@ -110,7 +110,7 @@ fn indexer_of_the_template_writes_the_context() {
     assert_eq!(fs::read_to_string(place.path().join(".shelly/context.md")).unwrap(), "It is a bird.");
     assert_eq!(place.run(&["index", "--check"]).code, 0);
     let asked = server.asked.lock().unwrap();
-    assert!(asked[0].contains("Renew what agents are told of this project") && asked[0].contains("index-project"));
+    assert!(asked[0].contains("Update the description of this project") && asked[0].contains("index-project"));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn unwritten_index_is_a_failure() {
     let (place, _server) = project(&[write]);
     let ran = place.run(&[&INDEX[..], &["--approve", "never"]].concat());
     assert_eq!(ran.code, 1, "{}", ran.shown());
-    assert!(ran.stderr.contains("the index was not renewed: .shelly/context.md is missing"), "{}", ran.shown());
+    assert!(ran.stderr.contains("the index is still out of date: .shelly/context.md is missing"), "{}", ran.shown());
     assert!(!place.path().join(".shelly/context.md").exists());
 }
 
@@ -154,7 +154,7 @@ fn config_without_an_indexer_says_how_to_get_one() {
     --- stdout
     --- stderr
     error: there is no agent `indexer`
-      hint:  name the agent that renews the index with --agent, or write a config with one: shelly-host init --template project-indexer
+      hint:  name the agent that updates the index with --agent, or write a config that has one: shelly-host init --template project-indexer
     ");
     let help = place.run(&["index", "--help"]).stdout;
     assert!(help.contains("Usage: shelly-host index [OPTIONS]\n") && help.contains("--check\n"), "{help}");

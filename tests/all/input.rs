@@ -46,7 +46,7 @@ fn piped_text_goes_to_the_model_with_the_task() {
     let (place, server) = place();
     let ran = piped(&place, &["run", "Sum it up."], "DATA é\nand more\n".as_bytes());
     assert_eq!((ran.code, &*ran.stdout), (0, "Four.\n"), "{}", ran.shown());
-    assert!(ran.stderr.contains("standard input: 17 bytes go to the model with the task"), "{}", ran.shown());
+    assert!(ran.stderr.contains("standard input: 17 bytes are sent to the model with the task"), "{}", ran.shown());
     let told = heard(&server);
     assert!(told.starts_with("Sum it up.\n\n"), "{told}");
     assert!(told.ends_with("<standard_input>\nDATA é\nand more\n</standard_input>"), "{told}");
@@ -90,7 +90,7 @@ fn invalid_standard_input_is_refused_before_the_run() {
         (&["run", "Sum it up."][..], &b"\xff\xfePNG"[..], "standard input is not UTF-8 text"),
         (&["run", "Sum it up."], &b"a\0b"[..], "standard input is not UTF-8 text"),
         (&["run", "Sum it up."], &large[..], "standard input has more than 1048576 bytes"),
-        (no_task, &b"DATA"[..], "there is standard input, and no task that says what to do with it"),
+        (no_task, &b"DATA"[..], "standard input without a task"),
     ] {
         let ran = piped(&place, arguments, bytes);
         assert!(ran.code == 2 && ran.stderr.contains(says), "{says}: {}", ran.shown());
@@ -118,7 +118,7 @@ fn silent_pipe_is_waited_for_briefly() {
         silent.wait().unwrap();
         assert_eq!(ran.code, 0, "{}", ran.shown());
         assert!(began.elapsed() < Duration::from_secs(40), "{arguments:?}");
-        let says = "standard input is a pipe in which nothing came for 3 s; going on without it";
+        let says = "standard input is a pipe that delivered nothing for 3 s; continuing without it";
         assert_eq!(ran.stderr.contains(says), is_silent, "{}", ran.shown());
     }
     assert_eq!(server.asked.lock().unwrap().len(), 3);

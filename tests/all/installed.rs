@@ -58,9 +58,13 @@ fn copies_of_shipped_plugins_keep_their_default_grants() {
     let own = check(&place, None);
     assert_eq!(own.code, 0, "{}", own.shown());
     assert!(!own.stdout.contains("ask-model"), "{}", own.shown());
-    let said = "warning: the plugin `compact` in [DIR]/home/.local/share/shelly-host/plugins/compact is not known as the one \
+    let said = "warning: the plugin `compact` in [DIR]/home/.local/share/shelly-host/plugins/compact is not the one \
                 that comes with shelly-host";
-    assert!(own.stderr.contains(said) && own.stderr.contains("remove it to use that one"), "{}", own.shown());
+    assert!(
+        own.stderr.contains(said) && own.stderr.contains("remove this folder to use the shipped one"),
+        "{}",
+        own.shown()
+    );
     fs::write(folder.join("plugin.toml"), manifest).unwrap();
     let component = folder.join("compact.wasm");
     fs::copy(PathBuf::from(PLUGIN_ROOT).join("progress/progress.wasm"), &component).unwrap();
@@ -82,8 +86,8 @@ fn program_without_plugins_explains_how_to_get_them() {
     place.file("c.yaml", CONFIG);
     let none = check(&place, Some(&program));
     assert!(none.code == 0 && none.stderr.ends_with("c.yaml: ok, 1 warning\n"), "{}", none.shown());
-    let told =
-        "agents.a: nothing shortens its conversation: `trim-tool-results`, `observation-mask`, `compact` come with";
+    let told = "agents.a: no effect shortens the conversation, because the shipped plugins `trim-tool-results`, \
+         `observation-mask`, `compact` are not installed";
     assert!(none.stderr.contains(told) && none.stderr.contains(how), "{}", none.shown());
     place.file("c.yaml", format!("{CONFIG}    effects: []\n"));
     assert!(check(&place, Some(&program)).stderr.ends_with("c.yaml: ok\n"), "it needs none");

@@ -103,6 +103,6 @@ fn long_instruction_changes_are_shown_cut() {
     place.file("AGENTS.md", "line\n".repeat(2 * most));
     let ran = place.run(&["config", "trust"]);
     assert_eq!(ran.code, 2, "{}", ran.shown());
-    assert!(ran.stdout.contains("more lines are not shown: look at the files]"), "{}", ran.shown());
+    assert!(ran.stdout.contains("more lines are not shown; read the files]"), "{}", ran.shown());
     assert!(ran.stdout.lines().filter(|line| *line == "  +line").count() < most, "{}", ran.shown());
 }

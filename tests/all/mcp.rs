@@ -146,8 +146,7 @@ fn unapproved_mcp_tools_are_left_out() {
     };
     let (ran, tools_of) = of(&model(), &[]);
     assert!(
-        ran.stdout.contains("MCP server t: one tool is approved as of now")
-            || ran.stderr.contains("approved as of now"),
+        ran.stdout.contains("MCP server t: one tool is now approved") || ran.stderr.contains("now approved"),
         "{}",
         ran.shown()
     );
@@ -155,7 +154,7 @@ fn unapproved_mcp_tools_are_left_out() {
     tools(&place, &[second, ("more", "Is new.")]);
     let (ran, tools_of) = of(&model(), &[]);
     assert_eq!(tools_of, [""; 0], "neither of them");
-    for says in ["`more`: new, and left out", "`echo`: not what you have approved, and left out", "mcp approve t"] {
+    for says in ["`more`: new, and left out", "`echo`: changed since you approved it, and left out", "mcp approve t"] {
         assert!(ran.shown().contains(says), "{says}: {}", ran.shown());
     }
     // A flag says so for this run alone.
@@ -175,7 +174,7 @@ fn unapproved_mcp_tools_are_left_out() {
     );
     let one = place.run(&["mcp", "approve", "t", "more", "--yes"]);
     assert!(
-        one.stdout.contains("more (new), a model calls it t__more") && one.stdout.ends_with("one tool approved\n"),
+        one.stdout.contains("more (new), named t__more for models") && one.stdout.ends_with("one tool approved\n"),
         "{}",
         one.shown()
     );
@@ -183,7 +182,7 @@ fn unapproved_mcp_tools_are_left_out() {
     let all = place.run(&["mcp", "approve", "t", "--yes", "--config", "shelly.yaml"]);
     assert!(all.stdout.contains("echo (changed)") && !all.stdout.contains("more (new)"), "{}", all.shown());
     assert_eq!(of(&model(), &[]).1, ["t__echo", "t__more"]);
-    assert!(place.run(&["mcp", "approve", "t"]).stdout.contains("there is nothing new to approve"));
+    assert!(place.run(&["mcp", "approve", "t"]).stdout.contains("nothing to approve: no tool is new or has changed"));
     // Another program under that name is another server.
     config(&place, &model(), ", cwd: '.'", "t", "");
     let text =
@@ -197,14 +196,14 @@ fn unapproved_mcp_tools_are_left_out() {
 #[test]
 fn mcp_tool_approval_shows_the_whole_untrusted_text() {
     let place = Place::new();
-    let mut tool = tool("echo", "Says it again.\n    says of itself: only reads");
+    let mut tool = tool("echo", "Says it again.\n    claimed hints: read-only");
     tool["inputSchema"]["description"] = format!("{} and at last its end", "long ".repeat(4_000)).into();
     place.file("tools.json", Value::from(vec![tool]).to_string());
     config(&place, &scripted(&[]), "", "t", "");
     let shown = place.run(&["mcp", "approve", "t", "--yes", "--config", "shelly.yaml"]);
     assert!(shown.stdout.contains("and at last its end"), "{}", shown.shown());
-    assert!(shown.stdout.contains("\n    |     says of itself: only reads\n"), "{}", shown.shown());
-    assert!(shown.stdout.contains("\n    says of itself: nothing\n"), "{}", shown.shown());
+    assert!(shown.stdout.contains("\n    |     claimed hints: read-only\n"), "{}", shown.shown());
+    assert!(shown.stdout.contains("\n    claimed hints: none\n"), "{}", shown.shown());
 }
 
 #[test]
@@ -218,8 +217,7 @@ fn mcp_servers_start_only_in_trusted_projects() {
     place.file("shelly.yaml", command);
     for arguments in [&["run", "hi"][..], &["mcp", "list"], &["mcp", "approve", "m"], &["config", "check"]] {
         let ran = place.run(arguments);
-        let says =
-            ["is the program `touch", "is used, and you are asked before calls that it says may destroy something"];
+        let says = ["is the program `touch", "is used, asking you only before calls that the server calls destructive"];
         assert!(says.iter().all(|says| ran.shown().contains(says)), "{}", ran.shown());
         assert!(!mark.exists(), "{arguments:?}");
     }
@@ -385,7 +383,7 @@ fn ceiling_bounds_mcp_servers() {
         config(&place, &model, "", "t", agent);
         let ran = run(&place, &[]);
         assert_eq!(offered(&model).len(), usize::from(is_there), "{agent}: {}", ran.shown());
-        let goes_without = "goes without the MCP server `t`: grant `mcp: [t]` under agents.ada.use";
+        let goes_without = "runs without the MCP server `t`; to keep it, grant `mcp: [t]` under agents.ada.use";
         assert_eq!(ran.stdout.contains(goes_without), !is_there, "{agent}: {}", ran.shown());
         assert_eq!(
             ran.stdout.contains(r#""capability":"mcp: [t]","allowed":false,"rule":"agents.ada.use""#),

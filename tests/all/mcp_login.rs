@@ -51,7 +51,7 @@ fn log_in(place: &Place, arguments: &[&str]) -> (Ran, String) {
     let mut login = login.spawn().unwrap();
     let said = BufReader::new(login.stderr.take().unwrap()).lines();
     let mut said = said.map(Result::unwrap);
-    assert!(said.any(|line| line.starts_with("open this address to log in to ")));
+    assert!(said.any(|line| line.starts_with("open this URL to log in to ")));
     let shown = said.next().unwrap();
     let logged = thread::spawn(move || said.collect::<Vec<_>>().join("\n"));
     let (back, state) = (value(&shown, "redirect_uri"), value(&shown, "state"));
@@ -106,7 +106,7 @@ fn mcp_login_stores_a_private_token_and_logout_removes_it() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(std::fs::metadata(&files[0]).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    for said in ["logged out\n", "nobody was logged in\n"] {
+    for said in ["logged out\n", "not logged in\n"] {
         let ran = place.run(&["mcp", "logout", &url]);
         assert_eq!((ran.code, &*ran.stdout), (0, said), "{}", ran.shown());
         assert!(!files[0].exists());

@@ -41,7 +41,7 @@ fn agent_that_may_start_nobody_is_warned_of() {
         );
         let ran = place.run(&["config", "check", "--config", "c.yaml"]);
         says(&ran, 0, &[]);
-        let says = "agents.a.delegable.agents: it names no other agent, so nobody can be started: name some";
+        let says = "agents.a.delegable.agents: names no other agent, so none can be started; name agents";
         assert_eq!(ran.stderr.contains(says), is_told, "{named}: {}", ran.shown());
     }
 }
@@ -54,15 +54,15 @@ fn limit_error_names_its_config_key_and_remedy() {
     };
     let agent =
         |limits: &str| format!("{OFFLINE}agents:\n  - {{name: a, plugins: {{count-text: {{limits: {limits}}}}}}}\n");
-    let mend = "give the plugin more under `limits` of the model (providers.offline in the config)";
+    let mend = "raise the exceeded limit under `limits` of the model (providers.offline in the config)";
     for (config, code, told) in [
         // As other mistakes, with its line.
-        (agent("{time: 2h}"), 2, &["`time` cannot be used (c.yaml, line 3, column ", "it can be at most 1h"][..]),
-        (provider("{memory_bytes: 0}"), 2, &["`memory_bytes` cannot be used (c.yaml, line 2, ", "it is at least 1"]),
+        (agent("{time: 2h}"), 2, &["`time` cannot be used (c.yaml, line 3, column ", "must be at most 1h"][..]),
+        (provider("{memory_bytes: 0}"), 2, &["`memory_bytes` cannot be used (c.yaml, line 2, ", "must be at least 1"]),
         (
             agent("{state_bytes: -1}"),
             2,
-            &["`state_bytes` is not a whole number (c.yaml, line 3, ", "in digits alone, without a sign"],
+            &["`state_bytes` is not a whole number (c.yaml, line 3, ", "only digits, without a sign"],
         ),
         // When it is reached.
         (
@@ -133,7 +133,7 @@ fn config_link_leaving_the_folder_is_not_used() {
         std::os::unix::fs::symlink(elsewhere.path().join(target), place.path().join(path)).unwrap();
         let note = format!("the config {path} is a link out of this folder and was not used: --config {path}\n");
         let ran = place.run(&["config", "check"]);
-        says(&ran, 2, &[&note, "there is no config to check"]);
+        says(&ran, 2, &[&note, "no config to check"]);
         assert!(!ran.shown().contains("very-secret") && !ran.shown().contains("token"), "{}", ran.shown());
         says(&place.run(&["plugin", "list", "--plugins", PLUGIN_ROOT]), 0, &[&note]);
         fs::remove_file(place.path().join(path)).unwrap();
@@ -154,7 +154,7 @@ fn config_of_a_parent_folder_is_named_but_not_used() {
     for (file, above) in [("shelly.yaml", "../../shelly.yaml"), (".shelly/config.yaml", "../../.shelly/config.yaml")] {
         place.file(file, OFFLINE);
         let note = format!("the config {above} is not of this folder and was not used: --config {above}\n");
-        says(&run(&["config", "check"]), 2, &[&note, "there is no config to check"]);
+        says(&run(&["config", "check"]), 2, &[&note, "no config to check"]);
         says(&run(&["plugin", "list", "--plugins", PLUGIN_ROOT]), 0, &[&note]);
         let ran = run(&["plugin", "list", "--plugins", PLUGIN_ROOT, "--config", above]);
         assert!(ran.code == 0 && !ran.stderr.contains("not used"), "{}", ran.shown());
@@ -167,7 +167,7 @@ fn explicitly_named_config_needs_no_consent() {
     place.file("c.yaml", OFFLINE);
     let ran = place.run(&["config", "trust", "--config", "c.yaml", "--plugins", PLUGIN_ROOT]);
     says(&ran, 0, &[]);
-    assert!(ran.stdout.starts_with("you have named c.yaml, so what it names needs no consent"), "{}", ran.shown());
+    assert!(ran.stdout.starts_with("c.yaml needs no consent because you named it"), "{}", ran.shown());
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn fork_hint_keeps_the_named_config() {
     let run = ["run", "--config", "c.yaml", "--plugins", PLUGIN_ROOT, "--session", "one", TASK];
     says(&place.run(&run), 0, &[]);
     let ran = place.run(&["session", "fork", "one", "--config", "c.yaml"]);
-    says(&ran, 0, &[&format!("go on with it: shelly-host session resume {} --config c.yaml\n", ran.stdout.trim())]);
+    says(&ran, 0, &[&format!("resume with: shelly-host session resume {} --config c.yaml\n", ran.stdout.trim())]);
 }
 
 #[test]
@@ -253,11 +253,11 @@ fn invalid_attack_verdict_error_lists_valid_ones() {
     place.file("suite/x/guest.wat", "");
     let told = [
         "cannot read the attack suite/x",
-        "expect: there is no verdict `helt`; there is: refused, timed-out, limited, trapped, held",
+        "expect: there is no verdict `helt`; available: refused, timed-out, limited, trapped, held",
     ];
     says(&place.run(&["conformance", "--suite", "suite"]), 2, &told);
     let ran = place.run(&["conformance", "--export", "none/suite"]);
-    says(&ran, 2, &["cannot write the suite to none/suite", "the folder that it would be in is not there"]);
+    says(&ran, 2, &["cannot write the suite to none/suite", "the parent folder does not exist"]);
 }
 
 /// Sends a signal.
@@ -389,7 +389,7 @@ fn signal_that_ends_a_run_prints_the_resume_command() {
         wait_for("nothing is done", || lines() > 3);
         send(&child, signal);
         let ran = place.ran(child.wait_with_output().unwrap());
-        says(&ran, code, &["cancelled\n", &format!("go on with: shelly-host session resume {name} --config c.yaml")]);
+        says(&ran, code, &["cancelled\n", &format!("resume with: shelly-host session resume {name} --config c.yaml")]);
     }
     // Whoever wants it to outlive the terminal is not ended with it.
     let (go_on, wait) = mpsc::channel();

@@ -56,8 +56,8 @@ fn closed_stdout_is_a_failure() {
         assert_eq!(closed.code, 1, "{output}: {}", closed.shown());
         for says in [
             "error: cannot write to standard output",
-            "it was closed when the program was started",
-            "the answer is kept: shelly-host session show [SESSION]",
+            "standard output was closed when the program was started",
+            "the answer is stored in the session: shelly-host session show [SESSION]",
         ] {
             assert!(closed.stderr.contains(says), "{says}: {}", closed.shown());
         }
@@ -106,7 +106,7 @@ fn agent_with_a_dollar_budget_and_no_price_is_left_out() {
     let ran = place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "hello"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     for name in ["worker", "helper"] {
-        let told = format!("agent `{name}` is left out: the price of the model");
+        let told = format!("ignoring agent `{name}`: the price of the model");
         assert!(ran.stderr.contains(&told), "{}", ran.shown());
     }
 }
@@ -127,7 +127,7 @@ fn unwritable_folder_error_suggests_no_session() {
     // Nobody makes a folder there, whatever the user's rights.
     let in_sys = |arguments: &[&str]| place.ran(place.command(arguments).current_dir("/sys").output().unwrap());
     let ran = in_sys(&run);
-    assert!(ran.code == 2 && ran.stderr.contains("write nothing down with --no-session"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("run without a session with --no-session"), "{}", ran.shown());
     let ran = in_sys(&[&run[..], &["--no-session"]].concat());
     assert_eq!(ran.code, 0, "{}", ran.shown());
 }

@@ -288,7 +288,7 @@ fn agents_skills_and_attachments_are_served() {
     let wrong = served.call("agent_helper", json!({"task": " "}));
     assert_eq!(
         (&wrong["isError"], &wrong["content"][0]["text"]),
-        (&json!(true), &json!("the task is empty: say what to do"))
+        (&json!(true), &json!("the task is empty; describe what to do in `task`"))
     );
 
     let prompts = served.ask("prompts/get", json!({"name": "flight", "arguments": {"task": "Fly."}}));
@@ -385,10 +385,7 @@ fn untrusted_project_is_not_served() {
     std::thread::sleep(4 * shelly_host::limits::MCP_SERVE_LOOK);
     assert_eq!(served.call("count_text", json!({"text": "a"}))["isError"], false, "what was trusted goes on");
     let (code, said) = served.end();
-    assert!(
-        code == 0 && said.contains("what has changed is not served: the files of this project have changed"),
-        "{said}"
-    );
+    assert!(code == 0 && said.contains("the changes are not served: the files of this project have changed"), "{said}");
 }
 
 /// Returns the server's answer to one request.
@@ -410,10 +407,13 @@ fn mcp_over_http_requires_the_token() {
     let plugins = ["--plugins", "plugins"];
     for (more, says) in [
         (&["--http", "0.0.0.0:0"][..], "can be reached by others, and no token is set"),
-        (&["--http", "0.0.0.0:0", "--token-env", "NO_SUCH"], "the variable `NO_SUCH` holds no token"),
+        (
+            &["--http", "0.0.0.0:0", "--token-env", "NO_SUCH"],
+            "the environment variable `NO_SUCH` holds no usable token",
+        ),
         (&["--http", "127.0.0.1:0", "--allow-host", "a b"], "`a b` is no name of a host"),
         (&["--http", "127.0.0.1:0", "--allow-origin", "example.com"], "`example.com` is no origin"),
-        (&["--http", "8321"], "it is no address with a port"),
+        (&["--http", "8321"], "not an IP address with a port"),
         (&["--token-env", "X"], "--http"),
     ] {
         let ran = place.run(&[&["mcp"], &plugins[..], more].concat());

@@ -91,8 +91,8 @@ fn plugin_in_two_lists_has_each_role_by_its_own_list() {
     assert!(!warned.contains("has no effect"), "{warned}");
     let (both, warned) = effects_of(&format!("{step}, plugins: {{progress: , TOOLS}}"));
     assert_eq!(both, alone);
-    let says = "agents.a.plugins.progress has no effect: the plugin stands under `effects` too, where it is granted what it \
-                may do; remove it from `plugins`";
+    let says = "agents.a.plugins.progress: has no effect, because the entry under `effects` applies; \
+                remove `progress` from `plugins`";
     assert!(warned.contains(says), "{warned}");
 
     // So it is with what stands around runs, and `config check` says the same.
@@ -100,7 +100,7 @@ fn plugin_in_two_lists_has_each_role_by_its_own_list() {
     assert_eq!(checked(&place, &config)["order"]["runs"], json!(["redact"]));
     let ran = place.run(&["config", "check", "--config", "c.yaml"]);
     assert!(
-        ran.stderr.contains("agents.a.plugins.redact has no effect: the plugin stands under `middleware`"),
+        ran.stderr.contains("agents.a.plugins.redact: has no effect, because the entry under `middleware`"),
         "{}",
         ran.shown()
     );
@@ -132,25 +132,28 @@ fn invalid_step_is_reported() {
         ("middleware: [timout]", "did you mean `timeout`?"),
         ("effects: [{kind: compact, params: {treshold: 0.5}}]", "there is no param `treshold`"),
         ("effects: [{kind: compact, params: {treshold: 0.5}}]", "did you mean `threshold`?"),
-        ("plugins: {count-text: {params: {a: 1}}}", "there is none at all"),
+        ("plugins: {count-text: {params: {a: 1}}}", "there are none; remove the name"),
         ("effects: [redact]", "plugin `redact` is no effect: its kinds are"),
         ("middleware: [progress]", "plugin `progress` is no middleware: its kinds are effect"),
         ("effects: [state_machine]", "plugin `state-machine` is no effect: its kinds are coordinator"),
         ("middleware: [state_machine]", "plugin `state-machine` is no middleware: its kinds are coordinator"),
-        ("plugins: {state-machine: }", "plugin `state-machine` is no plugin of an agent: its kinds are coordinator"),
+        ("plugins: {state-machine: }", "plugin `state-machine` is no a plugin for agents: its kinds are coordinator"),
         ("plugins: {state-machine: }", "members: […], coordinator: state-machine}]"),
         ("effects: [{params: {}}]", "the key `kind` is missing"),
         ("effects: [{kind: progress, threshold: 1}]", "there is no key `threshold`"),
         ("effects: [[progress]]", "is not"),
         ("middleware: [timeout]", "agents.a.middleware.timeout: missing field `time`: write params: {time: 60s}"),
-        ("middleware: [{kind: timeout, params: {time: 0s}}]", "it must be longer than nothing"),
-        ("middleware: [{kind: timeout, params: {time: 1s}, powers: [note]}]", "it has `kind` and `params` alone"),
-        ("middleware: [{kind: logger, params: {level: debug}}]", "agents.a.middleware.logger: it has no params"),
+        ("middleware: [{kind: timeout, params: {time: 0s}}]", "must be more than 0"),
+        (
+            "middleware: [{kind: timeout, params: {time: 1s}, powers: [note]}]",
+            "a step of the host has only the keys `kind` and `params`",
+        ),
+        ("middleware: [{kind: logger, params: {level: debug}}]", "agents.a.middleware.logger: has no params"),
         ("middleware: [budget]", "agents.a.middleware.budget: it bounds nothing"),
         ("middleware: [{kind: budget, params: {tokens: 0}}]", "a budget of 0 allows nothing"),
-        ("options: {context_threshold: 1.5}", "it is a share of the model's window: between 0 and 1"),
+        ("options: {context_threshold: 1.5}", "must be at least 0 and less than 1, as a share of the model's window"),
         ("effects: [{kind: progress, models: [nobody]}]", "there is no model `nobody`"),
-        ("middleware: [{kind: budget, params: {usd: 1}}]", "agents.a.middleware.budget.usd bounds its cost"),
+        ("middleware: [{kind: budget, params: {usd: 1}}]", "agents.a.middleware.budget.usd limits the cost"),
         ("effects: [../../evil]", "there is no plugin `../../evil`"),
     ] {
         let told = refused(&place, &of(agent));
@@ -161,7 +164,7 @@ fn invalid_step_is_reported() {
 #[test]
 fn effect_waiting_for_an_unknown_window_is_warned_of() {
     let place = Place::new();
-    let says = "agents.a.effects: how much the model can take is not known, so `compact` may do nothing";
+    let says = "agents.a.effects: the model's context window is unknown, so `compact` may have no effect";
     for (model, effects, is_told) in
         [("", "[compact, progress]", true), ("", "[progress]", false), (", context_window: 8000", "[compact]", false)]
     {
@@ -251,7 +254,7 @@ fn default_effects_need_no_consent() {
         |params: &str| lines(&format!("middleware: [{{kind: tool_policy, params: {{{params}}}, on_failure: skip}}]"));
     let (ask, allow) = (guard("default: ask"), guard("default: allow"));
     assert!(ask.contains(r#"as its middleware: has the params `{"default":"ask"}`"#), "{ask}");
-    assert!(ask.contains(": may fail, and the run goes on without it") && ask != allow, "{ask}");
+    assert!(ask.contains(": may fail, and the run continues without it") && ask != allow, "{ask}");
 }
 
 #[test]
@@ -273,7 +276,7 @@ fn default_effects_never_block_an_agent_start() {
     };
     let ran = run("");
     assert!(ran.code == 0 && ran.stdout.contains('3'), "{}", ran.shown());
-    assert!(ran.stderr.contains("agent `reader` goes without `compact`"), "{}", ran.shown());
+    assert!(ran.stderr.contains("agent `reader` runs without `compact`"), "{}", ran.shown());
     let ran = run("effects: [compact],");
-    assert!(!ran.stdout.contains('3') && ran.shown().contains("`compact` watches over it"), "{}", ran.shown());
+    assert!(!ran.stdout.contains('3') && ran.shown().contains("its guard `compact`"), "{}", ran.shown());
 }

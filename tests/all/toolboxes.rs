@@ -241,7 +241,7 @@ async fn folder_request_is_granted_once_or_permanently_or_denied() {
             detail.starts_with(&outside(&world)) && detail.contains("`fs_read` of `filesystem` lacks it"),
             "{detail}"
         );
-        assert!(detail.contains("Changes of files in it can be proposed"), "{detail}");
+        assert!(detail.contains("can then also propose changes of files"), "{detail}");
         let line = format!("files: [{{path: {}, mode: read}}]", outside(&world));
         let decided = came.decided.iter().filter(|(capability, ..)| *capability == line).collect::<Vec<_>>();
         assert_eq!(decided.len(), 1, "{:?}", came.decided);
@@ -249,7 +249,7 @@ async fn folder_request_is_granted_once_or_permanently_or_denied() {
         if reads {
             assert!(came.results.iter().all(|result| result.contains("outside")), "{:?}", came.results);
         } else {
-            assert!(came.results[0].contains("the person does not open the folder"), "{:?}", came.results);
+            assert!(came.results[0].contains("the person did not grant the folder"), "{:?}", came.results);
         }
         assert_eq!(world.permissions().contains(&outside(&world)), is_kept, "{}", world.permissions());
         // From now on.
@@ -276,7 +276,7 @@ async fn headless_policy_decides_folder_requests() {
     {
         let world = World::new();
         let came = run(&world, ADA, &[&[world.read("other/data.txt")]], By::Nobody(policy)).await;
-        let says = if opens { "outside" } else { "nobody is there to give it" };
+        let says = if opens { "outside" } else { "no person can be asked" };
         assert!(came.results[0].contains(says), "{policy:?}: {:?}", came.results);
         // Whatever the policy: what holds keys is the config's.
         let came = run(&world, ADA, &[&[world.read("home/.ssh/id")]], By::Nobody(policy)).await;
@@ -292,16 +292,16 @@ async fn forbidden_folder_requests_are_refused_without_asking() {
     let narrow = "[{name: ada, toolboxes: [filesystem], use: {files: [{path: .}], powers: [propose-files]}}]";
     let unasked = "[{name: ada, toolboxes: [{name: filesystem, ask: []}]}]";
     for (agents, call, says) in [
-        (ADA, list("/"), "it is all that there is on this machine"),
+        (ADA, list("/"), "it is the root of the file system"),
         (ADA, list("/proc"), "it belongs to the system"),
         (ADA, list(&home), "it holds keys"),
         (ADA, list(&world.path("home/.local").display().to_string()), "keeps for themselves"),
-        (ADA, list(&root), "there is no such place"),
-        (narrow, world.read("other/data.txt"), "agents.ada.use in the config leaves it out"),
+        (ADA, list(&root), "does not exist"),
+        (narrow, world.read("other/data.txt"), "agents.ada.use in the config does not include it"),
         (
             unasked,
             world.read("other/data.txt"),
-            "the person can grant it in the config, with `- {name: filesystem, files: [{path: \"",
+            "a person can grant it in the config, with `- {name: filesystem, files: [{path: \"",
         ),
     ] {
         let came = run(&world, agents, &[&[call]], By::Person(vec![Verdict::Yes])).await;
@@ -324,7 +324,7 @@ async fn folder_request_for_a_link_names_its_target() {
     assert!(came.results[0].contains("outside") && came.results[1].contains("it holds keys"), "{:?}", came.results);
     let (subject, detail) = &came.asked[0];
     assert!(subject.contains(&world.path("other").display().to_string()), "{subject}");
-    assert!(detail.contains("it was asked for as") && detail.contains("shortcut"), "{detail}");
+    assert!(detail.contains("requested as") && detail.contains("shortcut"), "{detail}");
     assert_eq!(came.asked.len(), 1, "{:?}", came.asked);
 }
 
@@ -352,7 +352,7 @@ async fn http_request_can_open_only_public_servers() {
     for url in ["http://localhost:1/x", "http://127.0.0.1/", "http://10.0.0.1/", "http://[::1]/"] {
         let world = World::new();
         let came = run(&world, FETCHER, &[&[fetch(url)]], By::Person(vec![Verdict::Yes])).await;
-        assert!(came.results[0].contains("is no server of the public Internet"), "{url}: {:?}", came.results);
+        assert!(came.results[0].contains("is not on the public Internet"), "{url}: {:?}", came.results);
         assert!(came.asked.is_empty(), "{url}: {:?}", came.asked);
         if url.contains("10.0") {
             continue;
@@ -371,7 +371,7 @@ async fn http_request_can_open_only_public_servers() {
         let world = World::new();
         let came = run(&world, FETCHER, &[&[fetch(url)]], By::Person(vec![verdict])).await;
         assert_eq!(came.asked[0].0, "send GET and HEAD requests to `https://nobody.invalid`");
-        assert_eq!(came.results[0].contains("the person does not open"), verdict == Verdict::No, "{:?}", came.results);
+        assert_eq!(came.results[0].contains("the person did not grant"), verdict == Verdict::No, "{:?}", came.results);
         assert!(!came.results[0].contains("is not granted"), "{:?}", came.results);
         assert_eq!(
             world.permissions().contains("nobody.invalid"),

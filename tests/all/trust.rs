@@ -79,7 +79,10 @@ fn untrusted_project_is_refused_without_a_terminal() {
     assert_snapshot!(ran.shown().replace(&server.port.to_string(), "[PORT]"));
     // No other yes is this one.
     for more in [&["--approve", "all"][..], &["--approve", "granted"], &["--model", "local"], &["--no-session"]] {
-        refused(&run(&[&["run", "hi"], more].concat()), "+ the model `local` sends the environment's `SOME_KEY` to");
+        refused(
+            &run(&[&["run", "hi"], more].concat()),
+            "+ the model `local` sends the environment variable `SOME_KEY` to",
+        );
     }
     let mut from_stdin = place.command(&["run", "-", "--approve", "all"]);
     from_stdin.stdin(fs::File::open(place.file("task.txt", "hi")).unwrap());
@@ -122,10 +125,10 @@ fn credential_command_of_an_untrusted_project_does_not_run() {
         place.ran(command.output().unwrap())
     };
     let said =
-        "+ the credential `held` runs `/usr/bin/env touch [DIR]/mark` and is what it prints, sent to `https://h`";
+        "+ the credential `held` is the output of the program `/usr/bin/env touch [DIR]/mark`, sent to `https://h`";
     for says in [
         said,
-        "+ the agent `a`: the plugin `fetch` may have the credential `held` sent",
+        "+ the agent `a`: the plugin `fetch` may send requests with the credential `held`",
         "+ the agent `a`: the plugin `fetch` may send GET, HEAD requests to `https://h`",
     ] {
         refused(&run(&["run", "hi"]), says);
@@ -135,7 +138,7 @@ fn credential_command_of_an_untrusted_project_does_not_run() {
     fine(run(&["plugin", "certify", "fetch", "--trust"]));
     assert!(!mark.exists(), "nobody needs it there");
     let ran = fine(run(&["run", "hi", "--trust"]));
-    assert!(mark.exists() && ran.stderr.contains("the credential `held` is left out"), "{}", ran.shown());
+    assert!(mark.exists() && ran.stderr.contains("ignoring the credential `held`"), "{}", ran.shown());
     // What is there is used, and another program is asked about again.
     place.file("shelly.yaml", config("/usr/bin/env, echo, pw-never-shown"));
     fine(run(&["config", "trust", "--yes"]));
@@ -178,11 +181,11 @@ fn project_trust_holds_until_a_file_changes() {
     }
     for (from, to, says) in [
         ("127.0.0.1:9/v1", "127.0.0.2:9/v1", "+ the model `far` is at `http://127.0.0.2:9/v1`"),
-        ("'${KEY}'", "'${OTHER_KEY}'", "+ the model `far` sends the environment's `OTHER_KEY` to"),
+        ("'${KEY}'", "'${OTHER_KEY}'", "+ the model `far` sends the environment variable `OTHER_KEY` to"),
         ("{path: docs}", "{path: .}", "+ the agent `a`: the plugin `read-files` may read `[DIR]`"),
         ("{path: .}", "{path: ., mode: write}", "+ the agent `a`: the plugin `read-files` may read and change `[DIR]`"),
-        ("{confirm: true}", "{}", "+ the agent `a`: the plugin `count-text` is used, and you are not asked"),
-        ("count-text: {}", "count-text: {clock: true}", "+ the agent `a`: the plugin `count-text` may know the time"),
+        ("{confirm: true}", "{}", "+ the agent `a`: the plugin `count-text` is used, without asking you"),
+        ("count-text: {}", "count-text: {clock: true}", "+ the agent `a`: the plugin `count-text` may read the clock"),
         (
             "loop-detect: ",
             "loop-detect: {powers: [note, stop]}",
@@ -367,7 +370,7 @@ fn session_without_a_key_folder_is_not_own() {
     };
     let ran = fine(run(&["run", "hi", "--session", "s"]));
     assert!(
-        ran.stderr.contains("is not marked as yours") && ran.stderr.contains("set XDG_STATE_HOME"),
+        ran.stderr.contains("could not be marked as yours") && ran.stderr.contains("set XDG_STATE_HOME"),
         "{}",
         ran.shown()
     );
@@ -385,7 +388,11 @@ fn session_without_a_key_folder_is_not_own() {
         place.ran(command.env("XDG_STATE_HOME", place.path().join("state")).output().unwrap())
     };
     let ran = fine(damaged(&["run", "hi", "--session", "t"]));
-    assert!(ran.stderr.contains("is not marked as yours") && ran.stderr.contains("session.key"), "{}", ran.shown());
+    assert!(
+        ran.stderr.contains("could not be marked as yours") && ran.stderr.contains("session.key"),
+        "{}",
+        ran.shown()
+    );
     fs::write(place.path().join(".shelly/local/sessions/t/mark"), "x").unwrap();
     let ran = damaged(&["session", "resume", "t", "more"]);
     assert!(ran.code == 2 && ran.stderr.contains("it is not 64 hexadecimal digits"), "{}", ran.shown());
@@ -449,7 +456,7 @@ fn config_check_reports_trust_and_runs_nothing() {
     assert_eq!((&before["trusted"], &before["new"]), (&false.into(), &before["facts"]));
     assert!(before["digest"].as_str().unwrap().starts_with("sha256:"));
     let text = fine(place.run(&["config", "check"]));
-    let note = "\nnot trusted yet: a run asks you first\n    the model `far`\n      + is at `http://127.0.0.1:9/v1`: ";
+    let note = "\nnot trusted yet; a run asks you first:\n    the model `far`\n      + is at `http://127.0.0.1:9/v1`; ";
     assert!(text.stderr.contains(note), "{}", text.shown());
     fine(place.run(&["config", "trust", "--yes"]));
     let after = trust(check());
@@ -458,7 +465,7 @@ fn config_check_reports_trust_and_runs_nothing() {
         (&true.into(), &serde_json::json!([]), &after["new"])
     );
     assert_eq!(after["digest"], before["digest"]);
-    assert!(fine(place.run(&["config", "check"])).stderr.contains("what shelly.yaml names is trusted\n"));
+    assert!(fine(place.run(&["config", "check"])).stderr.contains("shelly.yaml: trusted\n"));
     // Named, it is the person's.
     let named = trust(place.run(&["config", "check", "--config", "shelly.yaml", "--output", "json"]));
     assert_eq!((&named["trusted"], &named["facts"]), (&true.into(), &serde_json::json!([])));
@@ -534,23 +541,23 @@ fn tool_trust_is_bound_to_its_digest() {
     let named = ["run", TASK, "--plugins", "plugins", "--config", ".shelly/config.yaml", "--approve", "granted"];
     refused(&place.run(&named), "+ permissions: the tool");
     let once = place.run(&[&named[..], &["--trust", "--verbose"]].concat());
-    assert!(once.code == 0 && once.stderr.contains("(it is trusted)"), "{}", once.shown());
+    assert!(once.code == 0 && once.stderr.contains("(trusted)"), "{}", once.shown());
     let trust = ["config", "trust", "--yes", "--config", ".shelly/config.yaml", "--plugins", "plugins"];
     let listed = fine(place.run(&trust));
     let line = "+ permissions: the tool `count-text/count_text` may be called without asking you\n";
     assert_eq!(listed.stdout, format!("{line}trusted from now on\n"));
     let says = |ran: Ran, says: &str| assert!(ran.code == 0 && ran.stderr.contains(says), "{says}: {}", ran.shown());
     let named = [&named[..], &["--verbose"]].concat();
-    says(place.run(&named), "(it is trusted)");
+    says(place.run(&named), "(trusted)");
     refused(&run(), "+ the agent `a`: the plugin `count-text` is used\n");
     // Another plugin of the same name is another one, also where nobody is asked about it before it runs.
     let mut bytes = fs::read(&component).unwrap();
     bytes.extend([0, 2, 1, b'x']);
     fs::write(&component, bytes).unwrap();
-    says(place.run(&named), "(nobody is asked)");
+    says(place.run(&named), "(not asked)");
     // A line that was taken out and comes back is not the person's.
     fs::remove_file(&permissions).unwrap();
-    says(place.run(&named), "(nobody is asked)");
+    says(place.run(&named), "(not asked)");
 }
 
 #[test]

@@ -256,8 +256,8 @@ fn headless_tool_call_is_approved_by_a_flag() {
     let ran = |more: &[&str]| place.run(&[&task[..], more].concat());
     for (more, is_allowed, says) in [
         (&[][..], false, "count_text failed"),
-        (&["--approve", "never"], false, "(nobody is asked)"),
-        (&["--approve", "granted"], false, "(nobody is asked)"),
+        (&["--approve", "never"], false, "(not asked)"),
+        (&["--approve", "granted"], false, "(not asked)"),
         (&["--approve", "all"], true, "count_text done"),
     ] {
         let ran = ran(more);
@@ -267,7 +267,7 @@ fn headless_tool_call_is_approved_by_a_flag() {
     }
     place.file(".shelly/local/permissions.json", r#"{"trusted_tools": ["count-text/count_text"]}"#);
     let granted = ran(&["--approve", "granted", "--verbose"]);
-    assert!(granted.stderr.contains("(it is trusted)"), "{}", granted.shown());
+    assert!(granted.stderr.contains("(trusted)"), "{}", granted.shown());
     assert!(granted.stderr.contains("count-text tool.call: ok"), "{}", granted.shown());
     assert!(!granted.stdout.contains(refused), "{}", granted.shown());
     assert!(ran(&["--approve", "never"]).stdout.contains(refused), "not even what is trusted");
@@ -292,7 +292,7 @@ fn plugin_list_covers_the_named_config() {
         assert!(text.code == 0 && text.stdout.contains("\ntool         count_text: Counts"), "{}", text.shown());
     }
     let none = place.run(&["plugin", "inspect", "count-txt", "--config", "other.yaml"]);
-    assert!(none.code == 2 && none.stderr.contains("no plugin of that id"), "{}", none.shown());
+    assert!(none.code == 2 && none.stderr.contains("there is no file, folder or plugin `"), "{}", none.shown());
     let json = place.run(&["plugin", "inspect", &folder, "--output", "json"]);
     let one: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(one["tools"][0]["name"], "count_text", "{}", json.shown());

@@ -96,7 +96,7 @@ fn file_changes_are_approved_by_config_or_flag() {
     let edits = || [json!([edit("a.txt", "one\n", "two\n")])];
     let remarkable = || [json!([{ "path": ".envrc", "write": "x" }])];
     let yes = "changed a.txt (+1 -1)";
-    let no = "need a person's consent, and nobody is there to give it: nothing was changed";
+    let no = "need a person's consent, and no person can be asked: nothing was changed";
     for (uses, calls, more, is_made, says) in [
         ("", edits(), &[][..], false, "needs a person"),
         ("", edits(), &["--approve", "granted"], false, no),
@@ -214,7 +214,7 @@ fn undo_reverts_the_changes_of_a_session() {
     assert_eq!(docs(&place), holds(&after), "{}", ran.shown());
     // Nobody is there who could be asked.
     let asked = place.run(&["session", "undo", "one"]);
-    assert!(asked.code == 2 && asked.stderr.contains("nobody is there to say yes"), "{}", asked.shown());
+    assert!(asked.code == 2 && asked.stderr.contains("no terminal to ask on"), "{}", asked.shown());
     assert!(asked.stderr.contains("move b.txt back to a.txt"), "{}", asked.shown());
     assert_eq!(docs(&place), holds(&after));
     let last = place.run(&["session", "undo", "one", "--yes"]);
@@ -231,7 +231,7 @@ fn undo_reverts_the_changes_of_a_session() {
     assert!(all.stderr.contains("-two") && all.stderr.contains("+one"), "{}", all.shown());
     assert_eq!(docs(&place), holds(&[("a.txt", "one\n"), ("keep.txt", "k")]));
     let none = place.run(&["session", "undo"]);
-    assert_eq!((none.code, none.stdout.as_str()), (0, "one has changed nothing that is not undone\n"));
+    assert_eq!((none.code, none.stdout.as_str()), (0, "nothing to undo in the session one\n"));
     // What is kept goes with the session.
     assert!(place.path().join(".shelly/local/sessions/one/changes").is_dir());
     assert_eq!(place.run(&["session", "rm", "one"]).code, 0);

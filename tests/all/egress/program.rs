@@ -248,7 +248,7 @@ async fn unset_credential_is_warned_of_and_not_available() {
     let arguments = ["--plugins", crate::GUEST_ROOT, "--agent", "ada"];
     let ran = run(&place, &arguments, false);
     assert_eq!(ran.code, 0, "{}", ran.shown());
-    let warning = "the credential `k` is left out: the environment variable `THE_KEY` is not set";
+    let warning = "ignoring the credential `k`: the environment variable `THE_KEY` is not set";
     assert!(ran.stderr.contains(warning), "{}", ran.shown());
     assert!(
         ran.stdout.contains("no credential `k` is granted, or it does not exist; there is none"),

@@ -288,7 +288,7 @@ fn powerless_wasi_imports_are_not_shown_as_wanted() {
     assert!(ran.stdout.contains("  wasi (powerless)") && !ran.stdout.contains("files"), "{}", ran.shown());
     let ran = place.run(&["plugin", "inspect", "plugins/lone.wasm"]);
     assert!(
-        ran.stdout.contains("wants        wasi: powerless (it need not be granted)\ncan use      files:"),
+        ran.stdout.contains("wants        wasi: powerless (needs no grant)\ncan use      files:"),
         "{}",
         ran.shown()
     );

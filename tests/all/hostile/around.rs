@@ -333,7 +333,7 @@ async fn tool_middleware_actions_are_reported() {
                 image.decide(&words, None)
             }),
             "deny",
-            "`hostile` wants a person's consent to this call of `look`, and nobody is there",
+            "`hostile` requires a person's consent to this call of `look`, and no person",
             true,
             0,
         ),

@@ -94,7 +94,7 @@ async fn bare_run_leaves_out_a_plugin_that_fails_to_load() {
     let prepared = prepared(&place, "").await;
     assert!(prepared.entrant.agent().unwrap().tools.names().any(|name| name == "count_text"));
     let warning = prepared.warnings.iter().find(|warning| warning.contains("`moody`")).unwrap();
-    assert!(warning.starts_with("plugin `moody` is left out: plugin `moody` failed when it was tried: "), "{warning}");
+    assert!(warning.starts_with("ignoring plugin `moody`: plugin `moody` failed when it was tried: "), "{warning}");
 }
 
 #[tokio::test]

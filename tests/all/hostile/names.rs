@@ -49,7 +49,7 @@ async fn plugin_tool_cannot_impersonate_a_host_tool() {
         ("ask_user", "ask_user"),
         ("1oad_skill", "load_skill"),
     ] {
-        let told = format!("`{name}` of `hostile` is left out: it could be taken for `{own}` of the host");
+        let told = format!("ignoring `{name}` of `hostile`, which could be mistaken for the host's `{own}`");
         assert!(prepared.warnings.iter().any(|warning| warning.contains(&told)), "{:?}", prepared.warnings);
     }
 }

@@ -46,7 +46,8 @@ fn provider_check_reports_each_answer() {
     assert!(lines[0].starts_with("ok      good: good-1-2026 answered in "), "{}", all.shown());
     assert!(lines[0].ends_with("; it says Ready! (1000 tokens in, 100 out, $0.002)"), "{}", all.shown());
     assert!(lines[1].starts_with("failed  bad: 127.0.0.1:") && lines[1].ends_with("who are you?"), "{}", all.shown());
-    let hint = "        hint: check the key of the model (providers.bad in the config), or use another with --model";
+    let hint =
+        "        hint: check the key of the model (providers.bad in the config), or use another model with --model";
     assert_eq!(lines[2..], [hint], "{}", all.shown());
     let question = "This is a test of the connection.";
     assert!(good.asked.lock().unwrap()[0].contains(question), "{:?}", good.asked);
@@ -78,12 +79,9 @@ fn provider_check_accepts_any_reply() {
         (FOUR, "; it says Four. ("),
         (
             r#"{"choices":[{"message":{"content":"","reasoning_content":"Hm, what"},"finish_reason":"length"}]}"#,
-            "; it was still thinking (",
+            "; no text before the token limit (",
         ),
-        (
-            r#"{"choices":[{"message":{"content":"","reasoning_content":"Hm."},"finish_reason":"stop"}]}"#,
-            "; without a word (",
-        ),
+        (r#"{"choices":[{"message":{"content":"","reasoning_content":"Hm."},"finish_reason":"stop"}]}"#, "; no text ("),
     ] {
         let server = served("200 OK", body);
         let place = Place::new();
@@ -162,6 +160,6 @@ fn api_key_over_plain_http_is_warned_of() {
     for (url, is_warned) in [("http://nowhere.invalid/v1", true), ("https://nowhere.invalid/v1", false)] {
         place.file("shelly.yaml", config(url));
         let ran = place.run(&["provider", "check", "--trust"]);
-        assert_eq!((ran.code, ran.stderr.contains("unencrypted: write https://")), (4, is_warned), "{}", ran.shown());
+        assert_eq!((ran.code, ran.stderr.contains("unencrypted; write https://")), (4, is_warned), "{}", ran.shown());
     }
 }

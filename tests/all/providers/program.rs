@@ -220,7 +220,7 @@ fn plugin_provider_errors_state_the_remedy() {
             granted(nobody),
             4,
             format!("cannot connect to 127.0.0.1:{nobody}"),
-            "check that its server runs".to_owned(),
+            "check that the server runs".to_owned(),
         ),
         (
             missing.port,
@@ -234,8 +234,7 @@ fn plugin_provider_errors_state_the_remedy() {
             granted(locked.port),
             4,
             "answered 401: who are you?".into(),
-            "check what the plugin is granted, `http` and `credentials`, and its key (providers.local in the config)"
-                .into(),
+            "check the plugin's grants `http` and `credentials`, and its key (providers.local in the config)".into(),
         ),
         (page.port, granted(page.port), 4, "sent a web page: check `base_url`".into(), "check the settings".into()),
         // Another path than the one that is granted.

@@ -59,7 +59,7 @@ fn resumed_session_keeps_config_plugins_and_model() {
     let place = place(&server);
     fine(place.run(&BEGIN));
     let again = fine(place.run(&["session", "resume", "last", "Once more."]));
-    let says = "as when the session began: --config deep/c.yaml --plugins plugs --model large\n";
+    let says = "options stored in the session: --config deep/c.yaml --plugins plugs --model large\n";
     assert!(again.stderr.contains(says), "{}", again.shown());
     assert_eq!(last_model(&server), "large-1");
     // What is named wins; a model is one of its config.
@@ -82,7 +82,7 @@ fn resumed_session_keeps_config_plugins_and_model() {
     // What is shown says so, and a copy has it too.
     let show = fine(place.run(&["session", "show", "last"]));
     assert!(show.stdout.contains("options  --config c.yaml --plugins"), "{}", show.shown());
-    assert!(show.stderr.contains("in the sessions of --config deep/c.yaml"), "{}", show.shown());
+    assert!(show.stderr.contains("using the sessions of --config deep/c.yaml"), "{}", show.shown());
     fine(place.run(&["session", "fork", "last"]));
     let fork = fine(place.run(&["session", "resume", "last", "Again."]));
     assert!(fork.stderr.contains(says), "{}", fork.shown());
@@ -93,16 +93,17 @@ fn empty_session_list_names_searched_and_other_folders() {
     let server = server();
     let place = place(&server);
     let before = place.run(&["session", "list"]);
-    let looked = "there is no session in ./.shelly/local/sessions; `shelly-host run` begins one\n";
+    let looked = "there is no session in ./.shelly/local/sessions; start a session with `shelly-host run`\n";
     assert_eq!((before.code, &*before.stderr), (0, looked), "{}", before.shown());
     fine(place.run(&BEGIN));
     let list = place.run(&["session", "list"]);
-    let others = "sessions begun here with another folder's config: shelly-host session list --config deep/c.yaml\n";
+    let others =
+        "sessions started here with the config of another folder: shelly-host session list --config deep/c.yaml\n";
     assert_eq!(list.stderr, format!("{looked}{others}"));
     let there = fine(place.run(&["session", "list", "--config", "deep/c.yaml"]));
     assert!(there.stdout.contains("helper"), "{}", there.shown());
     let found = fine(place.run(&["session", "search", "nothing of it"]));
-    assert!(found.stderr.contains("in any session in ./.shelly/local/sessions"), "{}", found.shown());
+    assert!(found.stderr.contains("no match in the sessions in ./.shelly/local/sessions"), "{}", found.shown());
     // The newest of both places is the last one; what removes looks here alone.
     place.file("shelly.yaml", server.config("api_key: x"));
     fine(place.run(&["run", "here", "--session", "here"]));
@@ -137,7 +138,7 @@ fn foreign_session_cannot_choose_paths() {
     fs::create_dir_all(place.path().join(".shelly/local")).unwrap();
     drop(theirs(Some(UserKey::new(Some(place.path().join("theirs.key"))))).create(new).unwrap());
     let resume = |words: &[&str]| place.run(&[&["session", "resume", "s", "go"][..], words].concat());
-    let left_out = "not made here by you, so what it was begun with is left out: --config evil/c.yaml";
+    let left_out = "was not made here by you, so its stored options are ignored: --config evil/c.yaml";
     // Nor once the person has said that it may go on.
     for is_adopted in [false, true] {
         if is_adopted {

@@ -79,9 +79,9 @@ fn named_session_is_created_and_continued() {
     assert!(journal.contains(r#""continues":1"#), "{journal}");
     let part = place.run(&["run", COUNT, "--session", "wor"]);
     assert_eq!(part.code, 2, "{}", part.shown());
-    assert!(part.stderr.contains("`wor` is the beginning of the session `words`"), "{}", part.shown());
+    assert!(part.stderr.contains("`wor` is only the beginning of the name of session `words`"), "{}", part.shown());
     let last = place.run(&["run", COUNT, "--session", "last"]);
-    assert!(last.code == 2 && last.stderr.contains("`last` is no name for a session"), "{}", last.shown());
+    assert!(last.code == 2 && last.stderr.contains("`last` cannot be the name of a session"), "{}", last.shown());
     for bad in ["../words", ".hidden", "a b", ""] {
         let ran = place.run(&["run", COUNT, "--session", bad]);
         assert_eq!(ran.code, 2, "{}", ran.shown());
@@ -109,7 +109,7 @@ fn failed_session_resumes_and_reports_config_changes() {
     let place = place(1);
     let failed = place.run(&["run", COUNT, "--session", "s"]);
     assert_eq!(failed.code, 1, "{}", failed.shown());
-    assert!(failed.stderr.ends_with("go on with: shelly-host session resume s\n"), "{}", failed.shown());
+    assert!(failed.stderr.ends_with("resume with: shelly-host session resume s\n"), "{}", failed.shown());
     place.file("shelly.yaml", config(5));
     let ran = fine(place.run(&["session", "resume", "s", "--verbose", "--approve", "never"]));
     assert_eq!(ran.stdout, "\"one two three\" has 3 words.\n", "{}", ran.shown());
@@ -119,7 +119,7 @@ fn failed_session_resumes_and_reports_config_changes() {
     let journal = fs::read_to_string(&journals(&place)[0]).unwrap();
     let over = fine(place.run(&["session", "resume", "s"]));
     assert_eq!(over.stdout, ran.stdout, "{}", over.shown());
-    assert!(over.stderr.contains("nothing was left to be done"), "{}", over.shown());
+    assert!(over.stderr.contains("the session is already complete; its last answer:"), "{}", over.shown());
     assert_eq!(fs::read_to_string(&journals(&place)[0]).unwrap(), journal);
     let more = fine(place.run(&["session", "resume", "s", "How many words are in \"four five\"?"]));
     assert_eq!(more.stdout, "\"four five\" has 2 words.\n", "{}", more.shown());
@@ -165,7 +165,7 @@ fn killed_session_resumes_with_another_model_and_agent() {
     let ran = fine(place.run(&arguments));
     assert!(ran.stdout.contains("has 3 words"), "{}", ran.shown());
     assert!(ran.stdout.contains(r#""agent":"other""#), "{}", ran.shown());
-    assert!(ran.stderr.contains("session killed: goes on where it was interrupted"), "{}", ran.shown());
+    assert!(ran.stderr.contains("session killed: continues where it was interrupted"), "{}", ran.shown());
 
     killed(&place, "told");
     // What it is told is read before its next turn.
@@ -218,18 +218,22 @@ fn printed_resume_command_can_be_run() {
     let failed =
         place.run(&["run", COUNT, "--config", "else where/shelly.yaml", "--plugins", PLUGIN_ROOT, "--session", "s"]);
     let line = failed.stderr.lines().last().unwrap();
-    let typed = line.strip_prefix("go on with: shelly-host ").unwrap();
+    let typed = line.strip_prefix("resume with: shelly-host ").unwrap();
     assert_eq!(typed, format!("session resume s --config 'else where/shelly.yaml' --plugins {PLUGIN_ROOT}"));
     // The config that was named is remembered, of a session that is there.
     let found = place.run(&["session", "resume", "s"]);
-    assert!(found.stderr.contains("as when the session began: --config 'else where/shelly.yaml'"), "{}", found.shown());
+    assert!(
+        found.stderr.contains("options stored in the session: --config 'else where/shelly.yaml'"),
+        "{}",
+        found.shown()
+    );
     let nowhere = place.run(&["session", "resume", "t"]);
     assert_eq!(nowhere.code, 2, "{}", nowhere.shown());
-    assert!(nowhere.stderr.contains(".shelly/local/sessions was looked in"), "{}", nowhere.shown());
+    assert!(nowhere.stderr.contains("searched in ./.shelly/local/sessions"), "{}", nowhere.shown());
     place.file("else where/shelly.yaml", config(9));
     fine(place.run(&["session", "resume", "s", "--config", "else where/shelly.yaml", "--plugins", PLUGIN_ROOT]));
     let forgotten = place.run(&["session", "resume", "Write the tests"]);
-    assert!(forgotten.stderr.contains("the session comes first, then the task"), "{}", forgotten.shown());
+    assert!(forgotten.stderr.contains("name the session first, then the task"), "{}", forgotten.shown());
 }
 
 #[test]
@@ -241,7 +245,7 @@ fn session_without_a_run_is_reported() {
     fs::write(journal, text.split_inclusive('\n').next().unwrap()).unwrap();
     let ran = place.run(&["session", "resume", "s"]);
     assert_eq!(ran.code, 2, "{}", ran.shown());
-    assert!(ran.stderr.contains("in the session `s` nothing has begun"), "{}", ran.shown());
+    assert!(ran.stderr.contains("the session `s` has no run to resume"), "{}", ran.shown());
     fine(place.run(&["session", "resume", "s", COUNT]));
 }
 

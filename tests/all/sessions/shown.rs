@@ -234,7 +234,7 @@ fn session_list_is_sorted_newest_first() {
     let two = ran(&place, &["list", "--limit", "2"]);
     assert_eq!(first(&two.stdout), ["SESSION", "20261122-tale", "c-third"]);
     assert!(two.stdout.contains(" unfinished "), "{}", two.stdout);
-    assert_eq!(two.stderr, "there are older ones: --limit N or --all shows more\n");
+    assert_eq!(two.stderr, "older sessions are not shown; show more with --limit N or --all\n");
     assert_eq!(first(&ran(&place, &["list", "--all"]).stdout).len(), 5);
     assert_eq!(ran(&place, &["list", "--limit", "0"]).stdout, "");
 
@@ -314,7 +314,7 @@ fn session_export_writes_markdown() {
     let free = ran(&place, &["export", "free"]).stdout;
     assert!(free.contains("| lead | 1 | 123 | unknown |\n| **all** | 1 | 123 | unknown |\n"), "{free}");
     fs::create_dir(place.path().join("folder")).unwrap();
-    for (to, why) in [("folder", "something else than a file stands there"), ("none/a.md", "No such file")] {
+    for (to, why) in [("folder", "the path exists and is not a regular file"), ("none/a.md", "No such file")] {
         let ran = place.run(&["session", "export", "last", "--out", to]);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
         assert!(ran.stderr.contains(&format!("error: cannot write {to}\n  cause: {why}")), "{}", ran.shown());
@@ -364,7 +364,7 @@ fn session_search_finds_text() {
     assert_eq!(found.stderr, "");
     let one = ran(&place, &["search", "--limit", "1", "words"]);
     assert_eq!(one.stdout.lines().count(), 2);
-    assert_eq!(one.stderr, "there is more: --limit N shows it\n");
+    assert_eq!(one.stderr, "more matches are not shown; show more with --limit N\n");
     let json = as_json(&place, &["search", "--output", "json", "ask a reader"]);
     let row = json!({
         "id": "20261122-tale", "title": "How many words?", "n": 4, "run": 1, "role": "assistant",
@@ -374,7 +374,7 @@ fn session_search_finds_text() {
     let none = ran(&place, &["search", "haystack"]);
     assert_eq!(
         (none.stdout.as_str(), none.stderr.as_str()),
-        ("", "it was not found in any session in ./.shelly/local/sessions\n")
+        ("", "no match in the sessions in ./.shelly/local/sessions\n")
     );
 }
 
@@ -384,14 +384,14 @@ fn session_fork_copies_up_to_a_step() {
     let _in_use = tale(&place);
     let whole = ran(&place, &["fork", "20261122-tale"]);
     assert_eq!(whole.stdout, "[SESSION]\n");
-    assert_eq!(whole.stderr, "go on with it: shelly-host session resume [SESSION]\n");
+    assert_eq!(whole.stderr, "resume with: shelly-host session resume [SESSION]\n");
     assert_eq!(first(&ran(&place, &["show", "--steps", &newest(&place)]).stdout).len(), 23);
     let json = as_json(&place, &["fork", "20261122-tale", "--at", "7", "--output", "json"]);
     assert_eq!((&json["forked_from"], &json["at"]), (&json!("20261122-tale"), &json!(7)));
     let copy = ran(&place, &["show", &newest(&place)]).stdout;
     assert!(copy.contains("\nfork of  20261122-tale up to line 7\n"), "{copy}");
-    let open = "\nopen\n  run 1 (lead): the call of delegate was begun and has no result\n  run 1 (lead) has not ended\n  \
-                run 2 (reader-1) has not ended\n";
+    let open = "\nunfinished\n  run 1 (lead): the call of delegate was started and has no result\n  run 1 (lead) is not finished\n  \
+                run 2 (reader-1) is not finished\n";
     assert!(copy.ends_with(open), "{copy}");
 }
 
@@ -451,14 +451,14 @@ fn session_prune_removes_old_and_keeps_resumable_sessions() {
     }
     let dry = ran(&place, &["prune", "--keep", "0", "--dry-run"]);
     assert!(dry.stdout.starts_with("would remove a (") && dry.stdout.contains("\nwould free "), "{}", dry.stdout);
-    assert!(dry.stderr.contains(&format!("unfinished, and stay without --unfinished: {tale}")), "{}", dry.shown());
+    assert!(dry.stderr.contains(&format!("unfinished (remove them with --unfinished): {tale}")), "{}", dry.shown());
     let gone = ran(&place, &["prune", "--keep", "0"]);
     assert!(gone.stdout.ends_with(", 2 sessions\n"), "{}", gone.stdout);
     assert_eq!(first(&ran(&place, &["list"]).stdout), ["SESSION", tale]);
     let _in_use = sessions(&place.path(), place.own_key()).open(tale, Default::default()).unwrap();
     let kept = ran(&place, &["prune", "--keep", "0", "--unfinished"]);
     assert_eq!(kept.stdout, "freed 0 B, 0 sessions\n");
-    assert!(kept.stderr.contains(&format!("these would go and are in use: {tale}")), "{}", kept.shown());
+    assert!(kept.stderr.contains(&format!("kept, because they are in use: {tale}")), "{}", kept.shown());
 }
 
 /// One that cannot be read or removed is told of, and keeps none of the others.
@@ -475,7 +475,7 @@ fn unreadable_session_does_not_affect_others() {
     fs::create_dir_all(session(&format!("c/{}", "d/".repeat(40)))).unwrap();
     let found = ran(&place, &["search", "go"]);
     assert!(found.stdout.contains("a  Go\n") && found.stdout.contains("c  Go\n"), "{}", found.stdout);
-    assert!(found.stderr.starts_with("warning: 1 session could not be read, or only in part: b\n"), "{}", found.stderr);
+    assert!(found.stderr.starts_with("warning: 1 session could not be read completely: b\n"), "{}", found.stderr);
     assert!(found.stderr.contains("the header has no end"), "{}", found.stderr);
     let json = as_json(&place, &["search", "--output", "json", "go"]);
     assert_eq!(json["left_out"][0]["id"], "b", "{json}");

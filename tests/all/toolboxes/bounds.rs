@@ -16,13 +16,13 @@ async fn lacks(world: &World, arguments: Value, by: By) -> (String, Came) {
 async fn tool_needs_must_be_well_formed_and_short() {
     let world = World::new();
     for (arguments, says) in [
-        (json!({"bytes": limits::NEED_BYTES}), "cannot be opened"),
+        (json!({"bytes": limits::NEED_BYTES}), "cannot be granted"),
         (json!({"bytes": limits::NEED_BYTES + 1}), "it has 8193 bytes, at most 8192 are taken"),
         (json!({"says": "{\"folder\": \"/\"}", "beside": "and more"}), "there is more beside it"),
         (json!({"says": "{\"file\": \"/x\"}"}), "in no way that is known: unknown variant `file`"),
-        (json!({"says": "{\"folder\": \"a\"}"}), "it is no absolute path without `..`"),
-        (json!({"says": "{\"folder\": \"/a/../b\"}"}), "it is no absolute path without `..`"),
-        (json!({"says": "{\"folder\": \"/\\u0000\"}"}), "cannot be opened"),
+        (json!({"says": "{\"folder\": \"a\"}"}), "not an absolute path without `..`"),
+        (json!({"says": "{\"folder\": \"/a/../b\"}"}), "not an absolute path without `..`"),
+        (json!({"says": "{\"folder\": \"/\\u0000\"}"}), "cannot be granted"),
         (json!({"says": "{\"folder\": "}), "in no way that is known: EOF"),
     ] {
         let (result, came) = lacks(&world, arguments.clone(), By::Person(vec![Verdict::Yes])).await;
@@ -35,7 +35,7 @@ async fn tool_needs_must_be_well_formed_and_short() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn needs_of_one_call_are_bounded() {
     let most = limits::NEEDS_PER_CALL;
-    for (count, says) in [(most, "4 folders are there"), (most + 1, "it lacks more than 4 things for one call")] {
+    for (count, says) in [(most, "4 folders are there"), (most + 1, "the call needs more than 4 folders or servers")] {
         let world = World::new();
         let folders: Vec<_> = (0..count).map(|at| format!("folder-{at}")).collect();
         folders.iter().for_each(|name| world.file(&format!("{name}/x"), ""));
@@ -60,7 +60,7 @@ async fn opened_folders_of_one_agent_are_bounded() {
     assert_eq!(came.results.len(), limits::OPENED + 2);
     for (at, result) in came.results.iter().enumerate() {
         let says = if at == limits::OPENED {
-            "64 folders and servers were opened to this agent: no more are"
+            "the limit of 64 folders and servers granted during a run is reached"
         } else {
             "opened"
         };

@@ -258,7 +258,10 @@ teams: [{name: t, members: [{agent: bob}], coordinator: model}]"),
         ),
         ("config.entry_agent", Seen("You are bob", top("entry_agent: bob"), BASE)),
         ("config.default_context_windows", Seen("Some(7777)", top("default_context_windows: {openai: 7777}"), BASE)),
-        ("config.context", Seen("[cut: only the first 9 bytes", top("context: {max_external_file_size: 9}"), BASE)),
+        (
+            "config.context",
+            Seen("[truncated: only the first 9 bytes", top("context: {max_external_file_size: 9}"), BASE),
+        ),
         ("config.sessions", By("sessions/resume.rs", "sessions_config_controls_recording")),
         ("sessions.record", By("sessions/resume.rs", "sessions_config_controls_recording")),
         ("sessions.max_bytes", By("sessions/resume.rs", "sessions_config_controls_recording")),
@@ -312,7 +315,7 @@ teams: [{name: t, members: [{agent: bob}], coordinator: model}]"),
         (
             "context.max_external_file_size",
             Seen(
-                "[cut: only the first 9 bytes",
+                "[truncated: only the first 9 bytes",
                 top("context: {max_external_file_size: 9}"),
                 top("context: {max_external_file_size: 0}"),
             ),
@@ -520,7 +523,7 @@ teams: [{name: t, members: [{agent: bob}], coordinator: model}]"),
         (
             "agent.middleware",
             Seen(
-                "it took longer than 0.000001 seconds",
+                "the call took longer than 0.000001 seconds",
                 // A clock that ticks in milliseconds does not see a run that is shorter.
                 calling(agent(", middleware: [{kind: timeout, params: {time: 1us}}]"), &[LIST; 30]),
                 calling(BASE, &[LIST; 30]),
