@@ -91,7 +91,7 @@ impl App {
             match makers.make_priced(other, own, &mut notices).await {
                 Ok(_) if bounded && makers.check_all_prices(other, no_price_for_run).is_err() => {
                     let (word, name) = (other.own().word(), other.name().escape_debug());
-                    notices.warnings.push(format!("omitting {word} `{name}`: the price of its model is unknown"));
+                    notices.warnings.push(format!("ignoring {word} `{name}`: the price of its model is unknown"));
                 }
                 Ok(made) => {
                     agent_group.registry.register_under(entry(other.own()), move |ceiling| made.under(ceiling));

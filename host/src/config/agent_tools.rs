@@ -123,11 +123,17 @@ mod tests {
         };
         for (agents, says) in [
             (tools("[bob, eve]"), ""),
-            (tools("[bbo]"), "there is no agent `bbo`: agents.a.agent_tools names it (did you mean `bob`?)"),
+            (tools("[bbo]"), "there is no agent `bbo`: named by agents.a.agent_tools (did you mean `bob`?)"),
             (tools("[a]"), "agents.a.agent_tools: `a` is the agent itself"),
             (tools("[bob, {agent: eve, name: bob}]"), "agents.a.agent_tools: two tools have the name `bob`"),
-            (tools("[{agent: bob, name: delegate}]"), "agents.a.agent_tools: `delegate` is a tool of the host"),
-            (tools("[{agent: bob, name: load_skill}]"), "agents.a.agent_tools: `load_skill` is a tool of the host"),
+            (
+                tools("[{agent: bob, name: delegate}]"),
+                "agents.a.agent_tools: `delegate` is the name of a tool of the host",
+            ),
+            (
+                tools("[{agent: bob, name: load_skill}]"),
+                "agents.a.agent_tools: `load_skill` is the name of a tool of the host",
+            ),
             (tools("[{agent: bob, name: 'a b'}]"), "agents.a.agent_tools: `a b` is not a tool's name"),
             (
                 tools("[{agent: bob, input_schema: {type: array}}]"),

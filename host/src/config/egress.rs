@@ -294,7 +294,7 @@ mod tests {
             ("['https://me:pw-1234@h:x']".into(), format!("{place}a URL here holds no user and no password")),
             ("['https://h?key=pw-1234']".into(), format!("{place}`https://h` has a query or a fragment")),
             ("[{url: 'https://h', methods: [get]}]".into(), format!("{place}`get` is no method")),
-            ("[{url: 'https://h', networks: [10.0]}]".into(), format!("{place}networks: `10.0` is no network")),
+            ("[{url: 'https://h', networks: [10.0]}]".into(), format!("{place}networks: `10.0` is not a network")),
             ("[{url: 'https://1.1.1.1', networks: [10.0.0.0/8]}]".into(), format!("{place}networks: an address that")),
             (
                 format!("[{{url: 'https://h', methods: [{}]}}]", many("GET", 17)),
@@ -348,13 +348,16 @@ mod tests {
         let good = "env: A, for: ['https://h']";
         for (keys, says) in [
             (format!("name: '', {good}"), "credentials: an entry has an empty name"),
-            (format!("name: 'a b', {good}"), "credentials: `a b` is no name of a credential"),
-            (format!("name: {}, {good}", "a".repeat(65)), "is no name of a credential"),
+            (format!("name: 'a b', {good}"), "credentials: `a b` is not a valid name"),
+            (format!("name: {}, {good}", "a".repeat(65)), "is not a valid name"),
             (format!("name: a, {good}}}, {{name: a, {good}"), "credentials: two entries have the name `a`"),
             ("name: a, for: ['https://h']".into(), "credentials.a: no source"),
             (format!("name: a, file: f, {good}"), "credentials.a: `env` and `file` are both set"),
             (format!("name: a, command: [c], {good}"), "credentials.a: `env` and `command` are both set"),
-            ("name: a, env: '${A}', for: ['https://h']".into(), "credentials.a.env: `${A}` is no name of a variable"),
+            (
+                "name: a, env: '${A}', for: ['https://h']".into(),
+                "credentials.a.env: `${A}` is not the name of an environment variable",
+            ),
             ("name: a, file: '', for: ['https://h']".into(), "credentials.a.file: is empty"),
             ("name: a, env: A".into(), "the key `for` is missing"),
             ("name: a, env: A, for: []".into(), "credentials.a.for: must have 1 to 64 URLs"),

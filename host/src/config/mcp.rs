@@ -293,7 +293,7 @@ mod tests {
             ("name: tasks, command: x", "mcp_servers.tasks: a toolbox of the host has this name"),
             ("name: git, command: x", "mcp_servers.git: a toolbox of the host has this name"),
             ("name: s", "mcp_servers.s: neither `command` nor `url` is set"),
-            ("name: s, command: x, url: 'https://h'", "mcp_servers.s: `command` and `url` both"),
+            ("name: s, command: x, url: 'https://h'", "mcp_servers.s: `command` and `url` are both"),
             ("name: s, command: ' '", "mcp_servers.s.command: is empty"),
             ("name: s, command: x, headers: {a: b}", "mcp_servers.s.headers: valid only for servers with a `url`"),
             ("name: s, command: x, oauth: {}", "mcp_servers.s.oauth: valid only for servers with a `url`"),
@@ -302,8 +302,11 @@ mod tests {
             ("name: s, url: 'ftp://pw-1@h'", "mcp_servers.s.url: must begin with http:// or"),
             ("name: s, url: 'pw-1'", "mcp_servers.s.url: not a URL"),
             ("name: s, url: 'https://h', headers: {'a b': c}", "mcp_servers.s.headers: `a b` is no name"),
-            ("name: s, url: 'https://h', oauth: {networks: [x]}", "mcp_servers.s.oauth.networks: `x` is no network"),
-            ("name: s, command: x, env: {'A=B': c}", "mcp_servers.s.env: `A=B` is no name of a variable"),
+            ("name: s, url: 'https://h', oauth: {networks: [x]}", "mcp_servers.s.oauth.networks: `x` is not a network"),
+            (
+                "name: s, command: x, env: {'A=B': c}",
+                "mcp_servers.s.env: `A=B` is not the name of an environment variable",
+            ),
             ("name: s, command: x, timeout: 30d", "mcp_servers.s.timeout: must be at most"),
             ("name: s, command: x, timeout: 0s", "must be more than 0"),
             ("name: s, command: x, output_chars: 0", "mcp_servers.s.output_chars: must be 1 to"),
@@ -328,8 +331,8 @@ mod tests {
         let server = "mcp_servers: [{name: files, command: x}]\n";
         for (toolboxes, says, hint) in [
             ("[fils]", "there is no toolbox or MCP server `fils`", "did you mean `files`?"),
-            ("[{name: files, ns: x}]", "`ns` is not valid for `files`", "remove it"),
-            ("[{name: ask, confirm: true}]", "`confirm` is not valid for `ask`", "remove it"),
+            ("[{name: files, ns: x}]", "`ns` is not valid for `files`", "remove `ns`"),
+            ("[{name: ask, confirm: true}]", "`confirm` is not valid for `ask`", "remove `confirm`"),
             (
                 "[files, {name: files, tools: [a]}]",
                 "agents.a.toolboxes: `files` appears twice",

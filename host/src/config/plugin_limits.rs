@@ -251,7 +251,7 @@ mod tests {
             ),
             (
                 of_one("{memory_bytes: 80000000}") + "\nlimits: {total_memory_bytes: 100000000}",
-                "a.plugins.p.limits.memory_bytes: one",
+                "a.plugins.p.limits.memory_bytes: must be at most 75000000",
             ),
             ("limits: {input_bytes: 0}".into(), "the value of `input_bytes` cannot be used: must be at least 1"),
             (
@@ -322,7 +322,12 @@ agents: [{name: a, plugins: {p: {limits: {log_entries: 7, cpu: 2s}}, q: }}]";
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
         assert_eq!((seconds(time), seconds(cpu), log_entries, memory_bytes), (Some(90), Some(2), Some(7), None));
         let yaml = own.setting_over(&config.limits).to_yaml();
-        for line in ["time: 1m 30s # of `limits`", "cpu: 2s", "log_entries: 7", "concurrency: 64 # of `limits`"] {
+        for line in [
+            "time: 1m 30s # from the top-level `limits`",
+            "cpu: 2s",
+            "log_entries: 7",
+            "concurrency: 64 # from the top-level `limits`",
+        ] {
             assert!(yaml.lines().any(|found| found == line), "{line}\n{yaml}");
         }
         assert!(!yaml.contains("stack_bytes"), "{yaml}");

@@ -164,9 +164,15 @@ mod tests {
             (format!("programs: {{a: {{args: [{many}]}}}}"), "have at most 64 entries each"),
             (format!("programs: {{a: {{args: [[{words}]]}}}}"), "a list must have at most 64 words"),
             (format!("programs: {{{}}}", programs.join(", ")), "programs: must have at most 256 entries"),
-            ("programs: {a: {env: {'A=B': c}}}".into(), "programs.a.env: `A=B` is no name of a variable"),
+            (
+                "programs: {a: {env: {'A=B': c}}}".into(),
+                "programs.a.env: `A=B` is not the name of an environment variable",
+            ),
             ("programs: {a: {env: {T: '${T}'}}}".into(), "programs.a.env.T: `${…}` is not replaced here"),
-            ("programs: {a: {inherit_env: ['']}}".into(), "programs.a.inherit_env: `` is no name of a variable"),
+            (
+                "programs: {a: {inherit_env: ['']}}".into(),
+                "programs.a.inherit_env: `` is not the name of an environment variable",
+            ),
             ("programs: {a: {timeout: 2h}}".into(), "programs.a.timeout: must be at most 1h"),
             ("programs: {a: {timeout: 0s}}".into(), "must be more than 0"),
             ("programs: {a: {arg: []}}".into(), "there is no key `arg`"),

@@ -519,7 +519,7 @@ mod tests {
                 members("{kind: round-robin, params: {until: 7}}"),
                 "`until` is neither a regular expression nor a plugin",
             ),
-            (members("{kind: roles, params: {roles: []}}"), "`roles` names none"),
+            (members("{kind: roles, params: {roles: []}}"), "`roles` is empty"),
             (members("{kind: roles, params: {roles: [a], max_cycles: 0}}"), "`max_cycles` must be at least 1"),
             (members("{kind: roles, params: {roles: [a, write]}}"), "there is no role `write`"),
             (members("{kind: hand-off, params: {chats: both}}"), "unknown variant `both`"),

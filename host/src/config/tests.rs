@@ -89,11 +89,11 @@ fn config_mistakes_name_position_and_fix() {
         ("net: {allow: [x]}\n".to_owned(), "there is no key `net`", "use the key `http` of each plugin"),
         (helper("    net: {}\n"), "there is no key `net`", "use the key `http` of each plugin"),
         (model("http: ['https://h']"), "providers.a.http: valid only for `kind: plugin`", "`kind: plugin`"),
-        (model("credentials: [x]"), "providers.a.credentials: valid only for `kind: plugin`", "remove it"),
+        (model("credentials: [x]"), "providers.a.credentials: valid only for `kind: plugin`", "remove `credentials`"),
         (
             helper("    toolboxes: [{name: search, changes: ask}]\n"),
             "the value of `toolboxes` cannot",
-            "remove it: beside",
+            "remove `changes`, valid keys",
         ),
         (
             helper("    toolboxes: [{name: http, files: []}]\n"),
@@ -103,9 +103,13 @@ fn config_mistakes_name_position_and_fix() {
         (
             helper("    toolboxes: [{name: everyday, ask: []}]\n"),
             "the value of `toolboxes` cannot",
-            "has `tools`, `files`, `confirm`",
+            ": `tools`, `files`, `confirm`",
         ),
-        (helper("    toolboxes: [{name: notes, ask: [files]}]\n"), "the value of `toolboxes` cannot", "has `tools`"),
+        (
+            helper("    toolboxes: [{name: notes, ask: [files]}]\n"),
+            "the value of `toolboxes` cannot",
+            "valid keys besides `name`: `tools`",
+        ),
         (helper("    toolboxes: [{name: http, ask: [mail]}]\n"), "`ask` cannot be `mail`", "files, http"),
         (
             helper("    toolboxes: [search, search]\n"),
@@ -115,17 +119,17 @@ fn config_mistakes_name_position_and_fix() {
         (
             helper("    toolboxes: [http]\n    plugins: {fetch: }\n"),
             "agents.helper: the plugin `fetch` appears under `plugins` and",
-            "join them",
+            "remove one of the two",
         ),
         (helper("    toolboxes: [filesytem]\n"), "no toolbox or MCP server `filesytem`", "did you mean `filesystem`?"),
         ("filesystem: {permissions_file: x}\n".to_owned(), "there is no key `filesystem`", "permissions.json"),
         (helper("    toolboxes: [{name: taks}]\n"), "no toolbox or MCP server `taks`", "did you mean `tasks`?"),
-        (helper("    toolboxes: [{name: tasks, ns: x}]\n"), "the value of `toolboxes` cannot be used", "remove it"),
+        (helper("    toolboxes: [{name: tasks, ns: x}]\n"), "the value of `toolboxes` cannot be used", "remove `ns`"),
         (helper("    toolboxes: [ask, taks]\n"), "no toolbox or MCP server `taks`", "did you mean `tasks`?"),
         (
             helper("    toolboxes: [my-server]\n"),
             "no toolbox or MCP server `my-server`",
-            "is: ask, state, tasks, notes",
+            "available: ask, state, tasks, notes",
         ),
         (helper("    budget: {tokens: 0}\n"), "the value of `tokens` cannot be used", "leave it out for no bound"),
         (helper("    budget: {time: 10}\n"), "the value of `time` cannot be used", "such as 90s, 10m"),
@@ -141,49 +145,53 @@ fn config_mistakes_name_position_and_fix() {
         (
             helper("    options: {question_timeout: soon}\n"),
             "the value of `question_timeout` cannot",
-            "write it as 90s",
+            "such as 90s, 5m",
         ),
         (
             helper("    options:\n      question_timeout: 5\n"),
             "the value of `question_timeout` cannot",
-            "write it as 90s",
+            "such as 90s, 5m",
         ),
         (helper("    options: {max_delegation_depth: 99}\n"), "must be at most 16", ""),
         (helper("    options: {max_iterations: 5, warn_iterations: 5}\n"), "must be less than the number of turns", ""),
         ("providers: [{name: a, kind: anthropic}]".into(), "providers.a: `model` is missing", ""),
         (model("api_key: k, api_key_file: f"), "providers.a: `api_key` and `api_key_file` are both set", "remove one"),
-        (model("api_key_file: f, api_key_command: [c]"), "`api_key_file` and `api_key_command` both say", "remove one"),
+        (
+            model("api_key_file: f, api_key_command: [c]"),
+            "`api_key_file` and `api_key_command` are both set",
+            "remove one",
+        ),
         (model("body: {model: x}"), "providers.a.body.model: the host sets this field itself", "`model` beside"),
         (model("body: {max_completion_tokens: 1}"), "body.max_completion_tokens: the host", "`max_tokens` beside"),
         (model("body: {temperature: 1}"), "body.temperature: the host", "`temperature` beside"),
-        (model("body: {stream: false}"), "body.stream: the host writes", "remove it"),
+        (model("body: {stream: false}"), "body.stream: the host sets", "remove the field"),
         (model("headers: {Host: x}"), "providers.a.headers: the header `Host` is set by the host itself", ""),
         (model("headers: {'x y': z}"), "providers.a.headers: `x y` is no name of a header", ""),
         (model("auth: {header: content-length}"), "providers.a.auth.header: the header `content-length` is set", ""),
         (model("auth: {scheme: Bearer}"), "the key `header` is missing", ""),
         (model("auth: {header: x, word: y}"), "there is no key `word`", "scheme"),
         (model("prompt_cache: true"), "providers.a.prompt_cache: valid only for servers that speak", "`api: messages`"),
-        (model("encrypted_reasoning: true"), "another API, `responses`", "write `api: responses`"),
+        (model("encrypted_reasoning: true"), "the API `responses`", "write `api: responses`"),
         (model("api: gemini, printed_calls: true"), "a.printed_calls: valid only for servers", "`api: chat`"),
         (model("api: gemini, max_tokens_field: max_tokens"), "a.max_tokens_field: valid only for", "`api: chat`"),
         (model("api: chatt"), "`api` cannot be `chatt`", "did you mean `chat`?"),
-        (model("timeout: 0s"), "providers.a.timeout: must be more than 0, and at most", ""),
+        (model("timeout: 0s"), "providers.a.timeout: must be more than 0 and at most", ""),
         (model("idle_timeout: 0s"), "providers.a.idle_timeout: must be more than 0", ""),
-        (model("timeout: 25h"), "providers.a.timeout: must be more than 0, and at most", ""),
-        (model("timeout: 10"), "the value of `timeout` cannot be used", "write it as 90s"),
+        (model("timeout: 25h"), "providers.a.timeout: must be more than 0 and at most", ""),
+        (model("timeout: 10"), "the value of `timeout` cannot be used", "such as 90s, 5m"),
         (model("retries: 11"), "providers.a.retries: must be at most 10", ""),
         (model("max_tokens: 0"), "providers.a.max_tokens: must be at least 1", ""),
         (model("rate_limit: {rpm: 0}"), "rpm", ""),
-        (model("batch: {}").replace("kind: openai", "kind: grok"), "no batches of xAI are known", "remove it"),
+        (model("batch: {}").replace("kind: openai", "kind: grok"), "batch: not supported for xAI", "remove `batch`"),
         (model("rate_limit: {tpm: 1}"), "there is no key `tpm`", ""),
         (plugin("api_key: k"), "providers.a.api_key: valid only for providers over HTTP", "name a vendor"),
-        (plugin("proxy: 'http://p'"), "providers.a.proxy: valid only for providers over HTTP", "remove it"),
+        (plugin("proxy: 'http://p'"), "providers.a.proxy: valid only for providers over HTTP", "remove the key"),
         (plugin("timeout: 1m"), "providers.a.timeout: valid only for providers over HTTP", "`limits: {time"),
         (plugin("retries: 11"), "providers.a.retries: must be at most 10", ""),
         (plugin("idle_timeout: 0s"), "providers.a.idle_timeout: must be more than 0", ""),
         (plugin("api: chat"), "providers.a.api: valid only for providers over HTTP", ""),
         (model("clock: true"), "providers.a.clock: valid only for `kind: plugin`", "`kind: plugin`"),
-        (helper("    provider: nope\n"), "there is no model `nope`", "add it under `providers`"),
+        (helper("    provider: nope\n"), "there is no model `nope`", "add the model under `providers`"),
         (helper("entry_agent: helpr\n"), "there is no agent `helpr`", "did you mean `helper`?"),
         (helper("  - name: helper\n"), "agents: two entries have the name `helper`", ""),
         (helper("    plugins: {x: {files: [{path: ., mode: reed}]}}\n"), "`mode` cannot be `reed`", "`read`"),
@@ -204,7 +212,7 @@ fn config_mistakes_name_position_and_fix() {
         ("providers: [{kind: openai}]".into(), "the key `name` is missing", ""),
         ("providers: [{name: a, kind: openai, model: m, plugin: x}]".into(), "valid only for `kind: plugin`", ""),
         ("providers: [{name: a, kind: openai, model: m, temperature: 3}]".into(), "between 0 and 2", ""),
-        ("agents: [".into(), "cannot be understood", ""),
+        ("agents: [".into(), "is not valid YAML", ""),
         ("agents: 7".into(), "`agents` is not a list", "`- `"),
         ("agents:\n  7".into(), "expected a list here", "`- `"),
         (helper("    plugins: [x]\n"), "`plugins` is not a mapping", "`key: value`"),
@@ -262,7 +270,7 @@ fn config_mistake_report_is_bounded() {
         assert!(bytes < 900, "{says}: {bytes} bytes");
     }
     let hint = parse(&format!("agents:\n{agents}entry_agent: other")).unwrap_err().hint.unwrap();
-    assert!(hint.starts_with("there is: a0, a1, ") && hint.ends_with(", a49, and 3 more"), "{hint}");
+    assert!(hint.starts_with("available: a0, a1, ") && hint.ends_with(", a49, and 3 more"), "{hint}");
 }
 
 #[test]
@@ -297,6 +305,6 @@ fn yaml_1_1_boolean_word_is_text() {
     assert_eq!(params["required"], serde_json::json!(["n", "no", "on", "y"]));
     assert_eq!(params["is"], serde_json::json!(true));
     let report = Config::parse("agents: [{name: a, plugins: {p: {confirm: yes}}}]", PathBuf::new()).unwrap_err();
-    assert!(report.message.starts_with("`confirm` is not a switch"), "{report:?}");
+    assert!(report.message.starts_with("`confirm` is not a boolean"), "{report:?}");
     assert_eq!(report.hint.as_deref(), Some("write `true` or `false`"));
 }

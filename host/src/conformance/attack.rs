@@ -453,10 +453,10 @@ mod tests {
             (POLITE.replace("\"held\"", "7"), "", "expect: write one of refused, timed-out"),
             (POLITE.replace("\"held\"", "[]"), "", "expect: name at least one verdict"),
             (POLITE.replace("tool", "toll"), "", "there is no kind `toll`"),
-            (POLITE.replace("nothing", &"x".repeat(501)), "", "at most 500 bytes"),
+            (POLITE.replace("nothing", &"x".repeat(501)), "", "must have 1 to 500 bytes"),
             (format!("{POLITE}hasty = true\nbusy = true"), "", "set only one of them"),
             (format!("{POLITE}calls = 17"), "", "calls: must be 1 to 16"),
-            (format!("{POLITE}host = {{ seconds = 41 }}"), "", "host: 1 to 40 seconds"),
+            (format!("{POLITE}host = {{ seconds = 41 }}"), "", "host: must be 1 to 40 seconds"),
             (format!("{POLITE}host = {{ mebibytes = 0 }}"), "", "1 to 4096 mebibytes"),
             (format!("{POLITE}host = {{ mebibytes = 4097 }}"), "", "1 to 4096 mebibytes"),
             (format!("{POLITE}host = {{ minutes = 1 }}"), "", "unknown field `minutes`"),
@@ -468,8 +468,8 @@ mod tests {
             (POLITE.to_owned(), "(func", "guest.wat: "),
             (POLITE.to_owned(), "(import \"a\" \"b\" (func $f)) (func (call $f))", "guest.wat: "),
             (repeat(1), "", "`@` is not in the text"),
-            (repeat(limits::CONFORMANCE_COMPONENT_BYTES / 6 + 1), "@", "at most 16777216 are taken"),
-            (repeat(1 << 62), "@@@@", "at most 16777216 are taken"),
+            (repeat(limits::CONFORMANCE_COMPONENT_BYTES / 6 + 1), "@", "at most 16777216 are allowed"),
+            (repeat(1 << 62), "@@@@", "at most 16777216 are allowed"),
         ] {
             let error = parsed(&file, text).unwrap_err();
             assert!(error.contains(says), "{says}: {error}");

@@ -379,7 +379,7 @@ mod tests {
                 continue;
             }
             assert!(told > limits::CONTEXT_CHARS - 1_000, "{told} of {chars}");
-            let left_out = context.text.split("[cut: ").nth(1).unwrap().split(' ').next().unwrap();
+            let left_out = context.text.split("[truncated: ").nth(1).unwrap().split(' ').next().unwrap();
             // The rest of the cut file, the curated file and the index.
             let index = structural_index(layout.root(), &IndexBounds::default()).len();
             assert_eq!(left_out.parse::<usize>().unwrap(), chars - told + "told last".len() + index);

@@ -144,8 +144,8 @@ fn foreign_permissions_need_consent_even_for_named_config() {
             lines(world.standing("", is_named).unwrap().new_facts()),
             [
                 "permissions: `/x` may be read and changed",
-                "permissions: the server `a.example` may be contacted",
                 "permissions: the program `git\\u{1b}` may be run",
+                "permissions: the server `a.example` may be contacted",
                 "permissions: the tool `p/b` may be called without asking you",
             ]
         );

@@ -112,7 +112,7 @@ async fn exec_question_shows_the_beginning_of_long_input() {
             let asked = inbox.next().await.unwrap();
             let QuestionKind::Permission { detail, .. } = &asked.question.kind else { panic!() };
             let how_much = if is_cut { ", beginning with" } else { "" };
-            assert!(detail.contains(&format!("It reads {} bytes{how_much}:\né", 2 * chars)), "{detail:.400}");
+            assert!(detail.contains(&format!("Standard input, {} bytes{how_much}:\né", 2 * chars)), "{detail:.400}");
             assert!((most - 1..=most).contains(&detail.matches('é').count()), "{detail}");
             inbox.decide(asked.id, Verdict::Yes).unwrap();
         };
@@ -154,7 +154,7 @@ async fn exec_runs_configured_programs_unasked_and_no_others() {
     let trusted = TrustedSubjects::new([PermissionSubject::Program { name: "echo".into() }]).unwrap();
     let tools = exec_tools(ApprovalBroker::new(HeadlessPolicy::All, trusted), ExecPolicy::Named(programs));
     let description = &tools.specs()[0].description;
-    assert!(description.contains(r#"`greet` with ["hello", "*"], up to 9 seconds"#), "{description}");
+    assert!(description.contains(r#"`greet` with ["hello", "*"], at most 9 seconds"#), "{description}");
     for (command, args, is_error, says) in [
         ("greet", &["hello", "you"][..], false, "hello you"),
         ("greet", &["hello", "-e"], true, "`greet` may not be run with the arguments `hello -e`"),

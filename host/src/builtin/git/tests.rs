@@ -176,18 +176,18 @@ async fn git_arguments_are_never_options_or_outside_paths() {
             ("git_commit", json!({"message": "m", "files": [path]})),
         ] {
             let (is_error, text) = call(&tools, name, arguments).await;
-            assert!(is_error && text.contains("is no path for this"), "{name} {path:?}: {text}");
+            assert!(is_error && text.contains("is not a valid path"), "{name} {path:?}: {text}");
         }
     }
     for revision in ["--output=made", "-p", "", " ", ":/first", "main..HEAD", "^main", "main;x", "a\nb", "$(x)", &long]
     {
         let (is_error, text) = call(&tools, "git_show", json!({"revision": revision})).await;
-        assert!(is_error && text.contains("is no revision"), "{revision}: {text}");
+        assert!(is_error && text.contains("is not a valid revision"), "{revision}: {text}");
     }
     for branch in ["-D", "--force", "-", "a..b", "a b", "/x", ".x", "a\nb", "@{-1}", "x~1", &long] {
         for action in ["create", "switch"] {
             let (is_error, text) = call(&tools, "git_branch", json!({"action": action, "name": branch})).await;
-            assert!(is_error && text.contains("is no name of a branch"), "{branch}: {text}");
+            assert!(is_error && text.contains("is not a valid branch name"), "{branch}: {text}");
         }
     }
     for (name, arguments, says) in [

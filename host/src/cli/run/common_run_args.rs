@@ -63,7 +63,7 @@ pub struct CommonRunArgs {
 fn cost(text: &str) -> Result<Usd, String> {
     match text.parse::<Usd>() {
         Ok(usd) if usd > Usd::ZERO => Ok(usd),
-        Ok(_) => Err("a run that may cost nothing cannot ask a model; give an amount above 0".into()),
+        Ok(_) => Err("the cost must be more than 0, or no model can be called".into()),
         Err(error) => Err(error.to_string()),
     }
 }

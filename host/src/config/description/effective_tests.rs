@@ -48,7 +48,7 @@ agents:
         "api_key: \"***\"",
         "env: TOKEN",
         "file: /project/keys/hub",
-        "command: cargo # its name",
+        "command: cargo # the name of the entry",
         "command: ./fmt",
         "cwd: /project # the root",
         "cwd: /project/sub",
@@ -62,7 +62,7 @@ agents:
         "HEAD",
         "networks: null # public addresses, or the named address",
         "context_window: 8000 # from default_context_windows",
-        "price: null # not known",
+        "price: null # unknown",
         "max_iterations: 10000 # 0: the maximum",
         "max_iterations: 50 # default",
         "max_concurrency: 128 # 0: the maximum",
@@ -72,7 +72,7 @@ agents:
         "ns: shared # default",
         "on_failure: stop # the default of the plugin",
         "question_timeout: 1day # the time limit of a delegation",
-        "entry_agent: lead # the first",
+        "entry_agent: lead # the first agent",
         "max_external_file_size: 524288 # bytes; default",
     ] {
         assert!(yaml.lines().any(|found| found.trim_start_matches([' ', '-']) == line), "{line}\n{yaml}");

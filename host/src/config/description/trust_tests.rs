@@ -37,8 +37,8 @@ fn each_outward_reference_of_config_is_a_fact() {
             "the agent `a`: the plugin `p` may read the conversation",
             "the agent `a`: the plugin `q` is used, without asking you before each call",
             "the agent `b`: the plugin `p` is used",
-            "the agent `b`: the plugin `p` may store data (kv: agent)",
             "the agent `b`: the plugin `p` may read the clock",
+            "the agent `b`: the plugin `p` may store data (kv: agent)",
             "the model `gpt` has the environment variable `PART` in its address `https://a.example/${PART}`",
             "the model `gpt` is at `https://a.example/${PART}`; conversations are sent there",
             "the model `gpt` sends the environment variable `KEY` to `https://a.example/${PART}`",
@@ -105,7 +105,7 @@ fn facts_of_plugin_grants_are_narrowed_by_ceiling() {
     };
     let who = "the agent `a`: the plugin `p`";
     let all = of("");
-    for may in ["read and change `/nowhere/docs`", "read `/nowhere/out`", "know the time", "keep data (kv: agent)"] {
+    for may in ["read and change `/nowhere/docs`", "read `/nowhere/out`", "read the clock", "store data (kv: agent)"] {
         assert!(all.contains(&format!("{who} may {may}")), "{may}: {all:?}");
     }
     assert_eq!(of("use: {},"), [format!("{who} is used, without asking you before each call")]);
@@ -114,10 +114,10 @@ fn facts_of_plugin_grants_are_narrowed_by_ceiling() {
         [
             format!("{who} has the power `stop`"),
             format!("{who} is used, without asking you before each call"),
-            format!("{who} may store data (kv: agent)"),
-            format!("{who} may read the clock"),
             format!("{who} may read `/nowhere/docs`"),
             format!("{who} may read `/nowhere/out`"),
+            format!("{who} may read the clock"),
+            format!("{who} may store data (kv: agent)"),
         ]
     );
     let below = of("use: {files: [{path: docs/a, mode: write}], chat: true, random: true, kv: run},");
@@ -198,18 +198,18 @@ agents:
         all,
         [
             "the agent `a`: the plugin `fetch` is used",
-            "the agent `a`: the plugin `fetch` may send requests with the credential `github`",
-            "the agent `a`: the plugin `fetch` may send requests with the credential `hub`",
             "the agent `a`: the plugin `fetch` may send GET, HEAD requests to `http://nas.lan in 10.0.0.0/8`",
             "the agent `a`: the plugin `fetch` may send GET, HEAD requests to `http://nas.lan`",
             "the agent `a`: the plugin `fetch` may send GET, HEAD requests to `https://*.github.com`",
             "the agent `a`: the plugin `fetch` may send GET, PUT requests to `https://xn--bcher-kva.example`",
+            "the agent `a`: the plugin `fetch` may send requests with the credential `github`",
+            "the agent `a`: the plugin `fetch` may send requests with the credential `hub`",
             "the credential `github` is the environment variable `TOKEN`, sent to `https://*.github.com/v3`",
             "the credential `github` is the environment variable `TOKEN`, sent to `https://api.github.com`",
             "the credential `hub` is the content of the file `/nowhere/keys/hub`, sent to `http://hub.lan`",
             "the credential `shop` is the output of the program `pass show shop`, sent to `https://shop.example`",
-            "the model `own`: its plugin may send requests with the credential `hub`",
             "the model `own`: its plugin may send requests of any method to `http://localhost:11434`",
+            "the model `own`: its plugin may send requests with the credential `hub`",
         ]
     );
     for (from, to) in [
@@ -236,8 +236,8 @@ agents:
     assert_eq!(
         bounded,
         [
-            "the agent `a`: the plugin `fetch` may send requests with the credential `hub`",
             "the agent `a`: the plugin `fetch` may send GET, HEAD requests to `https://a.github.com`",
+            "the agent `a`: the plugin `fetch` may send requests with the credential `hub`",
         ]
     );
 }
@@ -329,17 +329,17 @@ fn mcp_server_facts_list_targets_and_requests() {
         plain,
         [
             "the MCP server `files` gets the environment variable `TOKEN` as `KEY`",
-            r#"the MCP server `files` is the program `npx -y "a b"`, run outside the sandbox in `/nowhere/sub`"#,
             "the MCP server `files` is given the folder `/nowhere/docs` as a root",
+            r#"the MCP server `files` is the program `npx -y "a b"`, run outside the sandbox in `/nowhere/sub`"#,
+            "the MCP server `web` gets the environment variable `KEY` in a header, at `https://h.example/${PART}`",
             "the MCP server `web` has the authorization server `https://i.example`",
             "the MCP server `web` has the environment variable `PART` in its address `https://h.example/${PART}`",
             "the MCP server `web` has the environment variable `SECRET` sent to its authorization server",
-            "the MCP server `web` is logged in to by this program, without you",
+            "the MCP server `web` is at `https://h.example/${PART}`; the arguments of its tools are sent there",
             "the MCP server `web` is logged in to as the client `https://us/c.json`",
             "the MCP server `web` is logged in to as the client `us`",
+            "the MCP server `web` is logged in to by this program, without you",
             "the MCP server `web` is logged in to with the scope `read`",
-            "the MCP server `web` is at `https://h.example/${PART}`; the arguments of its tools are sent there",
-            "the MCP server `web` gets the environment variable `KEY` in a header, at `https://h.example/${PART}`",
             "the MCP server `web` may have its authorization server in the network `10.0.0.0/8`",
             "the agent `a`: the MCP server `files` is used, asking you only before calls that the server calls destructive",
             "the agent `a`: the MCP server `web` is used",

@@ -89,7 +89,7 @@ async fn git_repository_cannot_point_at_a_private_one() {
         (
             "all of it",
             |w| w.instead(&format!("gitdir: {}\n", w.path("home/private/.git").display())),
-            "does not lead back",
+            "does not name the folder",
         ),
         (
             "a link",
@@ -107,7 +107,7 @@ async fn git_repository_cannot_point_at_a_private_one() {
                 w.write("fake/gitdir", "../.git\n");
                 w.write(".git", "gitdir: fake\n");
             },
-            "does not lead back",
+            "does not name the folder",
         ),
         (
             "a long way",
