@@ -207,7 +207,7 @@ fn config_mistakes_name_position_and_fix() {
         ),
         (helper("    use: {files: [docs, out]}\n"), "`files` is not a mapping", "`files: [{path: docs}]`"),
         (helper("    budget: {tokens: -1}\n"), "`tokens`", ""),
-        ("providers: [{name: a, kind: plugin}]".into(), "needs the id of its plugin", ""),
+        ("providers: [{name: a, kind: plugin}]".into(), "needs the id of the plugin", ""),
         ("providers: [{name: a, kind: openai}]".into(), "`model` is missing", ""),
         ("providers: [{kind: openai}]".into(), "the key `name` is missing", ""),
         ("providers: [{name: a, kind: openai, model: m, plugin: x}]".into(), "valid only for `kind: plugin`", ""),
