@@ -333,7 +333,7 @@ fn duplicate_plugin_id_fails_only_agents_that_need_it() {
         assert_eq!(other.code, 0, "{}", other.shown());
         let listed = place.run(&[&["plugin", "list"][..], &directories].concat());
         assert_eq!(listed.code, 3, "{}", listed.shown());
-        assert!(listed.stdout.contains("twin    cannot be used"), "{}", listed.shown());
+        assert!(listed.stdout.contains("twin    unusable"), "{}", listed.shown());
         assert!(error_of(&listed).contains("two plugins have the id `twin`"), "{}", listed.shown());
         fs::remove_dir_all(place.path().join(second)).unwrap();
     }

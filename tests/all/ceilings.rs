@@ -156,7 +156,7 @@ async fn ceiling_drops_tool_plugins_but_never_guards() {
     let place = place();
     let (said, told) = read_under(&place, "{grant: {}}", "docs/open.txt").await;
     assert!(said.contains("tool not found") && !said.contains("anybody reads this"), "{said}");
-    let told = told.iter().find(|event| event.contains("goes without plugin `read-files`")).unwrap();
+    let told = told.iter().find(|event| event.contains("runs without plugin `read-files`")).unwrap();
     assert!(told.contains("grant it under agents.lead.delegable.grant in the config"), "{told}");
 
     // What watches over an agent is not taken from it.
@@ -496,7 +496,9 @@ async fn own_tool_replaces_an_agent_tool_that_may_not_start() {
     for (delegable, reads) in [("{}", false), ("{agents: [worker]}", true), ("{agents: [worker, bob]}", false)] {
         let (said, told) = outcome(&place, &agents(delegable), &script).await;
         assert_eq!(said.contains("anybody reads this"), reads, "{delegable}: {said}");
-        let is_told = told.iter().any(|event| event.contains("goes without its tool `read_file`: `bob` may not"));
+        let is_told = told
+            .iter()
+            .any(|event| event.contains("runs without its tool `read_file`, because it may not start `bob`"));
         assert_eq!(is_told, reads, "{delegable}: {told:?}");
     }
     // The same where the other tool is one of the host, which comes first.
@@ -506,5 +508,5 @@ async fn own_tool_replaces_an_agent_tool_that_may_not_start() {
     let script: [(&str, Calls<'_>); 2] = [("lead", &[task("worker")]), ("worker", &[("list_notes", json!({}))])];
     let (said, told) = outcome(&place, &notes, &script).await;
     assert!(!said.contains("tool not found"), "{said}");
-    assert!(!told.iter().any(|event| event.contains("goes without its tool")), "it has none: {told:?}");
+    assert!(!told.iter().any(|event| event.contains("runs without its tool")), "it has none: {told:?}");
 }

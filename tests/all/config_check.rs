@@ -295,7 +295,7 @@ fn tab_indentation_in_config_is_named() {
         place.file("shelly.yaml", text);
         let ran = place.run(&["config", "check"]);
         assert_eq!(ran.code, 2, "{}", ran.shown());
-        assert!(ran.stderr.contains("use spaces"), "{text:?}: {}", ran.shown());
+        assert!(ran.stderr.contains("indent with spaces"), "{text:?}: {}", ran.shown());
     }
 }
 

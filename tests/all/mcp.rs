@@ -154,7 +154,7 @@ fn unapproved_mcp_tools_are_left_out() {
     tools(&place, &[second, ("more", "Is new.")]);
     let (ran, tools_of) = of(&model(), &[]);
     assert_eq!(tools_of, [""; 0], "neither of them");
-    for says in ["`more`: new, and left out", "`echo`: changed since you approved it, and left out", "mcp approve t"] {
+    for says in ["ignoring `more` (new)", "ignoring `echo` (changed since you approved it)", "mcp approve t"] {
         assert!(ran.shown().contains(says), "{says}: {}", ran.shown());
     }
     // A flag says so for this run alone.
@@ -228,7 +228,7 @@ fn mcp_servers_start_only_in_trusted_projects() {
     assert!(named.code != 0 && mark.exists(), "the person has named it: {}", named.shown());
     assert!(place.run(&["mcp", "list", "n", "--trust"]).stderr.contains("there is no MCP server `n`"));
     let none = Place::new();
-    assert!(none.run(&["mcp", "list"]).stdout.contains("the config names no MCP server"));
+    assert!(none.run(&["mcp", "list"]).stdout.contains("the config has no MCP server"));
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn implied_imports_of_a_kind_are_no_capability() {
     assert_eq!(chat.unwrap(), &json!({"name": name, "state": "satisfied"}), "it has it because it is an effect");
     let help = place.run(&["plugin", "certify", "--help"]).stdout;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(help.contains("`powerless` that it reaches nothing"), "{help}");
+    assert!(help.contains("`powerless`: gives access to nothing"), "{help}");
 }
 
 #[test]

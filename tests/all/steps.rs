@@ -133,23 +133,23 @@ fn invalid_step_is_reported() {
         ("effects: [{kind: compact, params: {treshold: 0.5}}]", "there is no param `treshold`"),
         ("effects: [{kind: compact, params: {treshold: 0.5}}]", "did you mean `threshold`?"),
         ("plugins: {count-text: {params: {a: 1}}}", "there are none; remove the name"),
-        ("effects: [redact]", "plugin `redact` is no effect: its kinds are"),
-        ("middleware: [progress]", "plugin `progress` is no middleware: its kinds are effect"),
-        ("effects: [state_machine]", "plugin `state-machine` is no effect: its kinds are coordinator"),
-        ("middleware: [state_machine]", "plugin `state-machine` is no middleware: its kinds are coordinator"),
+        ("effects: [redact]", "plugin `redact` is not an effect; its kinds are"),
+        ("middleware: [progress]", "plugin `progress` is not middleware; its kinds are effect"),
+        ("effects: [state_machine]", "plugin `state-machine` is not an effect; its kinds are coordinator"),
+        ("middleware: [state_machine]", "plugin `state-machine` is not middleware; its kinds are coordinator"),
         ("plugins: {state-machine: }", "plugin `state-machine` is no a plugin for agents: its kinds are coordinator"),
         ("plugins: {state-machine: }", "members: […], coordinator: state-machine}]"),
         ("effects: [{params: {}}]", "the key `kind` is missing"),
         ("effects: [{kind: progress, threshold: 1}]", "there is no key `threshold`"),
         ("effects: [[progress]]", "is not"),
-        ("middleware: [timeout]", "agents.a.middleware.timeout: missing field `time`: write params: {time: 60s}"),
+        ("middleware: [timeout]", "agents.a.middleware.timeout: missing field `time`; write `params: {time: 60s}`"),
         ("middleware: [{kind: timeout, params: {time: 0s}}]", "must be more than 0"),
         (
             "middleware: [{kind: timeout, params: {time: 1s}, powers: [note]}]",
             "a step of the host has only the keys `kind` and `params`",
         ),
         ("middleware: [{kind: logger, params: {level: debug}}]", "agents.a.middleware.logger: has no params"),
-        ("middleware: [budget]", "agents.a.middleware.budget: it bounds nothing"),
+        ("middleware: [budget]", "agents.a.middleware.budget: no bound is set"),
         ("middleware: [{kind: budget, params: {tokens: 0}}]", "a budget of 0 allows nothing"),
         ("options: {context_threshold: 1.5}", "must be at least 0 and less than 1, as a share of the model's window"),
         ("effects: [{kind: progress, models: [nobody]}]", "there is no model `nobody`"),
@@ -246,7 +246,7 @@ fn default_effects_need_no_consent() {
         place.run(&["config", "check"]).stderr
     };
     let none = lines("description: d");
-    assert!(!none.contains("compact") && !none.contains("watched"), "{none}");
+    assert!(!none.contains("compact") && !none.contains("guarded"), "{none}");
     let named = lines("effects: [compact]");
     assert!(named.contains("for the agent `a`, as its effect: has the power `rewrite`"), "{named}");
     assert!(!named.contains("sha256"), "it came with the host: {named}");

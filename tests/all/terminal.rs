@@ -186,7 +186,7 @@ fn max_cost_needs_prices_and_bounds_the_run() {
         ("", "1", 2, "the price of the model scripted-model is unknown"),
         ("price: {input: 1, output: 1}", "1", 0, ""),
         ("price: {input: 1000000, output: 1000000}", "0.01", 1, "budget"),
-        ("", "0", 2, "give an amount above 0"),
+        ("", "0", 2, "the cost must be more than 0"),
         ("", "much", 2, "US dollars"),
     ] {
         talks(&place, price);

@@ -238,7 +238,7 @@ async fn folder_request_is_granted_once_or_permanently_or_denied() {
         let (subject, detail) = &came.asked[0];
         assert_eq!(*subject, format!("read the folder `{}` with all below it", outside(&world)));
         assert!(
-            detail.starts_with(&outside(&world)) && detail.contains("`fs_read` of `filesystem` lacks it"),
+            detail.starts_with(&outside(&world)) && detail.contains("`fs_read` of `filesystem` needs it"),
             "{detail}"
         );
         assert!(detail.contains("can then also propose changes of files"), "{detail}");
@@ -295,7 +295,7 @@ async fn forbidden_folder_requests_are_refused_without_asking() {
         (ADA, list("/"), "it is the root of the file system"),
         (ADA, list("/proc"), "it belongs to the system"),
         (ADA, list(&home), "it holds keys"),
-        (ADA, list(&world.path("home/.local").display().to_string()), "keeps for themselves"),
+        (ADA, list(&world.path("home/.local").display().to_string()), "the person's keys and consents"),
         (ADA, list(&root), "does not exist"),
         (narrow, world.read("other/data.txt"), "agents.ada.use in the config does not include it"),
         (

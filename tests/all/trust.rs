@@ -143,9 +143,9 @@ fn credential_command_of_an_untrusted_project_does_not_run() {
     place.file("shelly.yaml", config("/usr/bin/env, echo, pw-never-shown"));
     fine(run(&["config", "trust", "--yes"]));
     let ran = fine(run(&["run", "hi", "--verbose"]));
-    assert!(!ran.stderr.contains("left out") && !ran.shown().contains("never-shown"), "{}", ran.shown());
+    assert!(!ran.stderr.contains("ignoring") && !ran.shown().contains("never-shown"), "{}", ran.shown());
     place.file("shelly.yaml", config("/usr/bin/env, echo, pw-other"));
-    refused(&run(&["run", "hi"]), "+ the credential `held` runs `/usr/bin/env echo pw-other`");
+    refused(&run(&["run", "hi"]), "+ the credential `held` is the output of the program `/usr/bin/env echo pw-other`");
 }
 
 #[test]

@@ -87,5 +87,5 @@ fn config_check_shows_agent_tools_with_defaults() {
          "input_schema": {"type": "object", "properties": {"q": {"type": "string"}}}, "instruction": "Be short."},
     ]);
     assert_eq!(*tools, expected);
-    assert!(!ran.stderr.contains("it starts nobody"), "{}", ran.shown());
+    assert!(!ran.stderr.contains("starts no other agents"), "{}", ran.shown());
 }

@@ -44,7 +44,7 @@ fn provider_check_reports_each_answer() {
     assert_eq!(all.code, 4, "{}", all.shown());
     let lines: Vec<_> = all.stdout.lines().collect();
     assert!(lines[0].starts_with("ok      good: good-1-2026 answered in "), "{}", all.shown());
-    assert!(lines[0].ends_with("; it says Ready! (1000 tokens in, 100 out, $0.002)"), "{}", all.shown());
+    assert!(lines[0].ends_with("; answer: Ready! (1000 tokens in, 100 out, $0.002)"), "{}", all.shown());
     assert!(lines[1].starts_with("failed  bad: 127.0.0.1:") && lines[1].ends_with("who are you?"), "{}", all.shown());
     let hint =
         "        hint: check the key of the model (providers.bad in the config), or use another model with --model";
@@ -76,7 +76,7 @@ fn provider_check_reports_each_answer() {
 #[test]
 fn provider_check_accepts_any_reply() {
     for (body, says) in [
-        (FOUR, "; it says Four. ("),
+        (FOUR, "; answer: Four. ("),
         (
             r#"{"choices":[{"message":{"content":"","reasoning_content":"Hm, what"},"finish_reason":"length"}]}"#,
             "; no text before the token limit (",
@@ -146,7 +146,7 @@ fn untrusted_project_sends_no_provider_request() {
     place.file("shelly.yaml", format!("providers:\n{}", model("m", &server, "")));
     let ran = place.run(&["provider", "check", "--trust"]);
     assert_eq!((ran.code, asked(&server)), (0, 1), "{}", ran.shown());
-    assert!(ran.stdout.contains("it says Four."), "{}", ran.shown());
+    assert!(ran.stdout.contains("answer: Four."), "{}", ran.shown());
 }
 
 #[test]

@@ -64,10 +64,14 @@ fn resumed_session_keeps_config_plugins_and_model() {
     assert_eq!(last_model(&server), "large-1");
     // What is named wins; a model is one of its config.
     let named = fine(place.run(&["session", "resume", "last", "And more.", "--model", "small"]));
-    assert!(named.stderr.contains("began: --config deep/c.yaml --plugins plugs\n"), "{}", named.shown());
+    assert!(
+        named.stderr.contains("stored in the session: --config deep/c.yaml --plugins plugs\n"),
+        "{}",
+        named.shown()
+    );
     assert_eq!(last_model(&server), "small-1");
     let named = fine(place.run(&["session", "resume", "last", "And more.", "--config", "deep/c.yaml"]));
-    assert!(named.stderr.contains("began: --plugins plugs\n"), "{}", named.shown());
+    assert!(named.stderr.contains("stored in the session: --plugins plugs\n"), "{}", named.shown());
     // By its name too, and by a run that goes on with it.
     let store = SessionStore::new(
         std::sync::Arc::new(DiskStorage),
@@ -78,7 +82,7 @@ fn resumed_session_keeps_config_plugins_and_model() {
     let by_name = fine(place.run(&["session", "resume", &id[..id.len() - 2], "Again."]));
     assert!(by_name.stderr.contains(says), "{}", by_name.shown());
     let session = fine(place.run(&["run", "--config", "deep/c.yaml", "--session", &id, "Again."]));
-    assert!(session.stderr.contains("began: --plugins plugs\n"), "{}", session.shown());
+    assert!(session.stderr.contains("stored in the session: --plugins plugs\n"), "{}", session.shown());
     // What is shown says so, and a copy has it too.
     let show = fine(place.run(&["session", "show", "last"]));
     assert!(show.stdout.contains("options  --config c.yaml --plugins"), "{}", show.shown());

@@ -345,7 +345,7 @@ async fn what_stands_around_a_team_sees_its_task_and_its_answer() {
     let config = format!("agents:{AGENTS}\nteams:\n{}", with("retry"));
     let report = prepared(&Place::new(), &server, &config, Some("t"), Recording::Off).await.err().unwrap().to_string();
     assert!(
-        report.contains("plugin `retry` is no run middleware") && report.contains("teams.t.middleware"),
+        report.contains("plugin `retry` is not run middleware") && report.contains("teams.t.middleware"),
         "{report}"
     );
 }

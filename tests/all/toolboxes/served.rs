@@ -67,7 +67,7 @@ fn mcp_client_approves_changes_and_opens_folders() {
     let read = json!({ "path": data });
     let (message, result) = asked(&mut client, "fs_read", read.clone(), "no");
     assert!(message.contains(&format!("read the folder `{}`", data.parent().unwrap().display())), "{message}");
-    assert!(result["isError"] == true && text(&result).contains("does not open the folder"), "{result}");
+    assert!(result["isError"] == true && text(&result).contains("did not grant the folder"), "{result}");
     let (_, result) = asked(&mut client, "fs_read", read.clone(), "yes");
     assert_eq!(text(&result), "outside\n");
     assert_eq!(text(&client.call("fs_read", read.clone())), "outside\n");
@@ -81,7 +81,7 @@ fn mcp_client_approves_changes_and_opens_folders() {
     let with = ["--config", "shelly.yaml", "--plugins", crate::PLUGIN_ROOT];
     let mut nobody = Served::greeted(&place, &with, json!({}));
     let result = nobody.call("fs_read", read);
-    assert!(result["isError"] == true && text(&result).contains("does not open the folder"), "{result}");
+    assert!(result["isError"] == true && text(&result).contains("did not grant the folder"), "{result}");
 }
 
 #[test]
