@@ -169,8 +169,8 @@ fn unknown_name_is_reported_with_suggestions() {
     told.fails(&place, "agent, nearly right", 2, &[&RUN[..], &["--agent", "reviwer"]].concat());
     told.fails(&place, "agent", 2, &[&RUN[..], &["--agent", "xyz"]].concat());
     told.fails(&place, "model", 2, &[&RUN[..], &["--model", "gpt-9"]].concat());
-    told.fails(&place, "a plugin for agents", 3, &RUN);
-    told.fails(&place, "a plugin for agents, without named plugins", 3, &["run", "hi", "--agent", "helper"]);
+    told.fails(&place, "plugin of an agent", 3, &RUN);
+    told.fails(&place, "plugin of an agent, without named plugins", 3, &["run", "hi", "--agent", "helper"]);
 
     place.file("shelly.yaml", helper("    provider: offline\n").replace("offline-model", "offline-modle"));
     told.fails(&place, "plugin of a provider", 3, &RUN);

@@ -137,7 +137,7 @@ fn invalid_step_is_reported() {
         ("middleware: [progress]", "plugin `progress` is not middleware; its kinds are effect"),
         ("effects: [state_machine]", "plugin `state-machine` is not an effect; its kinds are coordinator"),
         ("middleware: [state_machine]", "plugin `state-machine` is not middleware; its kinds are coordinator"),
-        ("plugins: {state-machine: }", "plugin `state-machine` is no a plugin for agents: its kinds are coordinator"),
+        ("plugins: {state-machine: }", "plugin `state-machine` is not a plugin for agents; its kinds are coordinator"),
         ("plugins: {state-machine: }", "members: […], coordinator: state-machine}]"),
         ("effects: [{params: {}}]", "the key `kind` is missing"),
         ("effects: [{kind: progress, threshold: 1}]", "there is no key `threshold`"),

@@ -28,7 +28,7 @@ pub enum ConfigCommand {
     /// the numbers of errors and warnings. The exit code is 0 if the config can be used, else 2. Credentials are not
     /// shown.
     Check {
-        /// The config file [default: .shelly/config.yaml or shelly.yaml].
+        /// The config file (default: .shelly/config.yaml or shelly.yaml).
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
         /// A directory of plugin folders; repeatable.

@@ -46,7 +46,8 @@ Verdicts:
   trapped    the component crashed, and nothing else did
   held       the component ran to its end without an escape
 
-Exit codes: 0 if every attack passed, 1 if any attack escaped or ended with another verdict than expected, 130 after Ctrl-C.")]
+Exit codes: 0 if every attack passed, 1 if any attack escaped or ended with another verdict than
+expected, 130 after Ctrl-C.")]
 pub struct ConformanceArgs {
     /// Run only attacks of this kind; repeatable.
     #[arg(long, value_name = "KIND")]

@@ -32,7 +32,7 @@ pub enum PluginCommand {
     ///
     /// Unusable plugins are listed too, with the reason on standard error and exit code 3.
     List {
-        /// The config file [default: .shelly/config.yaml or shelly.yaml].
+        /// The config file (default: .shelly/config.yaml or shelly.yaml).
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
         /// A directory of plugin folders; repeatable.
@@ -48,7 +48,7 @@ pub enum PluginCommand {
     Inspect {
         /// A plugin's folder, a component file, or the id of a listed plugin.
         plugin: PathBuf,
-        /// The config in which the id is looked up [default: .shelly/config.yaml or shelly.yaml].
+        /// The config in which the id is looked up (default: .shelly/config.yaml or shelly.yaml).
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
         /// A directory of plugin folders in which the id is looked up; repeatable.
@@ -68,13 +68,13 @@ pub enum PluginCommand {
     Certify {
         /// The plugin's id.
         id: String,
-        /// The agent [default: the entry agent of the config, or the first agent that has the plugin].
+        /// The agent (default: the entry agent of the config, or the first agent that has the plugin).
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
         /// Certify the plugin as the model of this name.
         #[arg(long, value_name = "NAME", conflicts_with = "agent")]
         model: Option<String>,
-        /// The config file [default: .shelly/config.yaml or shelly.yaml].
+        /// The config file (default: .shelly/config.yaml or shelly.yaml).
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
         /// A directory of plugin folders; repeatable.

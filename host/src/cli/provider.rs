@@ -28,10 +28,10 @@ pub enum ProviderCommand {
     /// The request is real: it uses the key, headers and proxy of the config, and is billed. Exit code 4: a model did not
     /// answer.
     Check {
-        /// Names of models in the config [default: all of them, or the model that a run without a config would use].
+        /// Names of models in the config (default: all of them, or the model that a run without a config would use).
         #[arg(value_name = "NAME")]
         names: Vec<String>,
-        /// The config file [default: .shelly/config.yaml or shelly.yaml].
+        /// The config file (default: .shelly/config.yaml or shelly.yaml).
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
         /// A directory of plugin folders; repeatable.

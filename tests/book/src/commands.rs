@@ -155,7 +155,7 @@ fn row(command: &Command, argument: &Arg, program: &Command) -> Vec<String> {
     if takes_value(argument) && !defaults.is_empty() {
         meaning.push(format!("Default: {}.", defaults.join(", ")));
     }
-    if is_repeated(argument) && !help.contains("several times") {
+    if is_repeated(argument) && !help.contains("repeatable") {
         meaning.push("May be given several times.".to_owned());
     }
     let conflicts: Vec<_> = arguments(command)

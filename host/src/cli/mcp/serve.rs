@@ -29,17 +29,17 @@ use crate::{
 /// The options of serving MCP clients.
 #[derive(Args, Clone)]
 pub struct McpServeArgs {
-    /// The config file [default: .shelly/config.yaml or shelly.yaml].
+    /// The config file (default: .shelly/config.yaml or shelly.yaml).
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// A directory of plugin folders; repeatable.
     #[arg(long, value_name = "DIR")]
     plugins: Vec<PathBuf>,
-    /// The agent whose tools are served [default: the entry agent of the config]. Without a config, all plugins that need no
+    /// The agent whose tools are served (default: the entry agent of the config). Without a config, all plugins that need no
     /// grant are served.
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// The model of all agents that are called as tools [default: the model of each agent].
+    /// The model of all agents that are called as tools (default: the model of each agent).
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// How to answer requests for consent and questions of agents without asking. Without this option the client asks its

@@ -32,7 +32,7 @@ Examples:
   shelly-host mcp list
   shelly-host mcp list files")]
 pub struct McpListArgs {
-    /// The server whose tools are listed with their descriptions [default: all servers, without their tools].
+    /// The server whose tools are listed with their descriptions (default: all servers, without their tools).
     #[arg(value_name = "SERVER")]
     server: Option<String>,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub struct McpApproveArgs {
 /// The config that names the servers.
 #[derive(Args)]
 pub(super) struct McpConfigArgs {
-    /// The config file [default: .shelly/config.yaml or shelly.yaml].
+    /// The config file (default: .shelly/config.yaml or shelly.yaml).
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Trust the project's config and permissions for this command without asking; see shelly-host config trust.

@@ -13,13 +13,13 @@ use crate::cli::{
 /// The options with which an agent runs.
 #[derive(Args)]
 pub struct CommonRunArgs {
-    /// The config file [default: .shelly/config.yaml or shelly.yaml].
+    /// The config file (default: .shelly/config.yaml or shelly.yaml).
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
     /// A directory of plugin folders; repeatable.
     #[arg(long, value_name = "DIR")]
     pub(super) plugins: Vec<PathBuf>,
-    /// The agent or team [default: the one of the session, or the entry agent of the config].
+    /// The agent or team (default: the one of the session, or the entry agent of the config).
     #[arg(long, value_name = "NAME")]
     pub(super) agent: Option<String>,
     /// The model: its name in the config, or the id of a provider plugin that needs no grant. Without a config, also a

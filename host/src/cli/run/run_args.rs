@@ -19,12 +19,12 @@ Examples:
   shelly-host run --output json \"List the files in docs/\" | jq -r .answer
   shelly-host run --session release \"What is left to do?\"
 
-The run is recorded in a session below .shelly/local/sessions. After a crash or Ctrl-C, continue it with
-shelly-host session resume last. For the exit codes see shelly-host --help.")]
+The run is recorded in a session below .shelly/local/sessions. To continue it after a crash or
+Ctrl-C: shelly-host session resume last. For the exit codes see shelly-host --help.")]
 pub struct RunArgs {
     #[command(flatten)]
     with: CommonRunArgs,
-    /// The session to continue; it is created if no session has this name [default: a new session].
+    /// The session to continue; it is created if no session has this name (default: a new session).
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
     /// Start with a note of the tasks and answers of this other session.

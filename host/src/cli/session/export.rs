@@ -38,7 +38,7 @@ pub struct SessionExportArgs {
     /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ExportFormat::Markdown)]
     format: ExportFormat,
-    /// Write the document to this file, replacing it [default: `-`, standard output].
+    /// Write the document to this file, replacing it (default: `-`, standard output).
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The session: its name, the beginning of its name, or `last` for the newest.

@@ -28,7 +28,7 @@ Examples:
 pub struct SessionForkArgs {
     #[command(flatten)]
     project: SessionProjectArgs,
-    /// The last step to copy, by its number in `session show --steps` [default: all steps].
+    /// The last step to copy, by its number in `session show --steps` (default: all steps).
     #[arg(long, value_name = "STEP")]
     at: Option<u64>,
     /// The output format.

@@ -20,7 +20,7 @@ use crate::{
 /// Whose sessions are meant.
 #[derive(Args)]
 pub struct SessionProjectArgs {
-    /// The project's config file [default: .shelly/config.yaml or shelly.yaml].
+    /// The project's config file (default: .shelly/config.yaml or shelly.yaml).
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
