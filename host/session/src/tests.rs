@@ -498,7 +498,7 @@ fn search_finds_messages_and_titles() {
     session.write(1, &said(format!("{}needle", "x".repeat(limits::SESSION_INLINE_LINE_BYTES))));
     session.write(2, &said("NEEDLE needle"));
     let result = ToolResult::error("c", "no needle");
-    session.write(2, &JournalRecord::CallEnded { result, control: None, counted: true });
+    session.write(2, &JournalRecord::CallEnded { result, control: None, counted: true, full_text: None });
     drop(session);
     let SessionSearchResults { found, left_out } = store.search("nEEdle", 9).unwrap();
     assert_eq!(left_out, []);

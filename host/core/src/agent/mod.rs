@@ -30,6 +30,8 @@ mod prompt;
 mod resume;
 mod run;
 mod run_toolbox;
+#[cfg(test)]
+pub(crate) mod testing;
 mod text;
 mod tool_call;
 mod window_shortening;

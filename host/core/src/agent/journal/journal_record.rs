@@ -95,6 +95,9 @@ pub enum JournalRecord {
         control: Option<RunControl>,
         /// Set if the call counts for the budget.
         counted: bool,
+        /// The full text of a result whose beginning alone is in `result`; absent in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        full_text: Option<String>,
     },
     /// A message was sent to a running agent.
     Sent { message: Message },
@@ -401,6 +404,7 @@ mod tests {
                 result,
                 control: Some(RunControl::Complete(TaskCompletion::bare(CompletionStatus::Completed))),
                 counted: true,
+                full_text: Some("[1, 2]".into()),
             },
             JournalRecord::Sent { message: message() },
             JournalRecord::Passed {

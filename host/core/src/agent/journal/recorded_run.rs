@@ -85,7 +85,15 @@ pub(crate) struct RecordedToolCall {
     pub began: bool,
     /// Set if the call has changed the task board or a blackboard.
     pub changed: bool,
-    pub ended: Option<(ToolResult, Option<RunControl>)>,
+    pub ended: Option<RecordedCallEnd>,
+}
+
+/// The result of a call, as [`JournalRecord::CallEnded`] has it.
+#[derive(Debug)]
+pub(crate) struct RecordedCallEnd {
+    pub result: ToolResult,
+    pub control: Option<RunControl>,
+    pub full_text: Option<String>,
 }
 
 #[derive(Debug)]
@@ -210,10 +218,10 @@ impl RecordedRun {
                 self.remember(effects);
             }
             JournalRecord::CallBegan { call, .. } => self.calls.entry(call).or_default().began = true,
-            JournalRecord::CallEnded { result, control, counted } => {
+            JournalRecord::CallEnded { result, control, counted, full_text } => {
                 self.spent.own.tool_calls += u64::from(counted);
                 let call = self.calls.entry(result.call_id.clone()).or_default();
-                call.ended = Some((result, control));
+                call.ended = Some(RecordedCallEnd { result, control, full_text });
             }
             JournalRecord::Sent { message } => self.inbox.push(message),
             JournalRecord::Passed { middleware, state, input, level } => {
@@ -281,9 +289,9 @@ impl RecordedRun {
         for change in &mut changes {
             if let ChatChange::Answered { id, group, call } = change {
                 let known = self.calls.get(call).and_then(|call| call.ended.as_ref());
-                let (result, _) = known.ok_or_else(|| format!("the result of call `{call}` was not written down"))?;
+                let known = known.ok_or_else(|| format!("the result of call `{call}` was not written down"))?;
                 let (id, group) = (*id, Some(*group));
-                let message = Arc::new(Message::results(vec![result.clone()]));
+                let message = Arc::new(Message::results(vec![known.result.clone()]));
                 *change = ChatChange::Added(ChatEntryRecord { id, group, note: false, edited: false, message });
             }
         }

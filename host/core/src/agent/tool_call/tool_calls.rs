@@ -8,7 +8,7 @@ use super::{call_schedule::CallSchedule, tool_middleware_chain::call_through};
 use crate::{
     agent::{
         context::{RunState, in_time},
-        journal::{JournalRecord, RecordedToolCall},
+        journal::{JournalRecord, RecordedCallEnd, RecordedToolCall},
         outcome::RunError,
     },
     chat::{ToolCall, ToolResult},
@@ -78,7 +78,9 @@ where
 /// Returns the result of a call whose task has panicked outside of the tool, such as in middleware around calls.
 fn crashed(me: &RunState, call: &ToolCall) -> CallOutcome {
     let result = ToolResult::error(&call.id, CRASHED);
-    me.write(|| JournalRecord::CallEnded { result: result.clone(), control: None, counted: false });
+    me.write(|| {
+        JournalRecord::CallEnded { result: result.clone(), control: None, counted: false, full_text: None }
+    });
     (DispatchOutcome { result, control: None, took: Duration::ZERO }, None)
 }
 
@@ -92,8 +94,9 @@ async fn dispatch(
     call: &ToolCall,
     mut recorded: Option<Box<RecordedToolCall>>,
 ) -> CallOutcome {
-    if let Some((result, control)) = recorded.as_mut().and_then(|recorded| recorded.ended.take()) {
-        return (DispatchOutcome { result, control, took: Duration::ZERO }, None);
+    if let Some(ended) = recorded.as_mut().and_then(|recorded| recorded.ended.take()) {
+        let RecordedCallEnd { result, control, full_text } = ended;
+        return (DispatchOutcome { result, control, took: Duration::ZERO }, full_text);
     }
     // The call may have been made, whatever is left of the budget and whatever middleware would decide now.
     let is_again = recorded.as_ref().is_some_and(|recorded| recorded.began);
@@ -109,7 +112,8 @@ async fn dispatch(
     tools.tell_finished(cx, call, &dispatched).await;
     me.write(|| {
         let (result, control) = (dispatched.result.clone(), dispatched.control.clone());
-        JournalRecord::CallEnded { result, control, counted }
+        // The result promises the full text, which otherwise comes into the journal with the next turn only.
+        JournalRecord::CallEnded { result, control, counted, full_text: whole.clone() }
     });
     (dispatched, whole)
 }
@@ -145,7 +149,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        agent::Agent,
+        agent::{
+            Agent, AgentGroup, AgentRegistry,
+            testing::{MemoryRecorder, position_of, recorded_group, resumed_group},
+        },
         capability::Budget,
         chat::{Chat, Message, ToolResultContent},
         event::RunCx,
@@ -224,6 +231,30 @@ mod tests {
         let results: Vec<_> =
             chat.iter().flat_map(|entry| entry.message.tool_results().map(ToolResult::text)).collect();
         assert_eq!(results, ["done", CRASHED, "done"], "it does not hold those up that wait for it");
+    }
+
+    #[tokio::test]
+    async fn resumed_run_keeps_the_full_text_of_a_cut_result() {
+        let long = || function("long", "", |_, NoArgs {}| async { Ok(format!("{}end", "x".repeat(40_000))) });
+        let agent = |group: Arc<AgentGroup>, script: Vec<_>| {
+            Agent::new("ada", "", Arc::new(ScriptedCompleter::new(script)))
+                .with_tool(long())
+                .with_agent_group(group, 0)
+        };
+        let (recorder, registry, cx) = (Arc::<MemoryRecorder>::default(), AgentRegistry::new(), RunCx::new("ada"));
+        let script = vec![ScriptedCompleter::calls(&[("c1", "long", "{}")]), ScriptedCompleter::text("done")];
+        let whole = agent(recorded_group(&recorder, &registry), script);
+        whole.run(&cx, &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
+        let records = recorder.records();
+        let ended = position_of(&records, |record| matches!(record, JournalRecord::CallEnded { .. }));
+        let (group, chat) = resumed_group(&records[..=ended], &registry);
+        let read = ScriptedCompleter::calls(&[("c2", "read_result", r#"{"call":"c1","offset":40000}"#)]);
+        let resumed = agent(group, vec![read, ScriptedCompleter::text("done")]);
+        resumed.resume(&cx, &chat, vec![]).await.unwrap().unwrap();
+        let chat = chat.snapshot();
+        let results: Vec<_> = chat.iter().flat_map(|entry| entry.message.tool_results()).collect();
+        assert!(results[0].text().contains("[8003 more characters"), "{}", results[0].text());
+        assert!(results[1].text().ends_with("end"), "{}", results[1].text());
     }
 
     #[tokio::test(start_paused = true)]
