@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// The reason for which a tool, a model or a plugin did not do what was requested. Mirrors `types.error` of the plugin
 /// contract case by case, so that a failure keeps its meaning across the sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum Fault {

@@ -52,7 +52,7 @@ pub(super) fn said(text: impl Into<String>) -> JournalRecord {
 
 pub(super) fn ended(failed: bool) -> JournalRecord {
     let outcome = match failed {
-        true => RecordedRunEnd::Failed { error: "no".into(), exhausted: false, cancelled: false },
+        true => RecordedRunEnd::Failed { error: "no".into(), exhausted: false, cancelled: false, fault: None },
         false => RecordedRunEnd::Answered { message: Message::user("Done.") },
     };
     JournalRecord::Ended {

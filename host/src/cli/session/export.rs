@@ -153,7 +153,7 @@ fn outcome(ended: &RecordedRunEnd) -> Value {
             json!({ "kind": "completed", "done": done, "answer": message.text_content() })
         }
         RecordedRunEnd::HandedOver { to, .. } => json!({ "kind": "handed_over", "to": to.agent, "reason": to.reason }),
-        RecordedRunEnd::Failed { error, exhausted, cancelled } => {
+        RecordedRunEnd::Failed { error, exhausted, cancelled, .. } => {
             json!({ "kind": "failed", "error": error, "exhausted": exhausted, "cancelled": cancelled })
         }
     }

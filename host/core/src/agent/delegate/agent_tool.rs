@@ -337,7 +337,7 @@ fn returned(me: &RunState, recorded: &DelegationState) -> Option<Result<RunAnswe
     let ((report, _), log) = (recorded.returned.as_ref()?, me.log.as_ref()?);
     let run = recorded.runs.last().and_then(|run| log.journal.take_run(*run));
     Some(match run.and_then(|mut run| take_recorded_answer(&mut run)) {
-        Some(answer) => answer.map_err(Fault::from),
+        Some(answer) => answer.map_err(|failure| failure.fault),
         // The agent had failed before its run began.
         None => Err(Fault::other(report.error.clone().unwrap_or_else(|| "its answer is lost".into()))),
     })

@@ -261,10 +261,10 @@ impl DelegationReport {
             Ok(RunAnswer { ending: RunEnding::Completed(completed), .. }) => return Some(completed),
             Ok(answer) => self.result = Some(answer.message.text_content()),
             Err(DelegationFailure::Run(instance, error)) if error.is_exhausted() => {
-                return Some(TaskCompletion::exhausted(&instance, &error.to_string()));
+                return Some(TaskCompletion::exhausted(&instance, &error.in_full()));
             }
             Err(DelegationFailure::Recorded(instance, failure)) if failure.exhausted => {
-                return Some(TaskCompletion::exhausted(&instance, &failure.error));
+                return Some(TaskCompletion::exhausted(&instance, &failure.fault.to_string()));
             }
             Err(failure) => self.error = Some(failure.to_string()),
         }
@@ -297,7 +297,8 @@ impl std::fmt::Display for DelegationFailure {
             Self::Stopped => f.write_str("stopped: another task of the same call failed"),
             Self::Cancelled => f.write_str("task canceled"),
             Self::Run(_, error) => f.write_str(&error.in_full()),
-            Self::Recorded(_, RecordedFailure { error: text, .. }) | Self::Other(text) => f.write_str(text),
+            Self::Recorded(_, RecordedFailure { fault, .. }) => fault.fmt(f),
+            Self::Other(text) => f.write_str(text),
         }
     }
 }

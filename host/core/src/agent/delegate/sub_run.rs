@@ -8,7 +8,7 @@ use super::child_run::{ChildConversation, ChildRun, ChildRunFailure, ParentRun, 
 use crate::{
     agent::{
         context::{RunOrigin, Runner, in_time},
-        journal::{DelegationReport, DelegationState, JournalRecord, RecordedFailure, RecordedRun, SideChatRef},
+        journal::{DelegationReport, DelegationState, JournalRecord, RecordedRun, SideChatRef},
         outcome::RunAnswer,
     },
     capability::BudgetAllocation,
@@ -94,7 +94,7 @@ impl SubRun {
         mut recorded: Option<(u64, Box<RecordedRun>)>,
     ) -> Result<RunAnswer, Fault> {
         if let Some(answer) = recorded.as_mut().and_then(|(_, recorded)| take_recorded_answer(recorded)) {
-            return answer.map_err(Fault::from);
+            return answer.map_err(|failure| failure.fault);
         }
         let ParentRun { cx, ceiling, log, .. } = &self.parent_run;
         let child = ChildRun {
@@ -121,14 +121,5 @@ impl SubRun {
             // The same words as those read back from the journal.
             ChildRunFailure::Run(error) => error.as_fault().saying(error.in_full()),
         })
-    }
-}
-
-impl From<RecordedFailure> for Fault {
-    fn from(RecordedFailure { error: message, exhausted, .. }: RecordedFailure) -> Self {
-        match exhausted {
-            true => Self::Exhausted { message },
-            false => Self::other(message),
-        }
     }
 }

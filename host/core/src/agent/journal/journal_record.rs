@@ -301,6 +301,7 @@ mod tests {
     use crate::{
         capability::BudgetUsage,
         chat::{Media, MediaData, OpaqueContent, Part, Role, ThinkingPart, ToolCall, ToolResultContent},
+        error::Fault,
         limits,
         tool::{CompletionStatus, TaskCompletion, TaskHandoff},
     };
@@ -341,7 +342,7 @@ mod tests {
             RecordedRunEnd::Answered { message: message() },
             RecordedRunEnd::Completed { message: message(), completed },
             RecordedRunEnd::HandedOver { message: message(), to },
-            RecordedRunEnd::Failed { error: "e".into(), exhausted: true, cancelled: false },
+            RecordedRunEnd::Failed { error: "e".into(), exhausted: true, cancelled: false, fault: Some(Fault::other("")) },
         ]
     }
 

@@ -4,6 +4,7 @@ use crate::{
     agent::outcome::{RunAnswer, RunEnding, RunError},
     capability::BudgetBreakdown,
     chat::{Message, Usage},
+    error::Fault,
     tool::{TaskCompletion, TaskHandoff},
 };
 
@@ -19,8 +20,15 @@ pub enum RecordedRunEnd {
     /// The agent handed its task over.
     HandedOver { message: Message, to: TaskHandoff },
     /// The run ended without an answer. `exhausted` if a bound on turns, spending, time or the size of all conversations
-    /// ended it.
-    Failed { error: String, exhausted: bool, cancelled: bool },
+    /// ended it. `fault` is the failure as its parent run receives it, with an empty message in place of `error`; absent in
+    /// records of older versions.
+    Failed {
+        error: String,
+        exhausted: bool,
+        cancelled: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    },
 }
 
 impl RecordedRunEnd {
@@ -30,7 +38,8 @@ impl RecordedRunEnd {
             Ok(message) => message.clone(),
             Err(error) => {
                 let (exhausted, cancelled) = (error.is_exhausted(), matches!(error, RunError::Cancelled));
-                return Self::Failed { error: error.in_full(), exhausted, cancelled };
+                let fault = Some(error.as_fault().saying(""));
+                return Self::Failed { error: error.in_full(), exhausted, cancelled, fault };
             }
         };
         match ending {
@@ -56,8 +65,13 @@ impl RecordedRunEnd {
             Self::Answered { message } => (message, RunEnding::Answered),
             Self::Completed { message, completed } => (message, RunEnding::Completed(completed)),
             Self::HandedOver { message, to } => (message, RunEnding::HandedOver(to)),
-            Self::Failed { error, exhausted, cancelled } => {
-                return Err(RecordedFailure { error, exhausted, cancelled });
+            Self::Failed { error, exhausted, cancelled, fault } => {
+                let fault = match fault {
+                    Some(fault) => fault.saying(error),
+                    None if exhausted => Fault::Exhausted { message: error },
+                    None => Fault::other(error),
+                };
+                return Err(RecordedFailure { fault, exhausted, cancelled });
             }
         };
         Ok(RunAnswer { message, ending, iterations: 0, usage: Usage::default(), account })
@@ -67,8 +81,31 @@ impl RecordedRunEnd {
 /// The failure of a run that had ended before its parent run was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordedFailure {
-    pub error: String,
+    /// The failure as the parent run receives it.
+    pub fault: Fault,
     /// Set if a bound on turns, spending, time or the size of all conversations ended the run.
     pub exhausted: bool,
     pub cancelled: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recorded_failure_is_the_fault_that_it_was() {
+        let stopped = || RunError::Stopped { by: "watch".into(), code: "loop".into(), message: "again".into() };
+        let busy = Fault::Unavailable { message: "busy".into(), after: None };
+        for error in [stopped(), RunError::ChatFull, RunError::Model(busy), RunError::Cancelled] {
+            let end = RecordedRunEnd::of(&Err(error.clone()), &RunEnding::Answered);
+            let json = serde_json::to_string(&end).unwrap();
+            let end: RecordedRunEnd = serde_json::from_str(&json).unwrap();
+            let failure = end.into_answer(BudgetBreakdown::default()).unwrap_err();
+            assert_eq!(failure.fault, error.as_fault().saying(error.in_full()), "{json}");
+            assert_eq!(failure.exhausted, error.is_exhausted(), "{json}");
+        }
+        let old = r#"{"failed":{"error":"no answer","exhausted":true,"cancelled":false}}"#;
+        let failure = serde_json::from_str::<RecordedRunEnd>(old).unwrap().into_answer(BudgetBreakdown::default());
+        assert_eq!(failure.unwrap_err().fault, Fault::Exhausted { message: "no answer".into() });
+    }
 }

@@ -102,7 +102,8 @@ impl RunError {
         }
     }
 
-    /// Returns `true` if a bound on turns, spending, time or the size of all conversations ended the run.
+    /// Returns `true` if a bound on turns, spending, time or the size of all conversations ended the run, so that its task is
+    /// unfinished. A stop by an effect is no bound: the effect has ended the run as failed.
     pub fn is_exhausted(&self) -> bool {
         match self {
             Self::Member { fault, .. } | Self::Coordinator { fault, .. } => matches!(fault, Fault::Exhausted { .. }),
@@ -110,7 +111,9 @@ impl RunError {
         }
     }
 
-    /// Returns the failure in the form that middleware receives.
+    /// Returns the failure in the form that middleware, parent runs and coordinators receive. Its case says whether another
+    /// attempt is of use: after a stop by an effect, and in a full conversation, it would end in the same way. So both are
+    /// [`Fault::Exhausted`], although they are not [`is_exhausted`](Self::is_exhausted).
     pub(crate) fn as_fault(&self) -> Fault {
         match self {
             Self::Model(fault) | Self::Rejected { fault, .. } => fault.clone(),
