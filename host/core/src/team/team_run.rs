@@ -156,7 +156,7 @@ impl<'a> RunWork<'a> for TeamLoop<'a> {
         (self.recorded_replies, self.first) = (recorded.asked, recorded.first);
         if let Some(chosen) = recorded.chose {
             let shares = MemberAllocations::of_recorded(&run.me, chosen.step, &chosen.members);
-            self.state = chosen.state;
+            (self.state, self.since) = (chosen.state, chosen.since);
             self.chosen = Some(TeamStepPlan { step: chosen.step, members: chosen.members, shares });
         }
     }
@@ -181,10 +181,10 @@ impl TeamLoop<'_> {
         let mut decided = self.chosen.take();
         if decided.is_none() {
             (self.state, self.first, self.idle) = (Vec::new(), run.iterations, 0);
+            let newest = run.chat.snapshot().last().map(|entry| entry.id);
+            self.since = newest.filter(|_| !input.is_empty());
             self.reports.clear();
         }
-        let newest = run.chat.snapshot().last().map(|entry| entry.id);
-        self.since = newest.filter(|_| !input.is_empty());
         self.add(run, input)?;
         loop {
             let now = match decided.take() {
@@ -339,8 +339,8 @@ impl TeamLoop<'_> {
         let members: Vec<_> = assignments.into_iter().zip(shares.bounds()).map(chosen).collect();
         if run.me.log.is_some() {
             let (changes, elapsed, state) = (run.changes(), run.started.elapsed(), self.state.clone());
-            let members = members.clone();
-            run.me.write(|| JournalRecord::Chose { step, members, state, changes, elapsed });
+            let (members, since) = (members.clone(), self.since);
+            run.me.write(|| JournalRecord::Chose { step, members, state, changes, elapsed, since });
         }
         TeamStepPlan { step, members, shares }
     }
@@ -569,3 +569,6 @@ fn handoff_note(member: &str, to: &TaskHandoff) -> Message {
 fn said_aloud(message: &Message) -> Vec<Part> {
     message.parts.iter().filter(|part| matches!(part, Part::Text(_) | Part::Media(_))).cloned().collect()
 }
+
+#[cfg(test)]
+mod tests;

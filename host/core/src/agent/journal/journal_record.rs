@@ -139,6 +139,9 @@ pub enum JournalRecord {
         /// Time since the run began, without interruptions.
         #[serde(with = "millis")]
         elapsed: Duration,
+        /// The newest message before the input of this attempt, if it had input; absent in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<u64>,
     },
     /// Tasks were given to other agents: all tasks of one call of `delegate`, or the call of an agent as a tool.
     Delegated { call: String, tasks: Vec<DelegatedTask> },
@@ -422,6 +425,7 @@ mod tests {
                 state: vec![0, 255],
                 changes: changes(),
                 elapsed: limits::TOOL_TIME,
+                since: Some(u64::MAX),
             },
             JournalRecord::Delegated {
                 call: call.clone(),

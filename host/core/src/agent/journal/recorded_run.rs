@@ -65,6 +65,8 @@ pub(crate) struct RecordedTeamStep {
     pub step: u32,
     pub members: Vec<ChosenMember>,
     pub state: Vec<u8>,
+    /// The newest message before the input of the attempt.
+    pub since: Option<u64>,
 }
 
 /// The position of a run in its turn.
@@ -186,10 +188,10 @@ impl RecordedRun {
     /// Applies a record. `there` are the changes of the run's conversation.
     pub(super) fn add(&mut self, record: JournalRecord, there: &mut Vec<ChatChange>) -> Result<(), String> {
         match record {
-            JournalRecord::Chose { step, members, state, changes, elapsed } => {
+            JournalRecord::Chose { step, members, state, changes, elapsed, since } => {
                 self.input = Some(Vec::new());
                 (self.iterations, self.elapsed) = (step.saturating_add(1), elapsed);
-                self.chose = Some(RecordedTeamStep { step, members, state });
+                self.chose = Some(RecordedTeamStep { step, members, state, since });
                 self.change(changes, there)?;
             }
             JournalRecord::Turn { iteration, changes, effects, elapsed } => {
