@@ -228,6 +228,8 @@ impl<'a> Run<'a> {
     ) -> BoxFuture<'r, Result<Message, RunError>> {
         let Some(middleware) = self.runner.middleware.get(level) else {
             self.passed.clear();
+            // The attempt begins with the input.
+            self.chat.hear_given();
             return work.attempt(self, input);
         };
         Box::pin(async move {

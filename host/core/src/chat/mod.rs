@@ -37,6 +37,5 @@ pub use open_calls::OpenCalls;
 pub use property_names::PropertyNames;
 pub use property_names::name_with_digest;
 pub use reply::{ReplyDelta, StopReason, Usage};
-pub(crate) use side_chats::SideChat;
 pub use snapshot::ChatSnapshot;
 pub use tool::{ToolCall, ToolHints, ToolResult, ToolResultContent, ToolSpec};

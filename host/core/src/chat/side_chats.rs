@@ -12,33 +12,45 @@ pub(super) struct SideChats(Mutex<SideChatsState>);
 
 #[derive(Debug, Default)]
 struct SideChatsState {
-    chats: BTreeMap<Arc<str>, SideChat>,
+    chats: BTreeMap<Arc<str>, Chat>,
     active: Option<Arc<str>>,
-}
-
-/// A side conversation of another one.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct SideChat {
-    /// The side conversation.
-    pub chat: Chat,
-    /// The id of the newest message of the main conversation that was copied into it.
-    pub heard: Option<u64>,
+    /// The id of the newest message of the main conversation that was put into this side conversation.
+    heard: Option<u64>,
+    /// The newest message of the main conversation that a run here has been given, if it has not heard it yet.
+    given: Option<u64>,
 }
 
 impl Chat {
     /// Returns the side conversation of this name; an empty one if there is none.
-    pub(crate) fn beside(&self, name: &Arc<str>) -> SideChat {
+    pub(crate) fn beside(&self, name: &Arc<str>) -> Chat {
         self.side_chats().chats.entry(Arc::clone(name)).or_default().clone()
     }
 
     /// Stores the side conversation, replacing one of the same name.
-    pub(crate) fn put_beside(&self, name: Arc<str>, beside: SideChat) {
+    pub(crate) fn put_beside(&self, name: Arc<str>, beside: Chat) {
         self.side_chats().chats.insert(name, beside);
     }
 
     /// Returns all side conversations by name.
-    pub(crate) fn all_beside(&self) -> Vec<(Arc<str>, SideChat)> {
+    pub(crate) fn all_beside(&self) -> Vec<(Arc<str>, Chat)> {
         self.side_chats().chats.iter().map(|(name, beside)| (Arc::clone(name), beside.clone())).collect()
+    }
+
+    /// Returns the id of the newest message of the main conversation that was put into this side conversation.
+    pub(crate) fn heard(&self) -> Option<u64> {
+        self.side_chats().heard
+    }
+
+    /// Notes that a run in this side conversation is given the messages of the main one up to this one. They count as
+    /// heard from [`hear_given`](Self::hear_given) on: a run that is cut off before has not heard them.
+    pub(crate) fn give(&self, newest: Option<u64>) {
+        self.side_chats().given = newest;
+    }
+
+    /// Notes that the given messages are in this side conversation, or that the run that was given them has ended.
+    pub(crate) fn hear_given(&self) {
+        let mut state = self.side_chats();
+        state.heard = state.given.take().or(state.heard);
     }
 
     /// Returns the member that worked last in this conversation.

@@ -18,7 +18,7 @@ use crate::{
         may_replace_answers,
     },
     capability::{Budget, Ceiling},
-    chat::{Chat, ChatEntry, ChatSnapshot, Message, Part, Role, SideChat},
+    chat::{Chat, ChatEntry, ChatSnapshot, Message, Part, Role},
     error::{Fault, OnFailure, cut},
     event::Event,
     limits,
@@ -372,7 +372,7 @@ impl TeamLoop<'_> {
         let is_shared = self.team.meeting.is_shared();
         let mut jobs = Vec::with_capacity(members.len());
         for (at, (member, ChosenMember { task, .. })) in members.iter().zip(chosen).enumerate() {
-            jobs.push(self.job(run, member, task, &there, shares.has_begun(at)));
+            jobs.push(self.job(run, member, task, &there, shares.has_input(at)));
         }
         run.chat.set_active(members.last().map(|member| Arc::clone(&member.name)));
         let stop = CancellationToken::new();
@@ -438,14 +438,14 @@ impl TeamLoop<'_> {
         events.emit(Event::MemberReplied { agent: run.me.member(&member.name), text }).await;
     }
 
-    /// Returns the work of a member. A member that had begun when the run was interrupted has its input already.
+    /// Returns the work of a member. `has_input`: it had its input before the run was interrupted.
     fn job(
         &mut self,
         run: &Run<'_>,
         member: &Arc<Member>,
         task: Option<String>,
         there: &[Arc<Member>],
-        has_begun: bool,
+        has_input: bool,
     ) -> MemberRun {
         let meeting = self.team.meeting;
         let name = Arc::clone(&member.name);
@@ -454,31 +454,29 @@ impl TeamLoop<'_> {
             false => ToolBox::new(),
         };
         let by = || run.me.cx.agent.to_string();
-        let task = task.filter(|_| !has_begun).map(|task| Message::text(Role::User, by(), task));
+        let task = task.filter(|_| !has_input).map(|task| Message::text(Role::User, by(), task));
         let (chat, beside, mut input) = if meeting.is_shared() {
             (run.chat.clone(), None, Vec::new())
         } else {
-            let mut beside = run.chat.beside(&name);
-            let input = if has_begun { Vec::new() } else { self.hear(run, &name, &mut beside) };
-            let id = SideChatRef { name: Arc::clone(&name), heard: beside.heard };
-            let chat = beside.chat.clone();
-            run.chat.put_beside(Arc::clone(&name), beside);
-            (chat, Some(id), input)
+            let beside = run.chat.beside(&name);
+            let (input, newest) = self.new_to(run, &name, &beside);
+            beside.give(newest);
+            (beside, Some(SideChatRef { name: Arc::clone(&name), heard: newest }), input)
         };
         input.extend(task);
         let (runner, instructions) = (Arc::clone(&member.runner), Arc::clone(&self.instructions));
         MemberRun { runner, member: name, chat, beside, input, tools, instructions, retries: member.retries }
     }
 
-    /// Returns the messages of the shared conversation that are new to this member.
-    fn hear(&self, run: &Run<'_>, member: &str, beside: &mut SideChat) -> Vec<Message> {
-        let shared = run.chat.snapshot();
-        let new: Vec<&ChatEntry> = newest(&shared, beside.heard);
-        beside.heard = shared.last().map(|entry| entry.id).or(beside.heard);
+    /// Returns the messages of the shared conversation that are new to this member, and the id of the newest of all.
+    fn new_to(&self, run: &Run<'_>, member: &str, beside: &Chat) -> (Vec<Message>, Option<u64>) {
+        let (shared, heard) = (run.chat.snapshot(), beside.heard());
+        let new: Vec<&ChatEntry> = newest(&shared, heard);
         // A member that has not worked yet has written nothing: messages under its name are another sender's.
-        let has_worked = !beside.chat.snapshot().is_empty();
+        let has_worked = beside.snapshot().iter().any(|entry| entry.message.role != Role::System);
         let others = new.into_iter().filter(|entry| !has_worked || entry.message.member() != Some(member));
-        others.filter_map(|entry| as_heard(&entry.message)).collect()
+        let messages = others.filter_map(|entry| as_heard(&entry.message)).collect();
+        (messages, shared.last().map(|entry| entry.id).or(heard))
     }
 
     /// Adds a member's answer to the shared conversation.

@@ -255,7 +255,7 @@ impl AgentTool {
         let kept = chat.map(|chat| {
             // In a conversation that several agents share, each has its own.
             let beside: Arc<str> = format!("{}/{name}", me.agent).into();
-            (chat.beside(&beside).chat, SideChatRef { name: beside, heard: None })
+            (chat.beside(&beside), SideChatRef { name: beside, heard: None })
         });
         let instance = match &recorded_task {
             Some(task) => Arc::clone(&task.instance),

@@ -76,9 +76,9 @@ impl MemberAllocations {
         self.0.iter().map(|(share, _)| share.bounds())
     }
 
-    /// Returns `true` if this member began its work before the team was interrupted: then it has its input already.
-    pub fn has_begun(&self, at: usize) -> bool {
-        self.0.get(at).is_some_and(|(_, recorded)| !recorded.runs.is_empty())
+    /// Returns `true` if this member had its input before the team was interrupted.
+    pub fn has_input(&self, at: usize) -> bool {
+        self.0.get(at).is_some_and(|(_, recorded)| recorded.has_input)
     }
 }
 

@@ -54,11 +54,11 @@ impl SubRun {
     /// Works until there is an answer, or until the retries are used up.
     pub async fn execute(mut self) -> Result<RunAnswer, Fault> {
         let mut input = std::mem::take(&mut self.input);
-        let mut attempt = 0;
+        let (mut attempt, mut has_run) = (0, false);
         let done = loop {
             let recorded = self.parent_run.recorded(&self.recorded.runs, attempt as usize);
             let newest = self.newest_message();
-            let done = self.attempt(input.clone(), recorded).await;
+            let done = self.attempt(input.clone(), recorded, &mut has_run).await;
             // An attempt that ended before its input was in the conversation leaves it to the next one.
             if self.newest_message() != newest {
                 input.clear();
@@ -69,6 +69,10 @@ impl SubRun {
                 done => break done,
             }
         };
+        if let Some(chat) = self.chat.as_ref().filter(|_| has_run) {
+            // Its middleware may have answered or rejected the messages, which are then in no conversation.
+            chat.hear_given();
+        }
         let Self { parent_run, call, task, name, share, recorded, .. } = self;
         let account = share.settle();
         if recorded.returned.is_none()
@@ -88,12 +92,15 @@ impl SubRun {
         messages.iter().filter(|entry| entry.message.role != Role::System).map(|entry| entry.id).next_back()
     }
 
+    /// Makes one attempt. Sets `has_run` if a run has ended, which one that got no permit has not.
     async fn attempt(
         &self,
         input: Vec<Message>,
         mut recorded: Option<(u64, Box<RecordedRun>)>,
+        has_run: &mut bool,
     ) -> Result<RunAnswer, Fault> {
         if let Some(answer) = recorded.as_mut().and_then(|(_, recorded)| take_recorded_answer(recorded)) {
+            *has_run = true;
             return answer.map_err(|failure| failure.fault);
         }
         let ParentRun { cx, ceiling, log, .. } = &self.parent_run;
@@ -116,7 +123,9 @@ impl SubRun {
         let own = child.allocate(self.share.budget_account());
         let place = in_time(own.budget_account(), self.parent_run.permits(self.places.as_ref())).await;
         let place = place.map_err(|error| error.as_fault())?;
-        child.execute(own, place, input).await.map_err(|failure| match failure {
+        let answer = child.execute(own, place, input).await;
+        *has_run = true;
+        answer.map_err(|failure| match failure {
             ChildRunFailure::Lost(error) => Fault::other(format!("what it did is lost: {error}")),
             // The same words as those read back from the journal.
             ChildRunFailure::Run(error) => error.as_fault().saying(error.in_full()),

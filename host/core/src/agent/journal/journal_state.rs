@@ -5,7 +5,7 @@ use std::{
 
 use super::{DelegationId, DelegationState, JournalRecord, RecordedRun, RecordedRunEnd, SideChatRef};
 use crate::{
-    chat::{Chat, ChatChange, ChatEditError, SideChat, Usage, WeakChat},
+    chat::{Chat, ChatChange, ChatEditError, Usage, WeakChat},
     model::Ledger,
     state::{BlackboardChange, Task},
     tool::ToolCallId,
@@ -86,7 +86,9 @@ impl JournalState {
         let Some(there) = self.lines.get(&line) else { return Ok(Chat::recorded()) };
         let chat = Chat::restore(there.changes.iter().cloned())?;
         for (name, (line, heard)) in &there.beside {
-            let beside = SideChat { chat: self.chat_of(*line)?, heard: *heard };
+            let beside = self.chat_of(*line)?;
+            beside.give(*heard);
+            beside.hear_given();
             chat.put_beside(Arc::clone(name), beside);
         }
         chat.set_active(there.active.clone());
@@ -99,7 +101,7 @@ impl JournalState {
         lines.push(LiveConversation { line, last: there.last, chat: chat.downgrade() });
         for (name, beside) in chat.all_beside() {
             if let Some((line, _)) = there.beside.get(&name) {
-                self.lines_of(*line, &beside.chat, lines);
+                self.lines_of(*line, &beside, lines);
             }
         }
     }
@@ -194,22 +196,25 @@ impl JournalState {
                 }
                 let line = continues.map(|before| self.run(before).map(|run| run.line)).transpose()?.unwrap_or(run);
                 let is_alone = continues.is_none() && beside.is_none();
-                if let Some(SideChatRef { name, heard }) = beside {
+                let mut given = None;
+                if let Some(beside) = beside {
                     let of = delegation_key.as_ref().ok_or("a conversation goes with that of nobody")?.run;
                     let of = self.run(of)?.line;
                     let there = &mut self.lines.entry(of).or_default().beside;
                     // Prevents a conversation from being its own side chat.
-                    if there.get(&name).map_or(run, |(line, _)| *line) != line {
-                        return Err(format!("`{name}` has another conversation"));
+                    if there.get(&beside.name).map_or(run, |(line, _)| *line) != line {
+                        return Err(format!("`{}` has another conversation", beside.name));
                     }
-                    there.insert(name, (line, heard));
+                    there.entry(Arc::clone(&beside.name)).or_insert((line, None));
+                    given = Some((of, beside));
                 }
                 let there = self.lines.entry(line).or_default();
                 there.last = run;
                 there.changes.extend(changes);
                 // The delegating run supplies it again.
                 let input = (delegation_key.is_none() || !input.is_empty()).then_some(input);
-                let there = RecordedRun::new(agent, instance, delegation_key.clone(), (line, is_alone), input);
+                let mut there = RecordedRun::new(agent, instance, delegation_key.clone(), (line, is_alone), input);
+                there.given = given;
                 match delegation_key {
                     None => self.main = Some(run),
                     Some(key) => self.delegations.entry(key).or_default().runs.push(run),
@@ -233,7 +238,11 @@ impl JournalState {
         if let JournalRecord::Returned { call, task, entry, account, board } = record {
             let key = DelegationId { run, call, task };
             self.run(run)?.spent.of_children += account.total();
-            self.delegations.entry(key).or_default().returned = Some((entry, board));
+            let delegation = self.delegations.entry(key).or_default();
+            delegation.returned = Some((entry, board));
+            if let Some(last) = delegation.runs.last().copied() {
+                self.hear_given(last);
+            }
             return Ok(());
         }
         let paid = match &record {
@@ -260,8 +269,26 @@ impl JournalState {
             self.lines.entry(line).or_default().active = Some(Arc::clone(&last.member));
         }
         let there = self.lines.entry(line).or_default();
-        let run = self.runs.get_mut(&run).ok_or("no such run has begun")?;
-        run.add(record, &mut there.changes)
+        let recorded = self.runs.get_mut(&run).ok_or("no such run has begun")?;
+        let had_input = recorded.has_input;
+        recorded.add(record, &mut there.changes)?;
+        // A late record of a cancelled run does not affect its successor.
+        if recorded.has_input && !had_input && there.last == run {
+            if let Some(key) = recorded.delegation_key.clone() {
+                self.delegations.entry(key).or_default().has_input = true;
+            }
+            self.hear_given(run);
+        }
+        Ok(())
+    }
+
+    /// Counts the messages of the parent's conversation that this run was given as heard.
+    fn hear_given(&mut self, run: u64) {
+        let given = self.runs.get_mut(&run).and_then(|run| run.given.take());
+        let Some((of, SideChatRef { name, heard })) = given else { return };
+        if let Some((_, there)) = self.lines.get_mut(&of).and_then(|of| of.beside.get_mut(&name)) {
+            *there = heard;
+        }
     }
 
     fn run(&mut self, run: u64) -> Result<&mut RecordedRun, String> {

@@ -6,12 +6,12 @@ use std::{
 
 use super::{
     BoardTaskOutcome, ChosenMember, DelegatedTask, DelegationId, DelegationReport, EffectMemory, JournalRecord,
-    RecordedRunEnd,
+    RecordedRunEnd, SideChatRef,
 };
 use crate::{
     agent::text::task_of,
     capability::{BudgetBreakdown, BudgetUsage, Usd},
-    chat::{ChatChange, ChatEntryRecord, Message, StopReason, ToolResult, Usage},
+    chat::{ChatChange, ChatEntryRecord, Message, Role, StopReason, ToolResult, Usage},
     model::Completion,
     tool::RunControl,
 };
@@ -29,6 +29,10 @@ pub(crate) struct RecordedRun {
     pub(super) is_alone: bool,
     /// The input; `None` if the delegating run supplies it again. Empty if it is in the conversation already.
     pub input: Option<Vec<Message>>,
+    /// Set once the input is in the conversation.
+    pub(super) has_input: bool,
+    /// The parent's conversation, and the messages from there that it was given but has not heard yet.
+    pub(super) given: Option<(u64, SideChatRef)>,
     /// The task, cut for display; `None` if the delegating run supplies it again.
     pub task: Option<String>,
     pub iterations: u32,
@@ -127,6 +131,8 @@ pub(crate) struct RecordedQuestion {
 #[derive(Debug, Default)]
 pub(crate) struct DelegationState {
     pub runs: Vec<u64>,
+    /// Set once one of them has had its input in the conversation.
+    pub has_input: bool,
     /// The amount spent by those of its runs that have ended.
     pub spent: BudgetBreakdown,
     pub returned: Option<(DelegationReport, Option<BoardTaskOutcome>)>,
@@ -164,6 +170,8 @@ impl RecordedRun {
             is_alone,
             task: input.as_ref().and_then(task_of),
             input,
+            has_input: false,
+            given: None,
             iterations: 0,
             usage: Usage::default(),
             last_usage: None,
@@ -189,13 +197,13 @@ impl RecordedRun {
     pub(super) fn add(&mut self, record: JournalRecord, there: &mut Vec<ChatChange>) -> Result<(), String> {
         match record {
             JournalRecord::Chose { step, members, state, changes, elapsed, since } => {
-                self.input = Some(Vec::new());
+                (self.input, self.has_input) = (Some(Vec::new()), true);
                 (self.iterations, self.elapsed) = (step.saturating_add(1), elapsed);
                 self.chose = Some(RecordedTeamStep { step, members, state, since });
                 self.change(changes, there)?;
             }
             JournalRecord::Turn { iteration, changes, effects, elapsed } => {
-                self.input = Some(Vec::new());
+                (self.input, self.has_input) = (Some(Vec::new()), true);
                 (self.iterations, self.elapsed, self.at) =
                     (iteration.saturating_add(1), elapsed, RecordedTurnState::Model);
                 self.change(changes, there)?;
@@ -302,7 +310,9 @@ impl RecordedRun {
             ChatChange::Waits(message) => Some(Message::clone(message)),
             _ => None,
         });
-        self.read(&added.collect::<Vec<_>>());
+        let added: Vec<_> = added.collect();
+        self.has_input |= added.iter().any(|message| message.role != Role::System);
+        self.read(&added);
         there.extend(changes);
         self.asked.clear();
         Ok(())
