@@ -139,7 +139,7 @@ fn summary(record: &JournalRecord) -> (&'static str, String) {
             let who: Vec<_> = members.iter().map(|chosen| name(&chosen.member)).collect();
             ("chose", format!("{}: {}{}", step + 1, short(&who.join(", ")), changed(changes)))
         }
-        JournalRecord::Delegated { call, tasks } => {
+        JournalRecord::Delegated { call, tasks, .. } => {
             let to: Vec<_> = tasks.iter().map(|task| name(&task.instance)).collect();
             ("delegated", format!("{} to {}", name(call), short(&to.join(", "))))
         }

@@ -279,7 +279,7 @@ impl AgentTool {
             if let (None, Some(log)) = (&recorded_task, &parent_run.log) {
                 let bounds = share.bounds();
                 let task = DelegatedTask { id: None, agent, instance: Arc::clone(&instance), bounds };
-                log.write(&JournalRecord::Delegated { call: call.clone(), tasks: vec![task] });
+                log.write(&JournalRecord::Delegated { call: call.clone(), tasks: vec![task], arguments: None });
             }
             let sub_run = SubRun {
                 parent_run,

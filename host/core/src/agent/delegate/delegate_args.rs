@@ -1,15 +1,16 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     agent::context::{InteractionMode, RunState, is_same_name},
     capability::Budget,
     error::Fault,
     limits,
+    tool::ToolCx,
 };
 
 /// Tasks for other agents.
-#[derive(Deserialize, JsonSchema)]
+#[derive(PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct DelegateArgs {
     /// All of them are worked on at once. The results come in the same order.
     tasks: Vec<DelegateTaskArgs>,
@@ -18,7 +19,7 @@ pub(super) struct DelegateArgs {
     fail_fast: bool,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(PartialEq, Serialize, Deserialize, JsonSchema)]
 struct DelegateTaskArgs {
     /// The agent's name, as list_agents has it.
     agent: String,
@@ -27,21 +28,32 @@ struct DelegateTaskArgs {
     /// All that it must know: it sees nothing of your conversation. Files, decisions, constraints.
     context: String,
     /// The id of a task on the shared board, which is then claimed and updated for it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     task_id: Option<String>,
     /// What it may spend at most. Left out: an equal share of what you have.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     budget: Option<Budget>,
     /// Whether you answer its questions (interactive) or its context does (blocking).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     mode: Option<DelegationMode>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum DelegationMode {
     Blocking,
     Interactive,
+}
+
+impl DelegateArgs {
+    /// Returns these arguments as JSON if they are not those that the model gave for the call in this conversation.
+    fn changed(&self, cx: &ToolCx) -> Option<String> {
+        let mut calls = cx.chat.iter().rev().flat_map(|entry| entry.message.tool_calls());
+        let asked = calls.find(|call| *call.id == *cx.call);
+        let asked = asked.and_then(|call| serde_json::from_str::<Self>(&call.arguments).ok());
+        // Cannot fail: they were read from JSON.
+        serde_json::to_string(self).ok().filter(|_| asked.as_ref() != Some(self))
+    }
 }
 
 /// A task as a model requests it.
@@ -86,20 +98,27 @@ fn orders(me: &RunState, tasks: Vec<DelegateTaskArgs>) -> Result<Vec<DelegationR
 pub(super) struct DelegateCall {
     pub orders: Vec<DelegationRequest>,
     pub fail_fast: bool,
+    /// The arguments, if middleware has changed those in the conversation.
+    pub changed: Option<String>,
 }
 
 impl DelegateCall {
-    /// Returns the tasks of a call with these arguments.
+    /// Returns the tasks of the call that is under way.
     ///
     /// # Errors
     ///
     /// Returns a [`Fault`] for the model if a task is not valid.
-    pub fn of(me: &RunState, args: DelegateArgs) -> Result<Self, Fault> {
-        Ok(Self { orders: orders(me, args.tasks)?, fail_fast: args.fail_fast })
+    pub fn of(me: &RunState, cx: &ToolCx, args: DelegateArgs) -> Result<Self, Fault> {
+        let changed = args.changed(cx);
+        Ok(Self { changed, ..Self::new(me, args)? })
     }
 
     /// Returns the tasks of a call with these arguments.
     pub fn read(me: &RunState, arguments: &str) -> Option<Self> {
-        Self::of(me, serde_json::from_str(arguments).ok()?).ok()
+        Self::new(me, serde_json::from_str(arguments).ok()?).ok()
+    }
+
+    fn new(me: &RunState, args: DelegateArgs) -> Result<Self, Fault> {
+        Ok(Self { orders: orders(me, args.tasks)?, fail_fast: args.fail_fast, changed: None })
     }
 }

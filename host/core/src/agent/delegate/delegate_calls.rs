@@ -99,7 +99,7 @@ fn start_children(
     me: &Arc<RunState>,
     agent_group: &Arc<AgentGroup>,
     call: &str,
-    DelegateCall { orders, fail_fast }: DelegateCall,
+    DelegateCall { orders, fail_fast, changed }: DelegateCall,
     wanted: impl Fn(usize) -> bool,
     stop: CancellationToken,
 ) -> Vec<ChildDelegation> {
@@ -142,7 +142,8 @@ fn start_children(
                 instance: task.instance.clone(),
                 bounds: share.bounds(),
             };
-            JournalRecord::Delegated { call: call.into(), tasks: tasks.iter().zip(&shares).map(delegated).collect() }
+            let delegated = tasks.iter().zip(&shares).map(delegated).collect();
+            JournalRecord::Delegated { call: call.into(), tasks: delegated, arguments: changed }
         });
     }
     let mut shares = shares.into_iter();
@@ -346,21 +347,41 @@ fn fail_children(me: &RunState, call: &str, tasks: BTreeMap<usize, InterruptedQu
 mod tests {
     use std::time::Duration;
 
+    use async_trait::async_trait;
     use schemars::JsonSchema;
     use serde::Deserialize;
 
     use super::*;
     use crate::{
-        agent::{Agent, AgentEntry, AgentRunOptions, InteractionMode, RunParams},
+        agent::{
+            Agent, AgentEntry, AgentRegistry, AgentRunOptions, InteractionMode, RunParams,
+            testing::{MemoryRecorder, position_of, recorded_group, resumed_group},
+        },
         capability::{AllocationBounds, Budget, BudgetAccount, Ceiling},
-        chat::{Chat, Message},
+        chat::{Chat, Message, ToolResultContent},
+        error::Fault,
         event::{EventSink, RunCx},
-        model::ScriptedCompleter,
-        tool,
+        model::{Completion, ScriptedCompleter},
+        tool::{self, ToolCallDecision, ToolCallVerdict, ToolMiddleware, ToolTarget},
     };
 
     #[derive(Deserialize, JsonSchema)]
     struct NoArgs {}
+
+    const DELEGATE: &str = r#"{"tasks":[{"agent":"bob","task":"Paint the door","context":"It is old."}]}"#;
+
+    const ANSWER: &str = r#"{"answers":[{"delegation_id":"d-1","answer":"Red."}]}"#;
+
+    fn scripted(name: &str, script: Vec<Result<Completion, Fault>>) -> Agent {
+        Agent::new(name, "", Arc::new(ScriptedCompleter::new(script)))
+    }
+
+    /// Returns the text of the result of a call.
+    fn result_of(chat: &Chat, call: &str) -> String {
+        let chat = chat.snapshot();
+        let mut results = chat.iter().flat_map(|entry| entry.message.tool_results());
+        results.find(|result| result.call_id == call).unwrap().text()
+    }
 
     /// Returns the result of the call that answers an agent to which meanwhile this happens.
     async fn answer_after(meanwhile: impl Fn(&AgentGroup) + Send + Sync + 'static) -> String {
@@ -382,17 +403,9 @@ mod tests {
             }
         });
         let model = ScriptedCompleter::new([
-            ScriptedCompleter::calls(&[(
-                "c1",
-                "delegate",
-                r#"{"tasks":[{"agent":"bob","task":"Paint the door","context":"It is old."}]}"#,
-            )]),
+            ScriptedCompleter::calls(&[("c1", "delegate", DELEGATE)]),
             ScriptedCompleter::calls(&[("c2", "wait", "{}")]),
-            ScriptedCompleter::calls(&[(
-                "c3",
-                "answer_delegation_questions",
-                r#"{"answers":[{"delegation_id":"d-1","answer":"Red."}]}"#,
-            )]),
+            ScriptedCompleter::calls(&[("c3", "answer_delegation_questions", ANSWER)]),
             ScriptedCompleter::text("done"),
         ]);
         let mut lead = Agent::new("lead", "", Arc::new(model)).with_tool(wait).with_agent_group(agent_group, 1);
@@ -400,9 +413,7 @@ mod tests {
         lead.options.question_timeout = Some(Duration::from_secs(10));
         let chat = Chat::new();
         lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Have the door painted.")]).await.unwrap();
-        let chat = chat.snapshot();
-        let mut results = chat.iter().flat_map(|entry| entry.message.tool_results());
-        results.find(|result| result.call_id == "c3").unwrap().text()
+        result_of(&chat, "c3")
     }
 
     #[tokio::test(start_paused = true)]
@@ -412,6 +423,62 @@ mod tests {
         let stopped = answer_after(|agent_group| assert!(agent_group.cancel("bob-paint-1"))).await;
         assert!(stopped.contains("it had ended before your answer came"), "{stopped}");
         assert!(stopped.contains("task canceled") && !stopped.contains("timed out"), "{stopped}");
+    }
+
+    /// A middleware that adds the context to tasks that lack it.
+    struct AddsContext;
+
+    #[async_trait]
+    impl ToolMiddleware for AddsContext {
+        fn name(&self) -> &str {
+            "adds-context"
+        }
+
+        async fn before(&self, _: &RunCx, call: &ToolCall, _: &ToolTarget) -> Result<ToolCallDecision, Fault> {
+            let arguments = (call.name == "delegate").then(|| DELEGATE.into());
+            Ok(ToolCallDecision { verdict: ToolCallVerdict::Allow, arguments, state: Vec::new() })
+        }
+
+        async fn after(
+            &self,
+            _: &RunCx,
+            _: &ToolCall,
+            _: Result<&[ToolResultContent], &Fault>,
+            _: Vec<u8>,
+        ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
+            Ok(None)
+        }
+    }
+
+    #[tokio::test]
+    async fn resumed_delegation_has_the_arguments_of_middleware() {
+        let bob = |script: Vec<_>| {
+            let registry = AgentRegistry::new();
+            registry.register(AgentEntry::new("bob", ""), move || scripted("bob", script.clone()));
+            registry
+        };
+        let lead = |group, script| {
+            let mut lead = scripted("lead", script).with_tool_middleware(AddsContext).with_agent_group(group, 1);
+            lead.options.interaction = InteractionMode::Interactive;
+            lead
+        };
+        let (recorder, cx) = (Arc::<MemoryRecorder>::default(), RunCx::new("lead"));
+        let asks = ScriptedCompleter::calls(&[("q1", "request_input", r#"{"question":"Which?"}"#)]);
+        let delegates = [("c1", "delegate", r#"{"tasks":[{"agent":"bob","task":"Paint the door"}]}"#)];
+        let script = vec![ScriptedCompleter::calls(&delegates), ScriptedCompleter::text("It waits.")];
+        let whole = lead(recorded_group(&recorder, &bob(vec![asks])), script);
+        whole.run(&cx, &Chat::recorded(), vec![Message::user("Have the door painted.")]).await.unwrap();
+        let records = recorder.records();
+        let ended = position_of(&records, |record| matches!(record, JournalRecord::CallEnded { .. }));
+        let report = r#"{"status":"completed","summary":"Blue."}"#;
+        let completes = ScriptedCompleter::calls(&[("e1", "task_complete", report)]);
+        let answers = ScriptedCompleter::calls(&[("c2", "answer_delegation_questions", ANSWER)]);
+        let registry = bob(vec![completes]);
+        let (group, chat) = resumed_group(&records[..=ended], &registry);
+        let resumed = lead(group, vec![answers, ScriptedCompleter::text("done")]);
+        resumed.resume(&cx, &chat, vec![]).await.unwrap().unwrap();
+        let told = result_of(&chat, "c2");
+        assert!(told.contains("Blue."), "{told}");
     }
 
     #[tokio::test]

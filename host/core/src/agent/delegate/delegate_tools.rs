@@ -97,7 +97,7 @@ fn delegate(me: Arc<RunState>) -> impl Tool {
         let me = Arc::clone(&me);
         async move {
             let agent_group = me.delegates_to().ok_or_else(|| Fault::other("this agent cannot delegate"))?;
-            told(delegate_tasks(&me, agent_group, &cx.call, DelegateCall::of(&me, args)?).await)
+            told(delegate_tasks(&me, agent_group, &cx.call, DelegateCall::of(&me, &cx, args)?).await)
         }
     })
     .repeatable()

@@ -144,7 +144,14 @@ pub enum JournalRecord {
         since: Option<u64>,
     },
     /// Tasks were given to other agents: all tasks of one call of `delegate`, or the call of an agent as a tool.
-    Delegated { call: String, tasks: Vec<DelegatedTask> },
+    Delegated {
+        call: String,
+        tasks: Vec<DelegatedTask>,
+        /// The arguments of `delegate` if they are not those in the conversation, since middleware has changed them; absent
+        /// in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<String>,
+    },
     /// An agent that was delegated to waits for an answer. `question` is the id of its call.
     Parked { call: String, task: usize, delegation: String, question: String },
     /// A question has its answer; `answered_by` is the id of the call that gave it.
@@ -435,6 +442,7 @@ mod tests {
                     instance: instance.clone(),
                     bounds,
                 }],
+                arguments: Some("{}".into()),
             },
             JournalRecord::Parked { call: call.clone(), task: 1, delegation: "d-1".into(), question: "q".into() },
             JournalRecord::Answered { delegation: "d-1".into(), answered_by: call.clone(), answer: "a".into() },

@@ -342,7 +342,7 @@ mod tests {
         if let JournalRecord::Began { continues, .. } = &mut next {
             *continues = Some(1);
         }
-        let late = JournalRecord::Delegated { call: "c".into(), tasks: vec![] };
+        let late = JournalRecord::Delegated { call: "c".into(), tasks: vec![], arguments: None };
         let past = JournalState::of([(1, began(None)), (2, next), (1, late)]).unwrap();
         assert_eq!((past.main_run(), past.is_unfinished()), (Some(2), true));
     }

@@ -113,7 +113,7 @@ pub(crate) struct PassedMiddleware {
 
 #[derive(Debug)]
 pub(crate) struct RecordedDelegateCall {
-    /// The arguments of the call.
+    /// The arguments with which the tool was called.
     pub arguments: String,
     pub tasks: Vec<DelegatedTask>,
 }
@@ -254,10 +254,11 @@ impl RecordedRun {
                 (self.input, self.at) = (Some(input), RecordedTurnState::Turn);
                 (self.chose, self.first) = (None, self.iterations);
             }
-            JournalRecord::Delegated { call, tasks } => {
+            JournalRecord::Delegated { call, tasks, arguments: changed } => {
                 // The conversation of a cancelled run may belong to another run by now, and nobody resumes the cancelled
                 // one.
-                if let Some(arguments) = arguments(&call, there) {
+                if let Some(asked) = arguments(&call, there) {
+                    let arguments = changed.unwrap_or(asked);
                     self.delegated.insert(call, RecordedDelegateCall { arguments, tasks });
                 }
             }
