@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::DelegateQuestion;
-use crate::agent::journal::{DelegatedTask, DelegationReport, RecordedDelegateCall};
+use crate::agent::journal::{DelegatedTask, DelegationReport, QuestionResult, RecordedDelegateCall};
 
 /// The tasks that a run has delegated: their ids, those that wait for an answer, and those from before an interruption.
 #[derive(Default)]
@@ -52,11 +52,13 @@ pub(crate) struct ChildDelegation {
     /// The answer to a question that the agent asked before it was interrupted. It asks again if it did not receive the
     /// answer.
     pub owed: Option<UndeliveredAnswer>,
+    /// The reason why the newest answer did not reach the agent.
+    pub late: Option<&'static str>,
 }
 
 pub(crate) struct UndeliveredAnswer {
-    pub question: String,
-    pub answer: String,
+    question: String,
+    answer: String,
 }
 
 /// A child that waits for an answer.
@@ -68,8 +70,8 @@ pub(crate) struct ParkedDelegation {
 pub(crate) enum ParkedQuestion {
     /// The child has asked.
     Open(DelegateQuestion),
-    /// The child had asked this before it was interrupted, and asks again.
-    Recorded(String),
+    /// The child had asked this before it was interrupted. It asks again unless its call had a result.
+    Recorded { question: String, result: Option<QuestionResult> },
 }
 
 /// The next event of a child.
@@ -79,37 +81,56 @@ pub(crate) enum ChildProgress {
 }
 
 impl ChildDelegation {
+    /// Answers the question of the child, or notes why the answer came too late.
+    pub fn answer(&mut self, question: ParkedQuestion, answer: String) {
+        match question {
+            ParkedQuestion::Open(asked) => self.answer_open(asked, answer),
+            ParkedQuestion::Recorded { question, result: None } => {
+                self.owed = Some(UndeliveredAnswer { question, answer });
+            }
+            // The call that answers is repeated, and had answered before.
+            ParkedQuestion::Recorded { result: Some(QuestionResult::Answer), .. } => {}
+            ParkedQuestion::Recorded { result: Some(QuestionResult::Error), .. } => self.late = Some(TIMED_OUT),
+        }
+    }
+
+    fn answer_open(&mut self, DelegateQuestion { answer: waiting, timed_out, .. }: DelegateQuestion, answer: String) {
+        let why = || if timed_out.load(Ordering::Relaxed) { TIMED_OUT } else { ENDED };
+        self.late = waiting.send(answer).err().map(|_| why());
+    }
+
     /// Waits until the child has ended or asks.
     pub async fn next(mut self) -> ChildProgress {
         loop {
-            let asked = open_question(self.questions.as_mut());
+            let asked = next_question(self.questions.as_mut());
             tokio::select! {
                 biased;
                 // An answer is owed to one question; another one may come before it.
                 Some(asked) = asked => match self.owed.take_if(|owed| owed.question == asked.call) {
-                    Some(owed) => {
-                        let _ = asked.answer.send(owed.answer);
-                    }
+                    Some(owed) => self.answer_open(asked, owed.answer),
+                    // An agent whose question timed out goes on without the answer.
+                    None if asked.answer.is_closed() => {}
                     None => return ChildProgress::Asked(self, asked),
                 },
                 report = &mut self.work => {
                     let crashed = |_| DelegationReport::failed(&self.agent, "the agent crashed");
-                    return ChildProgress::Done(report.unwrap_or_else(crashed));
+                    let mut report = report.unwrap_or_else(crashed);
+                    if let Some(why) = self.late.or(self.owed.as_ref().map(|_| ENDED)) {
+                        report.warn(why.into());
+                    }
+                    return ChildProgress::Done(report);
                 }
             }
         }
     }
 }
 
-/// Returns the next question that still waits. An agent whose question timed out goes on without the answer.
-async fn open_question(questions: Option<&mut mpsc::Receiver<DelegateQuestion>>) -> Option<DelegateQuestion> {
-    let questions = questions?;
-    loop {
-        let asked = questions.recv().await?;
-        if !asked.answer.is_closed() {
-            return Some(asked);
-        }
-    }
+const TIMED_OUT: &str = "its question had timed out: it went on without your answer";
+
+const ENDED: &str = "it had ended before your answer came";
+
+async fn next_question(questions: Option<&mut mpsc::Receiver<DelegateQuestion>>) -> Option<DelegateQuestion> {
+    questions?.recv().await
 }
 
 impl DelegatedChildren {

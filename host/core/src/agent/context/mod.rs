@@ -32,7 +32,7 @@ pub(crate) use allocated_calls::AllocatedCalls;
 pub(crate) use caller_context::CallerContext;
 pub(crate) use concurrency_permit::ConcurrencyPermit;
 pub(crate) use delegated_children::{
-    ChildDelegation, ChildProgress, DelegatedChildren, ParkedDelegation, ParkedQuestion, UndeliveredAnswer,
+    ChildDelegation, ChildProgress, DelegatedChildren, ParkedDelegation, ParkedQuestion,
 };
 pub use grant_decisions::GrantDecisions;
 pub(crate) use in_time::in_time;

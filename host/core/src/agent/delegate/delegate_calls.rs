@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -20,11 +20,11 @@ use crate::{
     agent::{
         context::{
             AgentGroup, ChildDelegation, ChildProgress, DelegateQuestion, DelegatedChildren, ParkedDelegation,
-            ParkedQuestion, QuestionRoute, RunState, UndeliveredAnswer,
+            ParkedQuestion, QuestionRoute, RunState,
         },
         journal::{
-            DelegatedTask, DelegationReport, DelegationState, JournalRecord, PendingQuestion, RecordedDelegateCall,
-            RecordedQuestion, RecordedToolCall,
+            DelegatedTask, DelegationReport, DelegationState, JournalRecord, PendingQuestion, QuestionResult,
+            RecordedDelegateCall, RecordedQuestion, RecordedToolCall,
         },
     },
     capability::{BudgetAllocation, RestoredAllocation},
@@ -56,31 +56,14 @@ pub(super) async fn answer_children(
     answers: Vec<(String, String)>,
 ) -> Result<Vec<DelegationReport>, String> {
     let parked = me.children.take(answers.iter().map(|(id, _)| id.as_str()))?;
-    let (mut children, mut undelivered) = (Vec::with_capacity(parked.len()), Vec::with_capacity(parked.len()));
-    for (ParkedDelegation { mut child, question }, (delegation, answer)) in parked.into_iter().zip(answers) {
+    let answered = parked.into_iter().zip(answers).map(|(parked, (delegation, answer))| {
+        let ParkedDelegation { mut child, question } = parked;
         me.write(|| JournalRecord::Answered { delegation, answered_by: call.to_owned(), answer: answer.clone() });
-        undelivered.push(match question {
-            ParkedQuestion::Open(DelegateQuestion { answer: waiting, timed_out, .. }) => {
-                let has_ended = || match timed_out.load(Ordering::Relaxed) {
-                    true => "its question had timed out: it went on without your answer",
-                    false => "it had ended before your answer came",
-                };
-                waiting.send(answer).err().map(|_| has_ended())
-            }
-            ParkedQuestion::Recorded(question) => {
-                child.owed = Some(UndeliveredAnswer { question, answer });
-                None
-            }
-        });
-        children.push(child);
-    }
-    let mut reports = me.place.wait_for(gather(me, children)).await;
-    for (report, why) in reports.iter_mut().zip(undelivered) {
-        if let Some(why) = why {
-            report.warn(why.into());
-        }
-    }
-    Ok(reports)
+        child.answer(question, answer);
+        child
+    });
+    let children = answered.collect();
+    Ok(me.place.wait_for(gather(me, children)).await)
 }
 
 /// A task of a call that is about to start, with its state from before the run was interrupted.
@@ -162,7 +145,7 @@ fn start_children(
             }
         };
         let stop = fail_fast.then(|| stop.clone());
-        ChildDelegation { id, agent, questions_put: 0, work, questions, stop, of, owed: None }
+        ChildDelegation { id, agent, questions_put: 0, work, questions, stop, of, owed: None, late: None }
     };
     tasks.into_iter().map(child).collect()
 }
@@ -232,11 +215,14 @@ fn park(me: &RunState, mut child: ChildDelegation, asked: DelegateQuestion) -> D
     child.questions_put += 1;
     let question = PendingQuestion { id: question_id, agent: asked.agent.clone(), content: asked.question.clone() };
     me.write(|| JournalRecord::Parked { call, task, delegation: id.clone(), question: asked.call.clone() });
-    let report = DelegationReport {
+    let mut report = DelegationReport {
         delegation_id: Some(id.clone()),
         pending_question: Some(question),
         ..DelegationReport::of(&child.agent)
     };
+    if let Some(why) = child.late.take() {
+        report.warn(why.into());
+    }
     me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Open(asked) });
     report
 }
@@ -245,6 +231,8 @@ fn park(me: &RunState, mut child: ChildDelegation, asked: DelegateQuestion) -> D
 struct InterruptedQuestion {
     id: String,
     question: String,
+    /// The result of the call that asked.
+    result: Option<QuestionResult>,
     /// The number of questions that it had asked before that one.
     earlier: usize,
 }
@@ -289,7 +277,8 @@ fn interrupted_questions(
             continue;
         };
         let tasks = waiting.entry(parking.call).or_default();
-        tasks.entry(parking.task).or_insert(InterruptedQuestion { id, question: parking.question, earlier });
+        let RecordedQuestion { task, question, result, .. } = parking;
+        tasks.entry(task).or_insert(InterruptedQuestion { id, question, result, earlier });
     }
     waiting
 }
@@ -310,9 +299,9 @@ fn restore_children(
         stop.cancel();
     }
     for child in start_children(me, agent_group, call, delegation, |at| tasks.contains_key(&at), stop) {
-        if let Some(InterruptedQuestion { id, question, earlier }) = tasks.remove(&child.of.1) {
+        if let Some(InterruptedQuestion { id, question, result, earlier }) = tasks.remove(&child.of.1) {
             let child = ChildDelegation { id: id.clone(), questions_put: earlier + 1, ..child };
-            me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded(question) });
+            me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded { question, result } });
         }
     }
 }
@@ -321,7 +310,7 @@ fn restore_children(
 /// that when it is answered.
 fn fail_children(me: &RunState, call: &str, tasks: BTreeMap<usize, InterruptedQuestion>) {
     let recorded = me.children.recorded_call(call);
-    for (at, InterruptedQuestion { id, question, earlier }) in tasks {
+    for (at, InterruptedQuestion { id, question, result, earlier }) in tasks {
         let agent = recorded.and_then(|recorded| recorded.tasks.get(at)).map_or("", |task| &*task.agent).to_owned();
         let message = format!("{}: delegation `{id}` is lost, since its task may not be given any more", me.cx.agent);
         me.cx.events.emit_now(Event::Warning { message });
@@ -338,8 +327,9 @@ fn fail_children(me: &RunState, call: &str, tasks: BTreeMap<usize, InterruptedQu
             stop: None,
             of,
             owed: None,
+            late: None,
         };
-        me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded(question) });
+        me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded { question, result } });
     }
 }
 
@@ -383,18 +373,9 @@ mod tests {
         results.find(|result| result.call_id == call).unwrap().text()
     }
 
-    /// Returns the result of the call that answers an agent to which meanwhile this happens.
-    async fn answer_after(meanwhile: impl Fn(&AgentGroup) + Send + Sync + 'static) -> String {
-        let agent_group = Arc::new(AgentGroup::default());
-        agent_group.registry.register(AgentEntry::new("bob", ""), || {
-            let report = r#"{"status":"completed","summary":"Blue."}"#;
-            let script = [
-                ScriptedCompleter::calls(&[("q1", "request_input", r#"{"question":"Which?"}"#)]),
-                ScriptedCompleter::calls(&[("e1", "task_complete", report)]),
-            ];
-            Agent::new("bob", "", Arc::new(ScriptedCompleter::new(script)))
-        });
-        let group = Arc::clone(&agent_group);
+    /// A lead that delegates to `bob`, waits longer than his question, and answers it then. `turns` of that are done.
+    fn late_lead(agent_group: &Arc<AgentGroup>, turns: usize, meanwhile: impl Fn(&AgentGroup) + Send + Sync + 'static) -> Agent {
+        let group = Arc::clone(agent_group);
         let wait = tool::function("wait", "", move |_, NoArgs {}| {
             meanwhile(&group);
             async {
@@ -402,27 +383,84 @@ mod tests {
                 Ok("waited")
             }
         });
-        let model = ScriptedCompleter::new([
+        let script = [
             ScriptedCompleter::calls(&[("c1", "delegate", DELEGATE)]),
             ScriptedCompleter::calls(&[("c2", "wait", "{}")]),
             ScriptedCompleter::calls(&[("c3", "answer_delegation_questions", ANSWER)]),
             ScriptedCompleter::text("done"),
-        ]);
-        let mut lead = Agent::new("lead", "", Arc::new(model)).with_tool(wait).with_agent_group(agent_group, 1);
+        ];
+        let lead = scripted("lead", script.into_iter().skip(turns).collect());
+        let mut lead = lead.with_tool(wait).with_agent_group(Arc::clone(agent_group), 1);
         lead.options.interaction = InteractionMode::Interactive;
         lead.options.question_timeout = Some(Duration::from_secs(10));
-        let chat = Chat::new();
+        lead
+    }
+
+    /// Returns the registry with `bob`, who asks and is then done. `turns` of that are done.
+    fn asking_bob(turns: usize) -> AgentRegistry {
+        let registry = AgentRegistry::new();
+        registry.register(AgentEntry::new("bob", ""), move || {
+            let report = r#"{"status":"completed","summary":"Blue."}"#;
+            let script = [
+                ScriptedCompleter::calls(&[("q1", "request_input", r#"{"question":"Which?"}"#)]),
+                ScriptedCompleter::calls(&[("e1", "task_complete", report)]),
+            ];
+            scripted("bob", script.into_iter().skip(turns).collect())
+        });
+        registry
+    }
+
+    /// Returns the records of the lead to which meanwhile this happens, and what it is told of its answer.
+    async fn answer_after(
+        meanwhile: impl Fn(&AgentGroup) + Send + Sync + 'static,
+    ) -> (Vec<(u64, JournalRecord)>, String) {
+        let (recorder, chat) = (Arc::<MemoryRecorder>::default(), Chat::recorded());
+        let lead = late_lead(&recorded_group(&recorder, &asking_bob(0)), 0, meanwhile);
         lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Have the door painted.")]).await.unwrap();
+        (recorder.records(), result_of(&chat, "c3"))
+    }
+
+    /// Returns what the lead is told of its answer after it was interrupted behind these records.
+    async fn answer_resumed_after(records: &[(u64, JournalRecord)], turns: usize, of_bob: usize) -> String {
+        let (group, chat) = resumed_group(records, &asking_bob(of_bob));
+        let lead = late_lead(&group, turns, |_| {});
+        lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap();
         result_of(&chat, "c3")
+    }
+
+    fn ends(call: &str) -> impl Fn(&JournalRecord) -> bool {
+        move |record| matches!(record, JournalRecord::CallEnded { result, .. } if result.call_id == call)
     }
 
     #[tokio::test(start_paused = true)]
     async fn late_answer_is_reported_with_its_reason() {
-        let timed_out = answer_after(|_| {}).await;
+        let (records, timed_out) = answer_after(|_| {}).await;
         assert!(timed_out.contains("its question had timed out") && timed_out.contains("Blue."), "{timed_out}");
-        let stopped = answer_after(|agent_group| assert!(agent_group.cancel("bob-paint-1"))).await;
+        // The question timed out after the interruption, and before it.
+        for (ended, turns, of_bob) in [("c1", 1, 1), ("c2", 2, 1)] {
+            let ended = position_of(&records, ends(ended));
+            assert_eq!(answer_resumed_after(&records[..=ended], turns, of_bob).await, timed_out, "{ended}");
+        }
+        let (records, stopped) = answer_after(|agent_group| assert!(agent_group.cancel("bob-paint-1"))).await;
         assert!(stopped.contains("it had ended before your answer came"), "{stopped}");
         assert!(stopped.contains("task canceled") && !stopped.contains("timed out"), "{stopped}");
+        let ended = position_of(&records, ends("c2"));
+        assert_eq!(answer_resumed_after(&records[..=ended], 2, 1).await, stopped);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answer_that_came_in_time_is_not_reported_as_late() {
+        let (recorder, chat, nothing) = (Arc::<MemoryRecorder>::default(), Chat::recorded(), |_: &AgentGroup| {});
+        let mut lead = late_lead(&recorded_group(&recorder, &asking_bob(0)), 0, nothing);
+        lead.options.question_timeout = None;
+        lead.run(&RunCx::new("lead"), &chat, vec![Message::user("Have the door painted.")]).await.unwrap();
+        let (records, told) = (recorder.records(), result_of(&chat, "c3"));
+        assert!(told.contains("Blue.") && !told.contains("warning"), "{told}");
+        // Before and after the agent that asked had its answer.
+        let answered = position_of(&records, |record| matches!(record, JournalRecord::Answered { .. }));
+        for cut in [answered, position_of(&records, ends("q1"))] {
+            assert_eq!(answer_resumed_after(&records[..=cut], 3, 1).await, told, "after {:?}", records[cut]);
+        }
     }
 
     /// A middleware that adds the context to tasks that lack it.
@@ -496,7 +534,7 @@ mod tests {
         // The lead has been given the name of that agent since, and no agent delegates to itself.
         let arguments = r#"{"tasks":[{"agent":"lead","task":"Paint","context":"It is old."}]}"#.into();
         let delegated = [("c1".into(), RecordedDelegateCall { arguments, tasks: vec![task] })].into();
-        let question = RecordedQuestion { call: "c1".into(), task: 0, question: "q1".into(), answered_by: None };
+        let question = RecordedQuestion { call: "c1".into(), task: 0, question: "q1".into(), answered_by: None, result: None };
         restore_delegations(&me, [("d-4".into(), vec![question])].into(), delegated, &HashMap::new(), &[]);
         let told = stream.next().await.unwrap();
         assert!(matches!(&told, Event::Warning { message } if message.contains("`d-4` is lost")), "{told:?}");

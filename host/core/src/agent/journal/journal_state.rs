@@ -262,6 +262,12 @@ impl JournalState {
         {
             self.delegations.entry(key).or_default().spent.of_children += account.total();
         }
+        if let JournalRecord::CallEnded { result, .. } = &record
+            && let Some(key) = self.run(run)?.delegation_key.clone()
+            && let Some(parent) = self.runs.get_mut(&key.run)
+        {
+            parent.end_question(&key, result);
+        }
         let line = self.run(run)?.line;
         if let JournalRecord::Chose { members, .. } = &record
             && let [.., last] = &members[..]

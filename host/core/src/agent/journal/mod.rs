@@ -19,8 +19,8 @@ pub use journal_record::{
 };
 pub use journal_state::{JournalReplayError, JournalState};
 pub(crate) use recorded_run::{
-    DelegationState, EffectModelReply, PassedMiddleware, RecordedCallEnd, RecordedDelegateCall, RecordedQuestion,
-    RecordedRun, RecordedToolCall, RecordedTurnState,
+    DelegationState, EffectModelReply, PassedMiddleware, QuestionResult, RecordedCallEnd, RecordedDelegateCall,
+    RecordedQuestion, RecordedRun, RecordedToolCall, RecordedTurnState,
 };
 pub(crate) use recorded_run_end::RecordedFailure;
 pub use recorded_run_end::RecordedRunEnd;

@@ -125,6 +125,16 @@ pub(crate) struct RecordedQuestion {
     pub question: String,
     /// The call that gave the answer.
     pub answered_by: Option<String>,
+    /// The result of the call that asked; `None` while it waits.
+    pub result: Option<QuestionResult>,
+}
+
+/// The result of a call that asks the parent run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QuestionResult {
+    Answer,
+    /// No answer came in time.
+    Error,
 }
 
 /// The state of a delegated task: the runs that worked on it, in order, and its outcome.
@@ -264,7 +274,7 @@ impl RecordedRun {
             }
             JournalRecord::Parked { call, task, delegation, question } => {
                 let questions = self.parked.entry(delegation).or_default();
-                let parking = RecordedQuestion { call, task, question, answered_by: None };
+                let parking = RecordedQuestion { call, task, question, answered_by: None, result: None };
                 match questions.iter_mut().find(|there| there.question == parking.question) {
                     // After an interruption the agent asks the same question again.
                     Some(there) => *there = parking,
@@ -325,6 +335,16 @@ impl RecordedRun {
             if let Some(at) = self.inbox.iter().position(|waiting| waiting == message) {
                 self.inbox.remove(at);
             }
+        }
+    }
+
+    /// Notes the result of a call that may have asked this run, by an agent that works on one of its tasks.
+    pub(super) fn end_question(&mut self, of: &DelegationId, result: &ToolResult) {
+        let is_this = |parking: &&mut RecordedQuestion| {
+            parking.question == result.call_id && parking.call == of.call && parking.task == of.task
+        };
+        if let Some(parking) = self.parked.values_mut().flatten().find(is_this) {
+            parking.result = Some(if result.is_error { QuestionResult::Error } else { QuestionResult::Answer });
         }
     }
 
