@@ -121,7 +121,8 @@ impl Agent {
         let caller = self.caller_context(Some(chat));
         let me = RunState::new(&self.name, &self.options, &self.delegable, *start, Some(caller));
         // A report or question that middleware may still change must not be seen before.
-        let run_tools = run_tools(&me, may_replace_answers(&self.middleware));
+        let was_asked = recorded.as_ref().is_some_and(|recorded| !recorded.parked.is_empty());
+        let run_tools = run_tools(&me, may_replace_answers(&self.middleware), was_asked);
         let mut work = AgentLoop::new(self, &me, run_tools).await;
         let prompt = system_prompt(self, &me, &work.tools);
         let mut run = Run::new(self.info(), me, chat);

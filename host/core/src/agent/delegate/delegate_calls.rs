@@ -449,6 +449,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn run_that_may_no_longer_delegate_answers_its_children() {
+        let (records, _) = answer_after(|_| {}).await;
+        let ended = position_of(&records, ends("c1"));
+        for (depth, interaction, says) in
+            [(0, InteractionMode::Interactive, "give it as a new task"), (1, InteractionMode::Blocking, "Blue.")]
+        {
+            let (group, chat) = resumed_group(&records[..=ended], &asking_bob(1));
+            let mut lead = late_lead(&group, 1, |_| {}).with_agent_group(group, depth);
+            lead.options.interaction = interaction;
+            lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap();
+            let told = result_of(&chat, "c3");
+            assert!(told.contains(says), "{interaction:?}: {told}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn answer_that_came_in_time_is_not_reported_as_late() {
         let (recorder, chat, nothing) = (Arc::<MemoryRecorder>::default(), Chat::recorded(), |_: &AgentGroup| {});
         let mut lead = late_lead(&recorded_group(&recorder, &asking_bob(0)), 0, nothing);

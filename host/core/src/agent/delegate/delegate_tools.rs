@@ -41,14 +41,16 @@ pub const RUN_TOOLS: [&str; 7] = [
 ];
 
 /// Returns the tools that depend on the position of a run. `quiet`: middleware around the run may still change an answer.
-pub(crate) fn run_tools(me: &Arc<RunState>, quiet: bool) -> Vec<Arc<dyn Tool>> {
+/// `was_asked`: the run was interrupted, and agents had asked it; it can answer them even if it may not delegate any more.
+pub(crate) fn run_tools(me: &Arc<RunState>, quiet: bool, was_asked: bool) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-    if me.delegates_to().is_some() {
+    let delegates = me.delegates_to().is_some();
+    if delegates {
         tools.push(Arc::new(list_agents(Arc::clone(me))));
         tools.push(Arc::new(delegate(Arc::clone(me))));
-        if me.options.interaction != InteractionMode::Blocking {
-            tools.push(Arc::new(answer_questions(Arc::clone(me))));
-        }
+    }
+    if was_asked || (delegates && me.options.interaction != InteractionMode::Blocking) {
+        tools.push(Arc::new(answer_questions(Arc::clone(me))));
     }
     if me.run_origin.assignment().is_some() {
         tools.push(Arc::new(task_complete(quiet)));
