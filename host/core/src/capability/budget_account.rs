@@ -178,6 +178,11 @@ impl BudgetAccount {
         }
     }
 
+    /// Records what a child has spent that has no allocation.
+    pub(crate) fn charge_child(&self, spent: BudgetUsage) {
+        self.take_back([0; 3], spent);
+    }
+
     /// Takes one tool call from the account; to be called before the tool call.
     ///
     /// # Errors

@@ -135,6 +135,14 @@ impl RunState {
         }
     }
 
+    /// Counts what was spent on the delegations of a call before the run was interrupted, as far as nobody continues them.
+    pub fn charge_abandoned(&self, call: &str) {
+        if let (Some(log), Some(recorded)) = (&self.log, self.children.recorded_call(call)) {
+            let keys = (0..recorded.tasks.len()).map(|task| log.delegation_key(call, task)).collect();
+            self.budget_account.charge_child(log.journal.take_spent(keys));
+        }
+    }
+
     /// Returns the group, if this run may delegate.
     pub fn delegates_to(&self) -> Option<&Arc<AgentGroup>> {
         self.agent_group.as_ref().filter(|_| self.cx.depth < self.options.max_delegation_depth)

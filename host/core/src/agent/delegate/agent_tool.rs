@@ -245,7 +245,10 @@ impl AgentTool {
                 message: format!("agents start each other at most {most} deep: do it yourself"),
             });
         }
-        let (runner, places) = self.runner(me).await?;
+        let (runner, places) = self.runner(me).await.inspect_err(|_| {
+            me.budget_account.charge_child(recorded.spent.total());
+            me.budget_account.charge_child(ParentRun::from(&**me).spent_by_interrupted(&recorded.runs));
+        })?;
         let has_begun = !recorded.runs.is_empty();
         if let Some(agent_group) = me.agent_group.as_ref().filter(|_| !has_begun) {
             agent_group.begin().map_err(|error| Fault::Exhausted { message: error.to_string() })?;

@@ -10,7 +10,7 @@ use crate::{
         journal::{DelegationId, RecordedFailure, RecordedRun, RunJournal, SideChatRef},
         outcome::{RunAnswer, RunError},
     },
-    capability::{AllocationBounds, Budget, BudgetAccount, BudgetAllocation, Ceiling, RestoredAllocation},
+    capability::{AllocationBounds, Budget, BudgetAccount, BudgetAllocation, BudgetUsage, Ceiling, RestoredAllocation},
     chat::{Chat, ChatEditError, Message},
     event::RunCx,
     tool::ToolBox,
@@ -44,6 +44,16 @@ impl ParentRun {
     pub fn recorded(&self, runs: &[u64], at: usize) -> Option<(u64, Box<RecordedRun>)> {
         let run = *runs.get(at)?;
         self.log.as_ref()?.journal.take_run(run).map(|recorded| (run, recorded))
+    }
+
+    /// Returns what those of these runs have spent that had not ended before the parent run was interrupted, and that nobody
+    /// has continued.
+    pub fn spent_by_interrupted(&self, runs: &[u64]) -> BudgetUsage {
+        let recorded = (0..runs.len()).filter_map(|at| self.recorded(runs, at)).map(|(_, recorded)| recorded);
+        recorded.filter(|recorded| recorded.ended.is_none()).fold(BudgetUsage::default(), |mut sum, recorded| {
+            sum += recorded.spent.total();
+            sum
+        })
     }
 
     /// Returns the permits that a run for this parent needs: those of its agent, and one of the group.

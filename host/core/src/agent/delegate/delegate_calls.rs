@@ -161,7 +161,7 @@ fn delegation(
 ) -> (Box<Delegation>, Option<mpsc::Receiver<DelegateQuestion>>) {
     let (sender, questions) = order.asks.then(|| mpsc::channel(1)).unzip();
     let delegation = Delegation {
-        parent_run: ParentRun::from(me),
+        parent_run: ParentRun { tasks: me.tasks.below(), ..ParentRun::from(me) },
         agent_group: Arc::clone(agent_group),
         delegator: Arc::clone(&me.agent),
         handoffs: match me.options.max_handoffs {
@@ -309,6 +309,7 @@ fn restore_children(
 /// Lets the children of a call wait that cannot go on, because this run may not delegate their tasks any more. Each reports
 /// that when it is answered.
 fn fail_children(me: &RunState, call: &str, tasks: BTreeMap<usize, InterruptedQuestion>) {
+    me.charge_abandoned(call);
     let recorded = me.children.recorded_call(call);
     for (at, InterruptedQuestion { id, question, result, earlier }) in tasks {
         let agent = recorded.and_then(|recorded| recorded.tasks.get(at)).map_or("", |task| &*task.agent).to_owned();
@@ -374,7 +375,11 @@ mod tests {
     }
 
     /// A lead that delegates to `bob`, waits longer than his question, and answers it then. `turns` of that are done.
-    fn late_lead(agent_group: &Arc<AgentGroup>, turns: usize, meanwhile: impl Fn(&AgentGroup) + Send + Sync + 'static) -> Agent {
+    fn late_lead(
+        agent_group: &Arc<AgentGroup>,
+        turns: usize,
+        meanwhile: impl Fn(&AgentGroup) + Send + Sync + 'static,
+    ) -> Agent {
         let group = Arc::clone(agent_group);
         let wait = tool::function("wait", "", move |_, NoArgs {}| {
             meanwhile(&group);
@@ -550,7 +555,8 @@ mod tests {
         // The lead has been given the name of that agent since, and no agent delegates to itself.
         let arguments = r#"{"tasks":[{"agent":"lead","task":"Paint","context":"It is old."}]}"#.into();
         let delegated = [("c1".into(), RecordedDelegateCall { arguments, tasks: vec![task] })].into();
-        let question = RecordedQuestion { call: "c1".into(), task: 0, question: "q1".into(), answered_by: None, result: None };
+        let question =
+            RecordedQuestion { call: "c1".into(), task: 0, question: "q1".into(), answered_by: None, result: None };
         restore_delegations(&me, [("d-4".into(), vec![question])].into(), delegated, &HashMap::new(), &[]);
         let told = stream.next().await.unwrap();
         assert!(matches!(&told, Event::Warning { message } if message.contains("`d-4` is lost")), "{told:?}");

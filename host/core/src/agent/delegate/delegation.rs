@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     agent::{
-        context::{AgentGroup, DelegationContext, QuestionRoute, RunOrigin, SpawnError, SpawnedAgent, in_time},
+        context::{
+            AgentGroup, ConcurrencyPermit, DelegationContext, QuestionRoute, RunOrigin, Runner, SpawnError,
+            SpawnedAgent, in_time,
+        },
         journal::{DelegationId, DelegationReport, JournalRecord, RecordedFailure, RecordedRun},
         outcome::{RunAnswer, RunEnding, RunError},
         text::{cut, in_tags},
@@ -72,6 +75,11 @@ impl Delegation {
             () = claim.cancelled() => Err(DelegationFailure::Cancelled),
             outcome = self.carry_out(&claim, &mut report) => outcome,
         };
+        if matches!(outcome, Err(DelegationFailure::Stopped | DelegationFailure::Cancelled)) {
+            // The agents that it had started have spent for this task too. Boxed, since few tasks are cut off.
+            let gone = tokio::time::timeout(limits::CANCEL_GRACE, self.parent_run.tasks.gone());
+            let _ = Box::pin(gone).await;
+        }
         let status = match &outcome {
             Ok(RunAnswer { ending: RunEnding::Completed(said), .. }) if said.status == CompletionStatus::Failed => {
                 TaskStatus::Failed
@@ -84,6 +92,7 @@ impl Delegation {
             self.reflect(&completed, &mut report).await;
             report = report.completed(completed);
         }
+        self.share.budget_account().charge_child(self.parent_run.spent_by_interrupted(&self.recorded_runs));
         let account = self.share.settle();
         // Written before the board changes: after a crash in between, the resumed run changes the board.
         if let Some((log, DelegationId { call, task, .. })) = self.parent_run.log.zip(self.delegation_key) {
@@ -192,7 +201,7 @@ impl Delegation {
         input: Vec<Message>,
         mut recorded: Option<(u64, Box<RecordedRun>)>,
     ) -> Result<RunAnswer, DelegationFailure> {
-        let Assignee { name, instance, ceiling, context, handoffs_left, from } = assignee;
+        let Assignee { instance, ceiling, context, handoffs_left, .. } = assignee;
         if let Some(answer) = recorded.as_mut().and_then(|(_, recorded)| take_recorded_answer(recorded)) {
             claim.hold(instance);
             return answer.map_err(|failure| match failure.cancelled {
@@ -200,21 +209,14 @@ impl Delegation {
                 false => DelegationFailure::Recorded(instance.clone(), failure),
             });
         }
-        let (agent_group, cx) = (&self.agent_group, &self.parent_run.cx);
-        let spawned = agent_group.spawn_agent(cx, &self.delegator, name, ceiling).await;
-        let SpawnedAgent { runner, places } = spawned.map_err(|why| match why {
-            SpawnError::Unknown(message) => DelegationFailure::Other(message),
-            SpawnError::Refused(message) => {
-                DelegationFailure::Other(format!("{message}; give the task to another agent"))
+        let (cx, share) = (&self.parent_run.cx, self.share.budget_account());
+        let spawned = self.spawn_assignee(claim, assignee, recorded.is_none()).await;
+        let (runner, place) = spawned.inspect_err(|_| {
+            if let Some((_, recorded)) = &recorded {
+                share.charge_child(recorded.spent.total());
             }
         })?;
-        if recorded.is_none() {
-            agent_group.begin().map_err(|error| DelegationFailure::Other(error.to_string()))?;
-        }
-        claim.assign(instance, from).map_err(DelegationFailure::Other)?;
         let in_vain = |error| DelegationFailure::Run(instance.clone(), error);
-        let share = self.share.budget_account();
-        let place = in_time(share, self.parent_run.permits(places.as_ref())).await.map_err(in_vain)?;
         let assignment = DelegationContext {
             delegator: cx.agent.clone(),
             context: context.clone(),
@@ -241,6 +243,28 @@ impl Delegation {
             ChildRunFailure::Run(RunError::Cancelled) => DelegationFailure::Cancelled,
             ChildRunFailure::Run(error) => in_vain(error),
         })
+    }
+
+    /// Creates the agent, gives it the board task, and waits for the permits of its run. `is_new`: it has not run before.
+    async fn spawn_assignee(
+        &self,
+        claim: &BoardTaskClaim,
+        Assignee { name, instance, ceiling, from, .. }: &Assignee,
+        is_new: bool,
+    ) -> Result<(Arc<dyn Runner>, ConcurrencyPermit), DelegationFailure> {
+        let spawned = self.agent_group.spawn_agent(&self.parent_run.cx, &self.delegator, name, ceiling).await;
+        let SpawnedAgent { runner, places } = spawned.map_err(|why| match why {
+            SpawnError::Unknown(message) => DelegationFailure::Other(message),
+            SpawnError::Refused(message) => {
+                DelegationFailure::Other(format!("{message}; give the task to another agent"))
+            }
+        })?;
+        if is_new {
+            self.agent_group.begin().map_err(|error| DelegationFailure::Other(error.to_string()))?;
+        }
+        claim.assign(instance, from).map_err(DelegationFailure::Other)?;
+        let place = in_time(self.share.budget_account(), self.parent_run.permits(places.as_ref())).await;
+        Ok((runner, place.map_err(|error| DelegationFailure::Run(instance.clone(), error))?))
     }
 
     /// Writes a reflection if the task failed.
@@ -307,4 +331,119 @@ fn context_in_tags(tag: &str, text: &str) -> String {
     let mut text = text.trim().to_owned();
     cut(&mut text, limits::DELEGATION_CONTEXT_CHARS);
     in_tags(tag, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::{
+        agent::{
+            Agent, AgentEntry, AgentRegistry,
+            testing::{MemoryRecorder, recorded_group, resumed_group},
+        },
+        capability::{Budget, BudgetBreakdown},
+        chat::Chat,
+        error::Fault,
+        event::RunCx,
+        model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, ScriptedCompleter},
+    };
+
+    /// A model that never replies again after its script.
+    struct HangingCompleter {
+        script: ScriptedCompleter,
+        replies: usize,
+    }
+
+    #[async_trait]
+    impl Completer for HangingCompleter {
+        fn info(&self) -> &ModelInfo {
+            self.script.info()
+        }
+
+        async fn complete(
+            &self,
+            cx: &RunCx,
+            request: &CompletionRequest,
+            sink: &DeltaSink,
+        ) -> Result<Completion, Fault> {
+            if self.script.requests().len() == self.replies {
+                return std::future::pending().await;
+            }
+            self.script.complete(cx, request, sink).await
+        }
+    }
+
+    type Script = Vec<Result<Completion, Fault>>;
+
+    fn calls(name: &str, arguments: &str) -> Result<Completion, Fault> {
+        ScriptedCompleter::calls(&[("c1", name, arguments)])
+    }
+
+    fn hanging(name: &str, script: Script) -> Agent {
+        let replies = script.len();
+        Agent::new(name, "", Arc::new(HangingCompleter { script: ScriptedCompleter::new(script), replies }))
+    }
+
+    /// Returns a registry with `leaf`, which calls a tool that is not there and hangs then; `mid`, which delegates to it; and
+    /// `late`, which fails after a minute.
+    fn registry() -> AgentRegistry {
+        let registry = AgentRegistry::new();
+        registry.register(AgentEntry::new("leaf", ""), || hanging("leaf", vec![calls("none", "{}")]));
+        registry.register(AgentEntry::new("mid", ""), || {
+            let mut mid = hanging("mid", vec![calls("delegate", &delegate(&["leaf"]))]);
+            mid.options.max_delegation_depth = 2;
+            mid
+        });
+        registry.register(AgentEntry::new("late", ""), || {
+            hanging("late", vec![]).with_budget(Budget { time: Some(Duration::from_secs(60)), ..Budget::default() })
+        });
+        registry
+    }
+
+    fn delegate(agents: &[&str]) -> String {
+        let task = |agent| format!(r#"{{"agent":"{agent}","task":"Paint","context":"It is old."}}"#);
+        let tasks: Vec<_> = agents.iter().map(task).collect();
+        format!(r#"{{"tasks":[{}],"fail_fast":true}}"#, tasks.join(","))
+    }
+
+    fn ends_call((_, record): &(u64, JournalRecord)) -> bool {
+        matches!(record, JournalRecord::CallEnded { .. })
+    }
+
+    /// Returns what a lead spends that delegates to these agents, and what it spends if it is interrupted at the record that
+    /// `cut` finds and resumed with this delegation depth.
+    async fn spent(
+        agents: &[&str],
+        cut: impl Fn(&[(u64, JournalRecord)]) -> Option<usize>,
+        depth: u32,
+    ) -> (BudgetBreakdown, BudgetBreakdown) {
+        let (recorder, cx) = (Arc::<MemoryRecorder>::default(), RunCx::new("lead"));
+        let done = || ScriptedCompleter::text("done");
+        let lead = hanging("lead", vec![calls("delegate", &delegate(agents)), done()]);
+        let lead = lead.with_agent_group(recorded_group(&recorder, &registry()), 1);
+        let whole = lead.run(&cx, &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
+        let records = recorder.records();
+        let (group, chat) = resumed_group(&records[..=cut(&records).unwrap()], &registry());
+        let lead = hanging("lead", vec![done()]).with_agent_group(group, depth);
+        let resumed = lead.resume(&cx, &chat, vec![]).await.unwrap().unwrap();
+        (whole.account, resumed.account)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn spending_of_cut_off_agents_counts_after_a_resume() {
+        // `leaf` is cut off by the time of the call, or because `late` has failed, also if `mid` had started it.
+        for agents in [&["leaf"][..], &["mid"], &["leaf", "late"], &["mid", "late"]] {
+            let (whole, resumed) = spent(agents, |records| records.iter().rposition(ends_call), 1).await;
+            assert!(whole.of_children.usage.total() > 0, "{agents:?}");
+            assert_eq!(resumed, whole, "{agents:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn spending_of_agents_that_cannot_continue_counts() {
+        let (whole, resumed) = spent(&["leaf"], |records| records.iter().position(ends_call), 0).await;
+        assert_eq!((resumed.of_children.usage, resumed.own.usage), (whole.of_children.usage, whole.own.usage));
+    }
 }

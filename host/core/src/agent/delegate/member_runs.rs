@@ -9,7 +9,7 @@ use super::{child_run::ParentRun, sub_run::SubRun};
 use crate::{
     agent::{
         context::{RunState, Runner},
-        journal::{ChosenMember, DelegationState, SideChatRef},
+        journal::{ChosenMember, DelegationId, DelegationState, SideChatRef},
         outcome::RunAnswer,
     },
     capability::{AllocationBounds, BudgetAllocation, RestoredAllocation},
@@ -37,11 +37,6 @@ pub(crate) struct MemberRun {
     pub retries: u32,
 }
 
-/// Returns the id that takes the place of a call id for the work of a step.
-fn call_of(step: u32) -> String {
-    format!("step-{step}")
-}
-
 /// The budget allocations for the members of a step, with the state of their work from before the team was interrupted.
 pub(crate) struct MemberAllocations(Vec<(BudgetAllocation, DelegationState)>);
 
@@ -56,7 +51,7 @@ impl MemberAllocations {
     pub fn of_recorded(me: &RunState, step: u32, chosen: &[ChosenMember]) -> Self {
         let recorded = |task| {
             let log = me.log.as_ref()?;
-            log.journal.take_delegation(&log.delegation_key(&call_of(step), task))
+            log.journal.take_delegation(&log.delegation_key(&DelegationId::call_of_step(step), task))
         };
         let states: Vec<_> = (0..chosen.len()).map(|at| recorded(at).unwrap_or_default()).collect();
         let allocated = chosen.iter().zip(&states).map(|(chosen, recorded)| {
@@ -109,7 +104,7 @@ pub(crate) fn begin_members(
         let may_work = me.agent_group.as_ref().map_or(Ok(()), |agent_group| agent_group.begin_member(&instance));
         let work = SubRun {
             parent_run: ParentRun::from(&**me),
-            call: call_of(step),
+            call: DelegationId::call_of_step(step),
             task: at,
             // The bound of an agent holds across all runs that started it.
             places: me.agent_group.as_ref().and_then(|agent_group| agent_group.registry.places(runner.name())),

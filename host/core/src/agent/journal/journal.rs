@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::{DelegationId, DelegationState, JournalState, RecordedRun, Recorder, journal_state::LiveConversation};
-use crate::chat::{Chat, ChatEditError};
+use crate::{
+    capability::BudgetUsage,
+    chat::{Chat, ChatEditError},
+};
 
 /// The journal of a session: the recorder for its runs, and the state of those that were interrupted.
 pub struct Journal {
@@ -45,7 +48,7 @@ impl Journal {
     pub(crate) fn take_unfinished(&self) -> Option<(u64, Box<RecordedRun>)> {
         let mut recorded = self.recorded();
         let run = recorded.main_run().filter(|_| recorded.is_unfinished())?;
-        recorded.runs.remove(&run).map(|there| (run, Box::new(there)))
+        recorded.take_run(run).map(|there| (run, there))
     }
 
     /// Takes the recorded state of a delegated task. Later calls return `None`.
@@ -62,7 +65,13 @@ impl Journal {
 
     /// Takes the recorded state of a run. Later calls return `None`.
     pub(crate) fn take_run(&self, run: u64) -> Option<Box<RecordedRun>> {
-        self.recorded().runs.remove(&run).map(Box::new)
+        self.recorded().take_run(run)
+    }
+
+    /// Takes what was spent on these delegations before the session was resumed, as far as they have not returned and their
+    /// state was not taken. Later calls return nothing.
+    pub(crate) fn take_spent(&self, keys: Vec<DelegationId>) -> BudgetUsage {
+        self.recorded().take_spent(keys)
     }
 
     /// Restores the conversation of an interrupted run, recorded from here on.

@@ -205,7 +205,7 @@ pub enum JournalRecord {
 }
 
 /// The id of a delegated task: the run, its call, and the position of the task in the call.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DelegationId {
     /// The run that delegated it.
     pub run: u64,
@@ -213,6 +213,13 @@ pub struct DelegationId {
     pub call: String,
     /// Its position in that call, from 0 on.
     pub task: usize,
+}
+
+impl DelegationId {
+    /// Returns what takes the place of a call for the members of a step of a team.
+    pub(crate) fn call_of_step(step: u32) -> String {
+        format!("step-{step}")
+    }
 }
 
 /// The relation of a conversation to that of the parent run.
@@ -352,7 +359,12 @@ mod tests {
             RecordedRunEnd::Answered { message: message() },
             RecordedRunEnd::Completed { message: message(), completed },
             RecordedRunEnd::HandedOver { message: message(), to },
-            RecordedRunEnd::Failed { error: "e".into(), exhausted: true, cancelled: false, fault: Some(Fault::other("")) },
+            RecordedRunEnd::Failed {
+                error: "e".into(),
+                exhausted: true,
+                cancelled: false,
+                fault: Some(Fault::other("")),
+            },
         ]
     }
 

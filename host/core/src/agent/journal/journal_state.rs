@@ -1,10 +1,8 @@
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{DelegationId, DelegationState, JournalRecord, RecordedRun, RecordedRunEnd, SideChatRef};
 use crate::{
+    capability::BudgetUsage,
     chat::{Chat, ChatChange, ChatEditError, Usage, WeakChat},
     model::Ledger,
     state::{BlackboardChange, Task},
@@ -15,7 +13,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct JournalState {
     pub(super) runs: BTreeMap<u64, RecordedRun>,
-    pub(super) delegations: HashMap<DelegationId, DelegationState>,
+    pub(super) delegations: BTreeMap<DelegationId, DelegationState>,
     /// The newest run that a person started.
     main: Option<u64>,
     /// Conversations, by the run that began each.
@@ -184,6 +182,38 @@ impl JournalState {
 
     fn main(&self) -> Option<&RecordedRun> {
         self.runs.get(&self.main?)
+    }
+
+    /// Takes the state of a run that continues. It has spent what was spent on delegations that do not continue.
+    pub(super) fn take_run(&mut self, run: u64) -> Option<Box<RecordedRun>> {
+        let mut recorded = Box::new(self.runs.remove(&run)?);
+        let gone = self.unreturned(run).filter(|key| !recorded.continues(key)).collect();
+        recorded.spent.of_children += self.take_spent(gone);
+        Some(recorded)
+    }
+
+    /// Takes these delegations as far as they have not returned, with those of their runs. Returns what was spent on them.
+    pub(super) fn take_spent(&mut self, mut keys: Vec<DelegationId>) -> BudgetUsage {
+        let mut spent = BudgetUsage::default();
+        while let Some(key) = keys.pop() {
+            let delegation = self.delegations.remove(&key).filter(|delegation| delegation.returned.is_none());
+            let Some(DelegationState { runs, spent: by_ended, .. }) = delegation else { continue };
+            spent += by_ended.total();
+            for (number, run) in runs.iter().filter_map(|run| Some((*run, self.runs.get(run)?))) {
+                if run.ended.is_none() {
+                    spent += run.spent.total();
+                    keys.extend(self.unreturned(number));
+                }
+            }
+        }
+        spent
+    }
+
+    /// Returns the delegations of a run that have not returned.
+    fn unreturned(&self, run: u64) -> impl Iterator<Item = DelegationId> {
+        let of_run = self.delegations.range(DelegationId { run, call: String::new(), task: 0 }..);
+        let of_run = of_run.take_while(move |(key, _)| key.run == run);
+        of_run.filter(|(_, delegation)| delegation.returned.is_none()).map(|(key, _)| key.clone())
     }
 
     fn add(&mut self, run: u64, record: JournalRecord) -> Result<(), String> {

@@ -254,21 +254,20 @@ impl RecordedRun {
                 self.passed.truncate(level + 1);
                 let passed = self.passed.get_mut(level).ok_or("a middleware repeats that was never passed")?;
                 (passed.attempt, passed.state, passed.usage) = (attempt, state, self.usage);
-                (self.input, self.at) = (Some(input), RecordedTurnState::Turn);
-                (self.chose, self.first) = (None, self.iterations);
+                self.begin_attempt(input);
             }
             JournalRecord::WentOn { input, changes } => {
                 self.change(changes, there)?;
                 self.passed.clear();
                 self.read(&input);
-                (self.input, self.at) = (Some(input), RecordedTurnState::Turn);
-                (self.chose, self.first) = (None, self.iterations);
+                self.begin_attempt(input);
             }
             JournalRecord::Delegated { call, tasks, arguments: changed } => {
                 // The conversation of a cancelled run may belong to another run by now, and nobody resumes the cancelled
                 // one.
                 if let Some(asked) = arguments(&call, there) {
                     let arguments = changed.unwrap_or(asked);
+                    self.calls.entry(call.clone()).or_default();
                     self.delegated.insert(call, RecordedDelegateCall { arguments, tasks });
                 }
             }
@@ -287,8 +286,9 @@ impl RecordedRun {
                 if !questions.iter().any(|parking| parking.answered_by.as_ref() == Some(&answered_by))
                     && let Some(newest) = questions.last_mut()
                 {
-                    newest.answered_by = Some(answered_by);
+                    newest.answered_by = Some(answered_by.clone());
                 }
+                self.calls.entry(answered_by).or_default();
             }
             JournalRecord::Ended { changes, outcome, account, .. } => {
                 self.change(changes, there)?;
@@ -304,6 +304,24 @@ impl RecordedRun {
             | JournalRecord::Given { .. } => {}
         }
         Ok(())
+    }
+
+    fn begin_attempt(&mut self, input: Vec<Message>) {
+        (self.input, self.at) = (Some(input), RecordedTurnState::Turn);
+        (self.chose, self.first) = (None, self.iterations);
+        self.calls.clear();
+    }
+
+    /// Returns `true` if the work on a delegation of this run continues when the run is resumed: its call is repeated, its
+    /// step continues, or it waits for an answer.
+    pub(super) fn continues(&self, key: &DelegationId) -> bool {
+        let is_open = |call: &String| self.calls.get(call).is_some_and(|call| call.ended.is_none());
+        let waits = |parking: &RecordedQuestion| {
+            let is_this = parking.call == key.call && parking.task == key.task;
+            is_this && parking.answered_by.as_ref().is_none_or(is_open)
+        };
+        let is_chosen = self.chose.as_ref().is_some_and(|chose| key.call == DelegationId::call_of_step(chose.step));
+        is_open(&key.call) || is_chosen || self.parked.values().flatten().any(waits)
     }
 
     fn change(&mut self, mut changes: Vec<ChatChange>, there: &mut Vec<ChatChange>) -> Result<(), String> {

@@ -78,9 +78,7 @@ where
 /// Returns the result of a call whose task has panicked outside of the tool, such as in middleware around calls.
 fn crashed(me: &RunState, call: &ToolCall) -> CallOutcome {
     let result = ToolResult::error(&call.id, CRASHED);
-    me.write(|| {
-        JournalRecord::CallEnded { result: result.clone(), control: None, counted: false, full_text: None }
-    });
+    me.write(|| JournalRecord::CallEnded { result: result.clone(), control: None, counted: false, full_text: None });
     (DispatchOutcome { result, control: None, took: Duration::ZERO }, None)
 }
 
@@ -108,6 +106,8 @@ async fn dispatch(
         }
         None => call_through(me, around, tools, cx, call, is_again).await,
     };
+    // Its tool may be gone, or middleware may have denied the call this time.
+    me.charge_abandoned(&call.id);
     let whole = tools.cut_to_read_on(call, &mut dispatched.result);
     tools.tell_finished(cx, call, &dispatched).await;
     me.write(|| {
@@ -237,9 +237,7 @@ mod tests {
     async fn resumed_run_keeps_the_full_text_of_a_cut_result() {
         let long = || function("long", "", |_, NoArgs {}| async { Ok(format!("{}end", "x".repeat(40_000))) });
         let agent = |group: Arc<AgentGroup>, script: Vec<_>| {
-            Agent::new("ada", "", Arc::new(ScriptedCompleter::new(script)))
-                .with_tool(long())
-                .with_agent_group(group, 0)
+            Agent::new("ada", "", Arc::new(ScriptedCompleter::new(script))).with_tool(long()).with_agent_group(group, 0)
         };
         let (recorder, registry, cx) = (Arc::<MemoryRecorder>::default(), AgentRegistry::new(), RunCx::new("ada"));
         let script = vec![ScriptedCompleter::calls(&[("c1", "long", "{}")]), ScriptedCompleter::text("done")];
