@@ -375,13 +375,11 @@ mod tests {
         }
     }
 
-    type Script = Vec<Result<Completion, Fault>>;
-
     fn calls(name: &str, arguments: &str) -> Result<Completion, Fault> {
         ScriptedCompleter::calls(&[("c1", name, arguments)])
     }
 
-    fn hanging(name: &str, script: Script) -> Agent {
+    fn hanging(name: &str, script: Vec<Result<Completion, Fault>>) -> Agent {
         let replies = script.len();
         Agent::new(name, "", Arc::new(HangingCompleter { script: ScriptedCompleter::new(script), replies }))
     }

@@ -202,6 +202,7 @@ impl JournalState {
             for (number, run) in runs.iter().filter_map(|run| Some((*run, self.runs.get(run)?))) {
                 if run.ended.is_none() {
                     spent += run.spent.total();
+                    spent.tool_calls += run.open_calls();
                     keys.extend(self.unreturned(number));
                 }
             }

@@ -307,9 +307,15 @@ impl RecordedRun {
     }
 
     fn begin_attempt(&mut self, input: Vec<Message>) {
+        self.spent.own.tool_calls += self.open_calls();
         (self.input, self.at) = (Some(input), RecordedTurnState::Turn);
         (self.chose, self.first) = (None, self.iterations);
         self.calls.clear();
+    }
+
+    /// Returns the number of calls that may have been made and have no result: each was taken from the budget.
+    pub(super) fn open_calls(&self) -> u64 {
+        self.calls.values().filter(|call| call.ended.is_none()).count() as u64
     }
 
     /// Returns `true` if the work on a delegation of this run continues when the run is resumed: its call is repeated, its

@@ -1,11 +1,11 @@
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
 
 use async_trait::async_trait;
 
 use super::*;
 use crate::{
     agent::{
-        AfterRunDecision, Agent, AgentRegistry, BeforeRunDecision, RunLimits, RunMiddleware, RunOutcome,
+        AfterRunDecision, Agent, AgentRegistry, BeforeRunDecision, RunMiddleware, RunOutcome,
         testing::{MemoryRecorder, position_of, recorded_group, resumed_group},
     },
     event::RunCx,
@@ -69,34 +69,29 @@ fn heard(model: &ScriptedCompleter) -> Vec<String> {
     messages.iter().filter(|entry| entry.message.role == Role::User).map(|entry| entry.message.text_content()).collect()
 }
 
-#[tokio::test(start_paused = true)]
-async fn member_that_was_stopped_before_its_run_hears_later() {
-    let limits = RunLimits { working_agents: 1, ..RunLimits::default() };
-    let group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_limits(limits));
-    let ada = scripted(vec![Err(Fault::other("no luck")), ScriptedCompleter::text("ada")]);
-    let bob = scripted(vec![ScriptedCompleter::text("bob")]);
-    let team = Team::new("desk", OneStep(&["ada", "bob"])).with_member(member("ada", &ada));
-    let team = team.with_member(member("bob", &bob)).with_agent_group(group);
-    let (cx, chat) = (RunCx::new("desk"), Chat::new());
-    let failed = team.run(&cx, &chat, vec![Message::user("first")]).await;
-    assert!(matches!(failed, Err(RunError::Member { .. })) && bob.requests().is_empty(), "{failed:?}");
-    team.run(&cx, &chat, vec![Message::user("second")]).await.unwrap();
-    assert_eq!(heard(&bob), ["first", "second"]);
+/// The action of a [`FirstRun`] in the first run.
+#[derive(Clone, Copy, PartialEq)]
+enum FirstAction {
+    Pass,
+    Fail,
+    Hang,
 }
 
-/// A middleware that lets every run pass, and fails first if so created.
-struct FailsFirst(AtomicBool);
+/// A middleware that lets every run but the first pass.
+struct FirstRun(Mutex<FirstAction>);
 
 #[async_trait]
-impl RunMiddleware for FailsFirst {
+impl RunMiddleware for FirstRun {
     fn name(&self) -> &str {
-        "fails-first"
+        "first-run"
     }
 
     async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
-        match self.0.swap(false, Ordering::Relaxed) {
-            true => Err(Fault::other("not yet")),
-            false => Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() }),
+        let action = std::mem::replace(&mut *self.0.lock().unwrap(), FirstAction::Pass);
+        match action {
+            FirstAction::Pass => Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() }),
+            FirstAction::Fail => Err(Fault::other("not yet")),
+            FirstAction::Hang => std::future::pending().await,
         }
     }
 
@@ -105,15 +100,32 @@ impl RunMiddleware for FailsFirst {
     }
 }
 
+fn bob(model: &Arc<ScriptedCompleter>, first: FirstAction) -> Member {
+    let bob = Agent::new("bob", "", Arc::clone(model) as _);
+    Member::new(bob.with_middleware(FirstRun(Mutex::new(first)))).with_retries(1)
+}
+
+#[tokio::test]
+async fn member_stopped_before_it_had_its_input_hears_it_later() {
+    let ada = scripted(vec![Err(Fault::other("no luck")), ScriptedCompleter::text("ada")]);
+    let model = scripted(vec![ScriptedCompleter::text("bob")]);
+    let team = Team::new("desk", OneStep(&["ada", "bob"]));
+    let team = team.with_member(member("ada", &ada)).with_member(bob(&model, FirstAction::Hang));
+    let (cx, chat) = (RunCx::new("desk"), Chat::new());
+    let failed = team.run(&cx, &chat, vec![Message::user("first")]).await;
+    assert!(matches!(failed, Err(RunError::Member { .. })) && model.requests().is_empty(), "{failed:?}");
+    team.run(&cx, &chat, vec![Message::user("second")]).await.unwrap();
+    assert_eq!(heard(&model), ["first", "second"]);
+}
+
 #[tokio::test]
 async fn interrupted_member_hears_what_was_not_delivered() {
     let (recorder, registry, cx) = (Arc::<MemoryRecorder>::default(), AgentRegistry::new(), RunCx::new("desk"));
-    let desk = |group, bob: &Arc<ScriptedCompleter>, fails| {
-        let bob = Agent::new("bob", "", Arc::clone(bob) as _).with_middleware(FailsFirst(AtomicBool::new(fails)));
-        Team::new("desk", OneStep(&["bob"])).with_member(Member::new(bob).with_retries(1)).with_agent_group(group)
+    let desk = |group, model: &Arc<ScriptedCompleter>, first| {
+        Team::new("desk", OneStep(&["bob"])).with_member(bob(model, first)).with_agent_group(group)
     };
-    let bob = || scripted(vec![ScriptedCompleter::text("bob")]);
-    let whole = desk(recorded_group(&recorder, &registry), &bob(), true);
+    let model = || scripted(vec![ScriptedCompleter::text("bob")]);
+    let whole = desk(recorded_group(&recorder, &registry), &model(), FirstAction::Fail);
     whole.run(&cx, &Chat::recorded(), vec![Message::user("first")]).await.unwrap();
     let records = recorder.records();
     let began = |record: &JournalRecord| matches!(record, JournalRecord::Began { beside: Some(_), .. });
@@ -122,13 +134,13 @@ async fn interrupted_member_hears_what_was_not_delivered() {
     // Before the first attempt passed its middleware, between the attempts, and when the second had begun.
     for cut in [first, second - 1, second] {
         let (group, chat) = resumed_group(&records[..=cut], &registry);
-        let resumed = bob();
-        desk(group, &resumed, false).resume(&cx, &chat, vec![]).await.unwrap().unwrap();
+        let resumed = model();
+        desk(group, &resumed, FirstAction::Pass).resume(&cx, &chat, vec![]).await.unwrap().unwrap();
         assert_eq!(heard(&resumed), ["first"], "resumed after {:?}", records[cut]);
         // The person begins anew instead.
         let (group, chat) = resumed_group(&records[..=cut], &registry);
-        let anew = bob();
-        desk(group, &anew, false).run(&cx, &chat, vec![Message::user("second")]).await.unwrap();
+        let anew = model();
+        desk(group, &anew, FirstAction::Pass).run(&cx, &chat, vec![Message::user("second")]).await.unwrap();
         assert_eq!(heard(&anew), ["first", "second"], "begun anew after {:?}", records[cut]);
     }
 }
