@@ -13,7 +13,7 @@ use crate::{
     team::Coordinator,
 };
 
-/// A coordinator that chooses the same members in one step, and takes the last reply as the answer.
+/// A coordinator that gives the same members a task in one step, and takes the last reply as the answer.
 struct OneStep(&'static [&'static str]);
 
 #[async_trait]
@@ -26,11 +26,15 @@ impl Coordinator for OneStep {
         Ok(CoordinatorStep::new(
             state,
             match moment.step {
-                0 => CoordinatorAction::Run(self.0.iter().map(|name| MemberAssignment::of(*name)).collect()),
+                0 => CoordinatorAction::Run(self.0.iter().map(|name| assignment(name)).collect()),
                 _ => CoordinatorAction::Done(None),
             },
         ))
     }
+}
+
+fn assignment(member: &str) -> MemberAssignment {
+    MemberAssignment { member: member.into(), task: Some("Do it.".into()) }
 }
 
 fn member(name: &str, model: &Arc<ScriptedCompleter>) -> Member {
@@ -115,7 +119,7 @@ async fn member_stopped_before_it_had_its_input_hears_it_later() {
     let failed = team.run(&cx, &chat, vec![Message::user("first")]).await;
     assert!(matches!(failed, Err(RunError::Member { .. })) && model.requests().is_empty(), "{failed:?}");
     team.run(&cx, &chat, vec![Message::user("second")]).await.unwrap();
-    assert_eq!(heard(&model), ["first", "second"]);
+    assert_eq!(heard(&model), ["first", "second", "Do it."]);
 }
 
 #[tokio::test]
@@ -136,11 +140,11 @@ async fn interrupted_member_hears_what_was_not_delivered() {
         let (group, chat) = resumed_group(&records[..=cut], &registry);
         let resumed = model();
         desk(group, &resumed, FirstAction::Pass).resume(&cx, &chat, vec![]).await.unwrap().unwrap();
-        assert_eq!(heard(&resumed), ["first"], "resumed after {:?}", records[cut]);
+        assert_eq!(heard(&resumed), ["first", "Do it."], "resumed after {:?}", records[cut]);
         // The person begins anew instead.
         let (group, chat) = resumed_group(&records[..=cut], &registry);
         let anew = model();
         desk(group, &anew, FirstAction::Pass).run(&cx, &chat, vec![Message::user("second")]).await.unwrap();
-        assert_eq!(heard(&anew), ["first", "second"], "begun anew after {:?}", records[cut]);
+        assert_eq!(heard(&anew), ["first", "second", "Do it."], "begun anew after {:?}", records[cut]);
     }
 }
