@@ -21,7 +21,7 @@
 //! | `secrets` | values that must not reach the disk |
 //! | `writer`, `session` | the thread that writes, and the session that is open for writing |
 //! | `reader`, `transcript`, `recall` | a journal read back: its lines, its conversations, results that were cut |
-//! | `store`, `list`, `search`, `fork`, `prune` | the folder of all sessions |
+//! | `store`, `list`, `measured_usage`, `search`, `fork`, `prune` | the folder of all sessions |
 //!
 //! # What it must not name
 //!
@@ -78,6 +78,7 @@ mod journal_verifier;
 mod line_chain;
 mod line_format;
 mod list;
+mod measured_usage;
 mod memory_disk;
 mod ownership;
 mod prune;
@@ -100,6 +101,7 @@ pub use error::SessionError;
 #[doc(hidden)]
 pub use line_format::journal_line;
 pub use list::{SessionDiskUsage, SessionStatus, SessionSummary};
+pub use measured_usage::MeasuredUsage;
 pub use memory_disk::{DiskFault, MemoryDisk};
 pub use ownership::SessionReview;
 pub use prune::{PrunePolicy, PruneReport};

@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    JournalLineContent, JournalReader, LaunchOptions, Secrets, Session, SessionError, SessionHeader, SessionPart,
-    SessionStorage, StorageEntryKind, StoredFile,
+    JournalLineContent, JournalReader, LaunchOptions, MeasuredUsage, Secrets, Session, SessionError, SessionHeader,
+    SessionPart, SessionStorage, StorageEntryKind, StoredFile,
     error::disk,
     file_names::{ATTACHMENTS, JOURNAL, LOCK, NEW},
     line_chain::LineChain,
@@ -49,6 +49,9 @@ pub struct SessionStoreOptions {
     pub secrets: Secrets,
     /// The key by which this person's sessions are recognized.
     pub own: UserKey,
+    /// The last measurement of all sessions. Stores of one folder that share it create many sessions without measuring all of
+    /// them each time.
+    pub measured: MeasuredUsage,
 }
 
 impl Default for SessionStoreOptions {
@@ -60,6 +63,7 @@ impl Default for SessionStoreOptions {
             session_bytes: limits::SESSION_BYTES,
             secrets: Secrets::default(),
             own: UserKey::default(),
+            measured: MeasuredUsage::default(),
         }
     }
 }
@@ -347,7 +351,7 @@ impl SessionStore {
         fill: impl FnOnce(&Path, &str) -> Result<T, SessionError>,
     ) -> Result<CreatedSession<T>, SessionError> {
         self.create_folders()?;
-        let usage = self.usage()?;
+        let usage = self.options.measured.before_one_more(|| self.usage())?;
         let most = self.options.sessions.min(limits::SESSIONS);
         if usage.sessions >= most {
             return Err(SessionError::TooMany { there: usage.sessions, most });

@@ -1,16 +1,17 @@
-//! Uses of an [`App`] besides running its agents: checks of a config, probes of models, the person's consent to what a project
+//! Uses of an [`App`] besides running its agents: checks of a config, probes of models, estimates of prompts, the person's consent to what a project
 //! names, and logins at MCP servers. The parts of `assemble` that callers need are here under one path.
 
 mod check;
 mod mcp_login;
 mod probe;
 mod project_trust;
+mod prompt_estimate;
 
 pub(crate) use crate::assemble::instruction_files;
 pub use crate::{
     assemble::{
-        App, ConnectedMcpServer, DEFAULT_AGENT, EntryRunner, Environment, PreparedRun, Recording, RunSession, changed,
-        sessions,
+        App, ConnectedMcpServer, DEFAULT_AGENT, EntryRunner, Environment, PreparedRun, Recording, RunSession,
+        SessionCloser, changed, sessions,
     },
     provider::{key_variables, key_variables_in_words, local_servers_in_words},
 };
@@ -18,3 +19,4 @@ pub use check::{AppCheck, AppCheckFailure};
 pub use mcp_login::{mcp_login, mcp_logout, mcp_server_at};
 pub use probe::ModelProbe;
 pub use project_trust::ProjectTrustStatus;
+pub use prompt_estimate::PromptEstimate;

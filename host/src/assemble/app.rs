@@ -6,8 +6,8 @@ use std::{
 use tokio::sync::OnceCell;
 
 use super::{
-    allowed_programs::allowed_programs, environment::Environment, mcp::McpClientPool, plugin_limits::as_size,
-    project_folder::ProjectFolder,
+    allowed_programs::allowed_programs, environment::Environment, mcp::McpClientPool, model_pool::ModelPool,
+    plugin_limits::as_size, project_folder::ProjectFolder,
 };
 use crate::{
     approval::ApprovalBroker,
@@ -20,6 +20,7 @@ use crate::{
     net::Keyring,
     plugin::{CatalogEntry, CompileConfig, ComponentCompiler, PluginCatalog, PluginDirs, PluginEngine, PluginManifest},
     process::{AllowedPrograms, ProcessSlots},
+    session::MeasuredUsage,
     trust::{TrustStore, UserKey},
 };
 
@@ -49,10 +50,14 @@ pub struct App {
     pub(crate) environment: Environment,
     /// Keys of models that come from files and programs.
     pub(super) keys: Keyring,
+    /// The models that all runs share.
+    pub(super) model_pool: ModelPool,
     /// Models whose requests are sent in batches.
     pub(super) batched: Mutex<Vec<Arc<BatchedCompleter>>>,
     /// The key that marks the sessions of this person.
     pub(super) own: UserKey,
+    /// The last measurement of the project's sessions.
+    pub(super) measured_sessions: MeasuredUsage,
     /// The programs that the config names.
     pub(super) programs: AllowedPrograms,
     /// The MCP servers in use.
@@ -120,8 +125,10 @@ impl App {
             engine,
             environment,
             keys: Keyring::default(),
+            model_pool: ModelPool::default(),
             batched: Mutex::default(),
             own,
+            measured_sessions: MeasuredUsage::default(),
             programs,
             clients: Arc::default(),
             trust,

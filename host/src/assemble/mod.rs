@@ -3,14 +3,15 @@
 //!
 //! - `app.rs` holds everything that agents are built from; `project_folder.rs` reads the project's folder, and
 //!   `environment.rs`, `allowed_programs.rs` and `plugin_limits.rs` turn parts of the config into what plugins and programs get.
-//! - `models.rs` resolves models, and `http_models.rs` builds those behind HTTP APIs; `model_cache.rs` shares them.
+//! - `models.rs` resolves models, and `http_models.rs` builds those behind HTTP APIs; `model_cache.rs` shares them within a run,
+//!   `model_pool.rs` between the runs of an app.
 //! - `credentials.rs` looks up the credentials that plugins are granted; `plugin_grants.rs` computes grants and ceilings, and
 //!   `plugins.rs` selects each plugin of an agent.
 //! - `mcp/` connects agents to MCP servers; `program_toolbox.rs` provides programs to run, and `run_resources.rs` holds the
 //!   resources that the agents of a run share.
 //! - `agent_assembly.rs` puts the parts of an agent into its blueprint (`agent_blueprint.rs`), `default_agent.rs` makes the
 //!   agent of a config without agents, and `runner_factory.rs` makes the blueprints of teams (`runner_blueprint.rs`).
-//! - `run_session.rs` records runs as sessions, and `prepared_run.rs` is where all of this comes together.
+//! - `run_session.rs` records runs as sessions, which `session_closer.rs` closes, and `prepared_run.rs` is where all of this comes together.
 
 mod agent_assembly;
 mod agent_blueprint;
@@ -24,6 +25,7 @@ mod http_models;
 mod mcp;
 mod model_cache;
 mod model_names;
+mod model_pool;
 mod models;
 mod plugin_grants;
 mod plugin_limits;
@@ -35,6 +37,7 @@ mod run_resources;
 mod run_session;
 mod runner_blueprint;
 mod runner_factory;
+mod session_closer;
 mod startup_notices;
 mod tool_conflicts;
 
@@ -53,5 +56,6 @@ pub use prepared_run::PreparedRun;
 pub(crate) use project_folder::{domain_of, instruction_files};
 pub(crate) use run_resources::RunResources;
 pub use run_session::{Recording, RunSession, changed, sessions};
+pub use session_closer::SessionCloser;
 pub(crate) use startup_notices::StartupNotices;
 pub(crate) use tool_conflicts::{add_plugin_tools, extend};

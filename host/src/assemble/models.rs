@@ -6,6 +6,7 @@ use super::{
     App, ModelCache, ResolvedModel, StartupNotices,
     http_models::{asked_again, http_client, unusable},
     model_names::{model_name, plugin_id},
+    model_pool::PooledModel,
     plugin_limits::plugin_limits,
     plugins::check_params,
 };
@@ -15,7 +16,7 @@ use crate::{
     error::{ErrorKind, Report},
     kv::KvStores,
     limits,
-    model::{Completer, ModelInfo, ProviderRateLimiter, RateLimitConfig, RateLimitedCompleter},
+    model::{Completer, ModelInfo, RateLimitConfig, RateLimitedCompleter},
     net::{HttpClientConfig, Retries},
     plugin::{
         Plugin, PluginCatalog, PluginError, PluginKind, PluginManifest, PluginModel, PluginPackage, PluginSettings,
@@ -51,12 +52,18 @@ impl App {
         let configured = self.config.provider(name);
         if let Ok(Some(provider)) = configured {
             let source = format!("providers.{} in the config", provider.name);
-            let is_plugin = provider.kind == ProviderKind::Plugin;
-            return Ok(ResolvedModel {
-                completer: self.configured(provider, stores, notices).await?,
-                source,
-                is_plugin,
+            let Some(vendor) = provider.kind.vendor() else {
+                let completer = self.plugin_model(provider, stores, notices).await?;
+                return Ok(ResolvedModel { completer, source, is_plugin: true });
+            };
+            let slot = self.model_pool.slot(&provider.name);
+            let pooled = slot.get_or_try_init(|| async move {
+                let mut notices = StartupNotices::default();
+                let completer = self.http_model(provider, vendor, &mut notices).await?;
+                let model = ResolvedModel { completer, source, is_plugin: false };
+                Ok::<_, Report>(PooledModel { model, notices })
             });
+            return Ok(pooled.await?.with_notices(notices));
         }
         // A name that is no provider of the config may be a provider plugin or, if the config has no providers, a vendor's
         // model.
@@ -74,9 +81,16 @@ impl App {
         if !self.config.providers.is_empty() {
             configured?;
         }
+        let slot = self.model_pool.slot(name.unwrap_or_default());
+        let pooled = slot.get_or_try_init(|| self.found_model(name));
+        Ok(pooled.await?.with_notices(notices))
+    }
+
+    /// Looks for a model that no config names: a key in the environment, or a local server.
+    async fn found_model(&self, name: Option<&str>) -> Result<PooledModel, Report> {
         let client = http_client(HttpClientConfig::default())?;
         let found = provider::discover(&client, &*self.environment, name).await.ok_or_else(|| self.no_model(name))?;
-        notices.notes.push(format!("using the model {} ({})", found.config.model, found.because));
+        let notes = vec![format!("using the model {} ({})", found.config.model, found.because)];
         let price = self.prices.price(found.vendor.preset().word, &found.config.model);
         let config = AdapterConfig { price, ..found.config };
         let name = config.name.clone();
@@ -85,7 +99,8 @@ impl App {
         let place = found.vendor.preset().base_url_variable.unwrap_or("its address");
         let completer = completer.map_err(|fault| unusable(&name, place, &fault))?;
         let completer = asked_again(completer, probe, found.served);
-        Ok(ResolvedModel { completer, source: found.because, is_plugin: false })
+        let model = ResolvedModel { completer, source: found.because, is_plugin: false };
+        Ok(PooledModel { model, notices: StartupNotices { notes, warnings: Vec::new() } })
     }
 
     fn no_model(&self, wanted: Option<&str>) -> Report {
@@ -109,6 +124,11 @@ impl App {
         report.hint(format!("set {keys}, start a local server such as Ollama, or {or}"))
     }
 
+    /// Returns `true` if a plugin of this name is there, which may be a model that no config names.
+    pub(crate) fn is_model_plugin(&self, name: Option<&str>) -> bool {
+        name.is_some_and(|name| self.installed(name).is_some())
+    }
+
     /// Returns the plugin of this id: a loaded one, or one that the person has installed. The project's own plugin folder
     /// is searched only for plugins that its config names.
     fn installed(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
@@ -118,18 +138,6 @@ impl App {
             found
         };
         self.catalog.get(id).or_else(|| self.named_model.get_or_init(find).get(id))
-    }
-
-    async fn configured(
-        &self,
-        provider: &ProviderConfig,
-        stores: &KvStores,
-        notices: &mut StartupNotices,
-    ) -> Result<Arc<dyn Completer>, Report> {
-        match provider.kind.vendor() {
-            Some(vendor) => self.http_model(provider, vendor, notices).await,
-            None => self.plugin_model(provider, stores, notices).await,
-        }
     }
 
     async fn plugin_model(
@@ -160,7 +168,8 @@ impl App {
         if provider.rate_limit == RateLimitConfig::default() {
             return Ok(model);
         }
-        Ok(Arc::new(RateLimitedCompleter::new(model, Arc::new(ProviderRateLimiter::new(provider.rate_limit)))))
+        let limiter = self.model_pool.limiter(&provider.name, provider.rate_limit);
+        Ok(Arc::new(RateLimitedCompleter::new(model, limiter)))
     }
 
     /// Returns the package of a provider of kind `plugin`, and its settings.

@@ -145,6 +145,7 @@ impl App {
             session_bytes: or(max_bytes, limits::SESSION_BYTES),
             secrets: self.secrets(),
             own: self.own.clone(),
+            measured: self.measured_sessions.clone(),
             ..session::SessionStoreOptions::default()
         };
         store(&self.config.root, options)

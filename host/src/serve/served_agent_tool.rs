@@ -3,13 +3,12 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use futures_util::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
     agent::{RunAnswer, Runner},
-    app::{App, Recording, RunSession},
+    app::{App, Recording, SessionCloser},
     chat::{Chat, Message, Part, ToolCall, ToolHints, ToolResultContent, ToolSpec},
     config::AgentConfig,
     error::{Fault, Report},
@@ -106,18 +105,6 @@ async fn run(runner: &dyn Runner, cx: &RunCx, chat: &Chat, input: Message) -> Re
 
 fn fault(report: &Report) -> Fault {
     Fault::other(report.with_hint())
-}
-
-/// Closes a session when it is dropped: a cancelled run records nothing more and can be resumed as after a crash.
-struct SessionCloser(Option<RunSession>);
-
-impl Drop for SessionCloser {
-    fn drop(&mut self) {
-        if let Some(session) = &self.0 {
-            // The close takes effect at once; its pending writes are not awaited here.
-            let _ = session.journal.close().now_or_never();
-        }
-    }
 }
 
 #[async_trait]

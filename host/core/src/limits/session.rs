@@ -66,6 +66,11 @@ pub const SESSION_LOCK_PAUSE: Duration = Duration::from_millis(10);
 pub const SESSION_FOLDERS_DEEP: u32 = 32;
 /// The maximum number of unreadable sessions named in the warning of a search; the rest is counted.
 pub const SESSIONS_LEFT_OUT_SHOWN: usize = 5;
+/// The age up to which a measurement of all sessions is used when further ones are created: measuring ten thousand takes a
+/// large part of a second.
+pub const SESSION_USAGE_AGE: Duration = Duration::from_secs(10);
+/// The fraction (one in this number) of the measured sessions that may be created before they are measured again.
+pub const SESSION_USAGE_PART: usize = 16;
 /// The age at which an incompletely created session, as a crash leaves it, is removed.
 pub const SESSION_LEFTOVER_AGE: Duration = Duration::from_secs(3_600);
 
