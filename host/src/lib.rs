@@ -27,6 +27,7 @@
 //! | [`conformance`] | plugins that attack the host, and the result that each must have |
 //! | [`skill`], [`project`] | procedures in folders; a project's `.shelly` folder, and its context in the system prompt |
 //! | [`config`], [`app`] | from a config file to a runnable agent, and what else can be done with it |
+//! | [`task`] | a task with its attached files and the schema of its answer |
 //! | [`serve`] | agents served to MCP clients |
 //! | [`cli`] | the command line |
 //!
@@ -95,6 +96,7 @@ pub mod app;
 mod assemble;
 pub mod config;
 pub mod serve;
+pub mod task;
 
 #[doc(hidden)]
 pub mod fuzz;

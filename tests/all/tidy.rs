@@ -163,10 +163,12 @@ const MAY_NAME: [(&str, &[&str]); 37] = [
             "serve",
             "session",
             "terminal",
+            "task",
             "tool",
             "trust",
         ],
     ),
+    ("task", &["agent", "app", "files", "model", "tool"]),
     ("fuzz", &["capability", "model", "net", "plugin", "provider", "session"]),
     ("main", &["cli"]),
 ];

@@ -80,6 +80,9 @@ pub struct Agent {
     pub agent_group: Option<Arc<AgentGroup>>,
     /// Options of its runs.
     pub options: AgentRunOptions,
+    /// A JSON Schema that its replies must follow. It goes to the vendor with requests that have no tools, because some
+    /// servers force every reply into it, so that the model could call none. Nothing checks the replies here.
+    pub response_schema: Option<Arc<str>>,
 }
 
 impl Agent {
@@ -105,6 +108,7 @@ impl Agent {
             grants: Arc::default(),
             agent_group: None,
             options: AgentRunOptions::default(),
+            response_schema: None,
         }
     }
 

@@ -295,7 +295,10 @@ impl AgentLoop<'_> {
     /// Requests a completion within the budget and its time.
     async fn complete(&mut self, run: &mut Run<'_>, tools: &ToolBox, iteration: u32) -> Result<ModelReply, RunError> {
         let cx = &run.me.cx;
-        let request = CompletionRequest::new(run.chat.snapshot(), tools.specs());
+        let mut request = CompletionRequest::new(run.chat.snapshot(), tools.specs());
+        if tools.is_empty() {
+            request.response_schema = self.agent.response_schema.as_deref().map(str::to_owned);
+        }
         let watched = cx.events.is_watched();
         if watched {
             let tokens = request.tokens();

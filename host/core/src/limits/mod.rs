@@ -21,6 +21,7 @@ mod provider;
 mod question;
 mod session;
 mod state;
+mod task;
 mod terminal;
 mod trust;
 
@@ -43,5 +44,6 @@ pub use provider::*;
 pub use question::*;
 pub use session::*;
 pub use state::*;
+pub use task::*;
 pub use terminal::*;
 pub use trust::*;

@@ -1,0 +1,19 @@
+//! A task as a person gives it: its text, the files that are attached to it, and the JSON Schema that its answer follows.
+//!
+//! - `marked_text.rs` puts text of others into a task, between marks.
+//! - `attached_file.rs` reads a file that is attached to a task.
+//! - `answer_schema.rs` binds the answer of an agent or team to a schema; `schema_references.rs` resolves the references in it,
+//!   and `schema_fallback.rs` asks again without it where a server refuses it.
+//! - `task_input.rs` makes all of it the message that an agent gets.
+
+mod answer_schema;
+mod attached_file;
+mod marked_text;
+mod schema_fallback;
+mod schema_references;
+mod task_input;
+
+pub use answer_schema::AnswerSchema;
+pub use attached_file::AttachedFile;
+pub(crate) use marked_text::marked_text;
+pub use task_input::TaskInput;
