@@ -482,7 +482,7 @@ impl Server {
     }
 }
 
-fn request(connection: &mut TcpStream) -> String {
+pub fn request(connection: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4096];
     loop {

@@ -12,6 +12,8 @@ mod agent_tools;
 mod allocations;
 mod bad_input;
 mod bare_runs;
+#[cfg(unix)]
+mod batch;
 mod builds;
 mod ceilings;
 mod chains;

@@ -98,7 +98,7 @@ impl Place {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
         let at = match arguments {
             _ if !self.is_trusted || !self.is_a_project() => 0,
-            ["run", ..] => 1,
+            ["run" | "batch", ..] => 1,
             ["session", "resume", ..] | ["plugin", "certify", ..] => 2,
             _ => 0,
         };

@@ -10,7 +10,7 @@ use clap::{
 };
 
 use super::{
-    config, conformance,
+    batch, config, conformance,
     host_environment::compile_here,
     index, init, mcp, plugin, provider,
     render::{self, RunOutputFormat},
@@ -33,6 +33,7 @@ pub(super) struct Cli {
 #[derive(Subcommand)]
 pub(super) enum CliCommand {
     Run(run::RunArgs),
+    Batch(batch::BatchArgs),
     Init(init::InitArgs),
     Index(index::IndexArgs),
     /// Check a config, print its JSON Schema, or trust the project.
@@ -142,6 +143,7 @@ fn wrong_usage(error: &clap::Error) -> Report {
 fn execute(command: CliCommand) -> u8 {
     match command {
         CliCommand::Run(run) => run.execute(),
+        CliCommand::Batch(batch) => batch.execute(),
         CliCommand::Init(init) => init.execute(),
         CliCommand::Index(index) => index.execute(),
         CliCommand::Config(config) => config.execute(),
@@ -153,7 +155,8 @@ fn execute(command: CliCommand) -> u8 {
     }
 }
 
-fn bug(panic: &(dyn Any + Send)) -> Report {
+/// Reports a panic.
+pub(super) fn bug(panic: &(dyn Any + Send)) -> Report {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     Report::new(ErrorKind::Bug, "this is a bug in shelly-host")
         .cause(text.unwrap_or("panic without a message"))

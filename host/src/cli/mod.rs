@@ -2,6 +2,7 @@
 //! process.
 
 mod ask;
+mod batch;
 mod command_line;
 mod command_runtime;
 mod command_words;

@@ -141,6 +141,17 @@ impl ProviderKind {
             Self::Plugin => return None,
         })
     }
+
+    /// Returns `true` if requests can be sent to the vendor in batches.
+    pub fn has_batches(self) -> bool {
+        self.vendor().is_some_and(Vendor::has_batches)
+    }
+
+    /// Returns the names of the kinds that have batches.
+    pub fn with_batches() -> Vec<&'static str> {
+        let vendors = Vendor::ALL.iter().filter(|vendor| vendor.has_batches());
+        vendors.map(|vendor| vendor.preset().word).collect()
+    }
 }
 
 impl fmt::Display for ProviderKind {

@@ -45,6 +45,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("run --plugins plugins \"What is 2 and 40?\"", NEEDS_A_MODEL),
         ],
     ),
+    ("docs/batch.md", &[("batch ", How::By("all/batch.rs"))]),
     ("docs/cli.md", &[("", How::By("book/src/tests/reference.rs"))]),
     ("docs/comparison.md", &[]),
     ("docs/conformance.md", &[("conformance", How::By("all/conformance.rs"))]),

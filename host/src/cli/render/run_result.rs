@@ -132,7 +132,7 @@ pub fn cost(tally: &UsageTally) -> String {
 }
 
 /// Returns the text of the answer, or a list of its media if it has no text.
-fn shown_answer(message: &Message) -> String {
+pub fn shown_answer(message: &Message) -> String {
     let text = message.text_content();
     if !text.trim().is_empty() {
         return text;

@@ -60,7 +60,7 @@ pub struct CommonRunArgs {
 }
 
 /// Parses a bound on cost.
-fn cost(text: &str) -> Result<Usd, String> {
+pub fn cost(text: &str) -> Result<Usd, String> {
     match text.parse::<Usd>() {
         Ok(usd) if usd > Usd::ZERO => Ok(usd),
         Ok(_) => Err("the cost must be more than 0, or no model can be called".into()),

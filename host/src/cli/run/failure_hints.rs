@@ -54,7 +54,7 @@ fn how_to_fit(exceeded: &WindowExceeded, place: &str) -> String {
 }
 
 /// Returns the report of a failed run, with a hint.
-pub(super) fn explain(prepared: &PreparedRun, error: &RunError) -> Report {
+pub fn explain(prepared: &PreparedRun, error: &RunError) -> Report {
     let mut report = Report::new(error.kind(), error.to_string());
     if let Some(cause) = std::error::Error::source(error) {
         report = report.cause(without_number(&cause.to_string()));

@@ -10,6 +10,6 @@ mod report;
 mod run_args;
 mod run_invocation;
 
-pub use common_run_args::CommonRunArgs;
-pub use failure_hints::how_to_mend;
+pub use common_run_args::{CommonRunArgs, cost};
+pub use failure_hints::{explain, how_to_mend};
 pub use run_args::{RunArgs, SessionResumeArgs, once};

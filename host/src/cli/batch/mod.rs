@@ -1,0 +1,29 @@
+//! The subcommand `batch`: many tasks, each a run of its own, in one process.
+//!
+//! - `bounded_lines.rs` reads files of lines piece by piece; `task_file.rs` reads tasks with it, `task_line.rs` one of them.
+//! - `task_survey.rs` checks all tasks before the first one runs, and keeps their ids in `task_index.rs`.
+//! - `result_file.rs` reads the results of earlier starts and appends new ones; `task_result.rs` is one of them.
+//! - `batch_identity.rs` names the sessions; `batch_providers.rs` turns on the batches of vendors; `open_files.rs` makes room
+//!   for many open files; `dry_run.rs` estimates.
+//! - `task_runner.rs` runs one task and `batch_run.rs` all of them; `batch_progress.rs` shows how far they are, and
+//!   `batch_costs.rs` adds up what they cost.
+
+mod batch_args;
+mod batch_costs;
+mod batch_identity;
+mod batch_progress;
+mod batch_providers;
+mod batch_run;
+mod bounded_lines;
+mod dry_run;
+mod open_files;
+mod result_file;
+mod schema_cache;
+mod task_file;
+mod task_index;
+mod task_line;
+mod task_result;
+mod task_runner;
+mod task_survey;
+
+pub use batch_args::BatchArgs;

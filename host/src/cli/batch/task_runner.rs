@@ -1,0 +1,245 @@
+//! One task of a batch: it is given to its agent, and its result is written as a line.
+
+use std::{
+    panic::AssertUnwindSafe,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::FutureExt;
+use tokio::sync::Semaphore;
+
+use super::{
+    batch_costs::BatchCosts,
+    batch_identity::BatchIdentity,
+    batch_progress::BatchProgressBar,
+    schema_cache::SchemaCache,
+    task_index::TaskState,
+    task_line::BatchTask,
+    task_result::{TaskResult, answer_text, cost, milliseconds, stop_word},
+};
+use crate::{
+    agent::RunAnswer,
+    app::{App, Recording, RunSession, SessionCloser},
+    cli::{
+        command_line::bug,
+        launch::LaunchFlags,
+        run::explain,
+        session_target::{CompletedSession, PendingWork, SessionTarget},
+    },
+    error::{ErrorKind, Report},
+    event::{Event, EventSink, RunCx},
+    limits,
+    model::UsageTally,
+    session::SessionStore,
+    task::{AttachedFile, TaskInput},
+};
+
+/// Runs tasks. All of them share one app: its plugins, models, rate limits and servers.
+pub(super) struct TaskRunner {
+    pub app: App,
+    /// The agent or team of tasks that name none.
+    pub agent: Option<String>,
+    /// The options of the command line, with the model of tasks that name none.
+    pub flags: LaunchFlags,
+    /// The sessions of the project, and the name of the batch; `None`: nothing is recorded.
+    pub sessions: Option<(SessionStore, BatchIdentity)>,
+    /// `true` if the person goes on with sessions that somebody else may have made.
+    pub is_trusted: bool,
+    pub schemas: SchemaCache,
+    pub progress: Arc<BatchProgressBar>,
+    pub costs: BatchCosts,
+    /// The memory for lines and attached files, in KiB.
+    pub held: Semaphore,
+}
+
+/// A task that has ended.
+pub(super) struct FinishedTask {
+    /// Its line of the results file.
+    pub line: String,
+    pub is_answered: bool,
+}
+
+/// The outcome of a task.
+#[derive(Default)]
+struct TaskOutcome {
+    answer: Option<RunAnswer>,
+    error: Option<Report>,
+    stop: &'static str,
+    agent: Option<String>,
+    model: Option<String>,
+    session: Option<String>,
+    spent: UsageTally,
+}
+
+impl TaskRunner {
+    /// Returns the memory for lines and attached files of tasks at work.
+    pub fn memory() -> Semaphore {
+        Semaphore::new(kib(limits::TASKS_HELD_BYTES) as usize)
+    }
+
+    /// Runs a task to its end. It never fails: a failure is a result.
+    pub async fn run(&self, task: BatchTask, state: TaskState) -> FinishedTask {
+        let started = Instant::now();
+        let worked = AssertUnwindSafe(self.work(&task, state)).catch_unwind().await;
+        let outcome = worked.unwrap_or_else(|panic| Err(bug(&*panic))).unwrap_or_else(|report| TaskOutcome {
+            error: Some(report),
+            stop: "not_begun",
+            ..TaskOutcome::default()
+        });
+        self.costs.end(task.line, outcome.spent.usd);
+        self.finished(&task, &outcome, started.elapsed())
+    }
+
+    /// Returns the result of a task.
+    fn finished(&self, task: &BatchTask, outcome: &TaskOutcome, took: Duration) -> FinishedTask {
+        let answer = outcome.answer.as_ref().map(answer_text);
+        // The schema was read before the task began.
+        let schema = task.answer_schema(&self.schemas).ok().flatten();
+        let value = schema.zip(answer.as_deref()).and_then(|(schema, answer)| schema.value_of(answer).ok());
+        let is_answered = outcome.error.is_none();
+        let result = TaskResult {
+            id: &task.id,
+            answer,
+            value,
+            stop: outcome.stop,
+            error: outcome.error.as_ref(),
+            agent: outcome.agent.as_deref(),
+            model: outcome.model.as_deref(),
+            turns: outcome.answer.as_ref().map_or(0, |answer| answer.iterations),
+            usage: outcome.spent.usage,
+            cost_usd: cost(&outcome.spent),
+            duration_ms: milliseconds(took),
+            session: outcome.session.as_deref(),
+        };
+        FinishedTask { line: result.line(), is_answered }
+    }
+
+    /// Prepares the run of a task and performs it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the run cannot begin. The failure of a run is an outcome.
+    async fn work(&self, task: &BatchTask, state: TaskState) -> Result<TaskOutcome, Report> {
+        let wanted = kib(task.check(&self.schemas)?).min(kib(limits::TASKS_HELD_BYTES));
+        // The semaphore is never closed.
+        let _memory = self.held.acquire_many(wanted).await.ok();
+        let recording = self.recording(task, state);
+        if let Recording::Existing { id, .. } = &recording
+            && let Some(ended) = self.answered_before(id)
+        {
+            return Ok(ended);
+        }
+        let input = self.input(task).await?;
+        let agent = task.agent.as_deref().or(self.agent.as_deref());
+        let model = task.model.as_deref().or(self.flags.model.as_deref());
+        let mut prepared = self.app.agent(agent, model, recording).await?;
+        self.costs.begin(task.line, Arc::clone(&prepared.agent_group));
+        let session = prepared.session.take();
+        let left_out = session.iter().flat_map(|session| session.changed.iter().chain(&session.warnings));
+        prepared.warnings.iter().chain(left_out).for_each(|warning| self.progress.warn(warning));
+        if let Some(schema) = &input.schema {
+            prepared.entrant = schema.bind(prepared.entrant);
+        }
+        let work = pending_work(session.as_ref(), input);
+        let name = session.as_ref().map(|session| session.journal.id().to_owned());
+        let agents = Arc::clone(&prepared.agent_group);
+        let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
+        let run = name.clone().unwrap_or_else(|| format!("task-{}", task.line));
+        let outcome = {
+            let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name()))
+                .with_run(run)
+                .with_events(self.events(session.as_ref()));
+            let mut working = pin!(work.run(&prepared, &cx, &chat));
+            // Declared after the run so that it is dropped first: a cancelled run records nothing more.
+            let closing = SessionCloser(session);
+            let outcome = working.as_mut().await;
+            if let Some(session) = &closing.0 {
+                // A failed write has ended the run already.
+                let _ = session.journal.close().await;
+            }
+            outcome
+        };
+        let stop = stop_word(outcome.as_ref().map(|answer| &answer.ending));
+        let (answer, error) = match outcome {
+            Ok(answer) => (Some(answer), None),
+            Err(error) => (None, Some(explain(&prepared, &error))),
+        };
+        let agent = Some(prepared.entrant.runner().name().to_string());
+        let (model, spent) = (Some(prepared.model.model), agents.ledger().total());
+        Ok(TaskOutcome { answer, error, stop, agent, model, session: name, spent })
+    }
+
+    /// Reads the files of a task.
+    async fn input(&self, task: &BatchTask) -> Result<TaskInput, Report> {
+        let (text, schema) = (task.text.clone(), task.answer_schema(&self.schemas)?);
+        let paths = task.attachments.clone();
+        let attachments = match paths.is_empty() {
+            true => Vec::new(),
+            false => {
+                let read = move || paths.iter().map(|path| AttachedFile::read(path)).collect::<Result<Vec<_>, _>>();
+                let lost = |error| Report::new(ErrorKind::Bug, "the attached files were not read").cause(error);
+                tokio::task::spawn_blocking(read).await.map_err(lost)??
+            }
+        };
+        Ok(TaskInput { text, attachments, schema })
+    }
+
+    /// Returns where the run of a task is recorded: in the session of an earlier start, or in a new one.
+    fn recording(&self, task: &BatchTask, state: TaskState) -> Recording {
+        let Some((store, identity)) = &self.sessions else { return Recording::Off };
+        let id = identity.session_name(task, state.failures);
+        // Looking the name up would list all sessions.
+        if store.folder().join(&id).is_dir() {
+            return Recording::Existing { id, up_to_damage: false, is_trusted: self.is_trusted };
+        }
+        let mut flags = self.flags.clone();
+        flags.model = task.model.clone().or(flags.model);
+        let options = flags.to_options(&self.app.config.root);
+        Recording::New { id: Some(id), title: task.text.clone(), follows: None, options }
+    }
+
+    /// Returns the outcome of a session that was answered before its result could be written down.
+    fn answered_before(&self, id: &str) -> Option<TaskOutcome> {
+        let target = SessionTarget::There { id: id.to_owned(), up_to_damage: false };
+        // A session that cannot be read is reported when it is opened.
+        let CompletedSession { header, agents, answer } = target.over(&self.app.config).ok()??;
+        Some(TaskOutcome {
+            stop: stop_word(Ok(&answer.ending)),
+            answer: Some(answer),
+            error: None,
+            agent: Some(header.agent),
+            model: Some(header.model),
+            session: Some(header.id),
+            spent: agents.total(),
+        })
+    }
+
+    /// Returns the sink for the events of a run: they go to its session, and warnings are shown.
+    fn events(&self, session: Option<&RunSession>) -> EventSink {
+        let (events, progress) = (EventSink::new(), Arc::clone(&self.progress));
+        session.iter().for_each(|session| session.listen(&events));
+        events.tap(Arc::new(move |event| {
+            if let Event::Warning { message } = event {
+                progress.warn(message);
+            }
+        }));
+        events
+    }
+}
+
+/// Returns the work that is left in a session, or all of it.
+fn pending_work(session: Option<&RunSession>, input: TaskInput) -> PendingWork {
+    match session {
+        Some(session) if session.is_unfinished => PendingWork::Finish(Vec::new()),
+        // It failed before its result could be written down; the conversation has the task.
+        Some(session) if session.has_failed => PendingWork::Begin(Vec::new()),
+        _ => PendingWork::Begin(vec![input.into_message()]),
+    }
+}
+
+/// Returns a number of bytes in KiB, rounded up.
+fn kib(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX)
+}
