@@ -63,7 +63,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 37] = [
+const MAY_NAME: [(&str, &[&str]); 38] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),

@@ -95,7 +95,7 @@ pub use compile::{
     ComponentCompiler, engine_config,
 };
 pub use component::{Anatomy, read_bounded};
-pub use contract::PluginKind;
+pub use contract::{CONTRACT, PluginKind};
 pub use error::{CompileFailure, ComponentError, PluginError};
 pub use functions::{FunctionTool, FunctionToolset, FunctionsManifest};
 pub use loader::{
@@ -106,6 +106,6 @@ pub use package::{
     CatalogEntry, ComponentDescriptor, INSTALLED, PluginCatalog, PluginDirs, PluginManifest, PluginPackage,
     SHIPPED_PLUGINS, how_to_install, lies_in,
 };
-pub use runtime::PluginEngine;
+pub use runtime::{PluginEngine, WASMTIME_VERSION};
 /// Resolves a path of a grant, so that it can be compared with other paths.
 pub use shelly_core::files::resolved;

@@ -2,13 +2,21 @@
 
 use futures_util::future::join_all;
 
-use super::{AdapterConfig, ServedWindow, Vendor, WindowProbe, listing::preferred};
-use shelly_core::limits;
+use super::{
+    AdapterConfig, ServedWindow, Vendor, WindowProbe,
+    listing::{ListedModel, preferred},
+};
+use shelly_core::{error::Fault, limits};
 use shelly_net::{HttpClient, Secret};
 
 /// Returns the environment variables in which keys of vendors are looked for, in this order.
 pub fn key_variables() -> impl Iterator<Item = &'static str> {
-    Vendor::ALL.into_iter().filter_map(|vendor| vendor.preset().key_variable)
+    vendor_keys().map(|(variable, _)| variable)
+}
+
+/// Returns these variables, each with the name of its vendor for messages.
+pub fn vendor_keys() -> impl Iterator<Item = (&'static str, &'static str)> {
+    Vendor::ALL.into_iter().filter_map(|vendor| Some((vendor.preset().key_variable?, vendor.preset().name)))
 }
 
 /// Lists these variables as `A, B or C`, with `last` before the last one.
@@ -66,21 +74,37 @@ pub async fn discover(
         };
         return Some(DiscoveredModel { vendor, config, because: format!("{variable} is set"), served: None });
     }
-    let servers = Vendor::ALL.into_iter().filter(|vendor| vendor.is_local());
-    let found = servers.map(async |vendor| {
-        let preset = vendor.preset();
-        let config = AdapterConfig::new(preset.base_url, "");
-        let models = vendor.list_models(client, &config, limits::DISCOVERY_TIME).await.ok()?;
+    let found = local_servers(client).await.into_iter().find_map(|LocalModelServer { vendor, models }| {
+        let (models, preset) = (models.ok()?, vendor.preset());
         let model = model.map(str::to_owned).or_else(|| models.into_iter().next().map(|model| model.id))?;
         let because = format!("{} answers at {}", preset.name, preset.base_url);
         Some(DiscoveredModel { vendor, config: AdapterConfig::new(preset.base_url, model), because, served: None })
     });
-    let mut found = join_all(found).await.into_iter().flatten().next()?;
+    let mut found = found?;
     if let Some(probe) = WindowProbe::new(client, found.vendor, &found.config) {
         found.served = probe.ask().await;
         found.config.context_window = found.served.map(|window| window.tokens);
     }
     Some(found)
+}
+
+/// A model server that was looked for on this machine.
+#[derive(Debug, Clone)]
+pub struct LocalModelServer {
+    /// The kind of the server; its preset has the address.
+    pub vendor: Vendor,
+    /// The models that the server lists, or the reason for which there is no list.
+    pub models: Result<Vec<ListedModel>, Fault>,
+}
+
+/// Asks the usual port of each kind of local server for its models, within [`limits::DISCOVERY_TIME`].
+pub async fn local_servers(client: &HttpClient) -> Vec<LocalModelServer> {
+    let servers = Vendor::ALL.into_iter().filter(|vendor| vendor.is_local());
+    let asked = servers.map(async |vendor| {
+        let config = AdapterConfig::new(vendor.preset().base_url, "");
+        LocalModelServer { vendor, models: vendor.list_models(client, &config, limits::DISCOVERY_TIME).await }
+    });
+    join_all(asked).await
 }
 
 /// Sets the first of the preferred models that the vendor lists, with its listed context window. Keeps `config` if the

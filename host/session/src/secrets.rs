@@ -46,6 +46,12 @@ impl Secrets {
         Self(Arc::new(KnownSecrets { named, search: OnceLock::new() }))
     }
 
+    /// Returns these credentials and those of another set.
+    pub fn with(&self, more: &Self) -> Self {
+        let named = self.0.named.iter().chain(&more.0.named).cloned().collect();
+        Self(Arc::new(KnownSecrets { named, search: OnceLock::new() }))
+    }
+
     /// Creates a stream that removes secrets from a text that arrives in pieces.
     pub fn stream(&self) -> SecretStream {
         SecretStream { secrets: self.clone(), held: String::new() }

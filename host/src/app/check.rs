@@ -75,6 +75,11 @@ fn guest_memory(config: &Config) -> (u64, &'static str) {
 }
 
 impl App {
+    /// Returns the guest memory of all plugins together in bytes, and the words for the source of that figure.
+    pub fn guest_memory(&self) -> (u64, &'static str) {
+        guest_memory(&self.config)
+    }
+
     /// Checks every agent and model as far as possible without asking a model and without running plugin code.
     ///
     /// # Errors

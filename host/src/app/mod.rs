@@ -2,6 +2,7 @@
 //! names, and logins at MCP servers. The parts of `assemble` that callers need are here under one path.
 
 mod check;
+mod local_servers;
 mod mcp_login;
 mod probe;
 mod project_trust;
@@ -11,11 +12,12 @@ pub(crate) use crate::assemble::instruction_files;
 pub use crate::{
     assemble::{
         App, ConnectedMcpServer, DEFAULT_AGENT, EntryRunner, Environment, PreparedRun, Recording, RunSession,
-        SessionCloser, changed, sessions,
+        SessionCloser, changed, find_program, sessions,
     },
-    provider::{key_variables, key_variables_in_words, local_servers_in_words},
+    provider::{key_variables, key_variables_in_words, local_servers_in_words, vendor_keys},
 };
 pub use check::{AppCheck, AppCheckFailure};
+pub use local_servers::{LocalServerStatus, local_servers};
 pub use mcp_login::{mcp_login, mcp_logout, mcp_server_at};
 pub use probe::ModelProbe;
 pub use project_trust::ProjectTrustStatus;

@@ -21,6 +21,7 @@ use crate::{
 const QUESTION: &str = "This is a test of the connection. Answer with the one word: ready";
 
 /// The result of probing a model.
+#[derive(Debug, Clone)]
 pub struct ModelProbe {
     /// The model's name in the config, or the vendor's name if no config names it.
     pub name: String,
@@ -30,6 +31,8 @@ pub struct ModelProbe {
     pub source: String,
     /// `true` if the model is a plugin.
     pub is_plugin: bool,
+    /// The context window in tokens, if it is known.
+    pub context_window: Option<u64>,
     /// Notices about how the model was set up.
     pub warnings: Vec<String>,
     /// The answer and its cost, if that is known.
@@ -69,6 +72,9 @@ impl App {
         let answer = answer.map(priced);
         let StartupNotices { notes, warnings } = notices;
         let warnings = notes.into_iter().chain(warnings).collect();
-        Ok(ModelProbe { name: info.name, model: info.model, source, is_plugin, warnings, answer, took })
+        // A local server may say it only once the model is loaded.
+        let context_window = completer.info().context_window.tokens();
+        let (name, model) = (info.name, info.model);
+        Ok(ModelProbe { name, model, source, is_plugin, context_window, warnings, answer, took })
     }
 }

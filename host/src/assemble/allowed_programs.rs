@@ -1,14 +1,16 @@
+use std::path::{Path, PathBuf};
+
 use super::Environment;
 use crate::{
     config::Config,
-    process::{AllowedProgram, AllowedPrograms, ExecContext, ProcessSlots, ProgramFinder},
+    process::{AllowedProgram, AllowedPrograms, ExecContext, ProcessSlots, ProgramFindError, ProgramFinder},
 };
 
 /// Builds the allowed programs of a config, to be run in its project.
 pub(crate) fn allowed_programs(config: &Config, environment: &Environment, places: ProcessSlots) -> AllowedPrograms {
     let inherited = |name: &str| Some((name.to_owned(), environment(name)?));
     let ground = ExecContext {
-        finder: ProgramFinder::new(&environment("PATH").unwrap_or_default()),
+        finder: finder(environment),
         root: config.root.clone(),
         environment: ExecContext::INHERITED.into_iter().filter_map(inherited).collect(),
         places,
@@ -26,4 +28,17 @@ pub(crate) fn allowed_programs(config: &Config, environment: &Environment, place
         (name.clone(), entry)
     });
     AllowedPrograms::new(ground, entries.collect::<Vec<_>>())
+}
+
+/// Returns the file of a program in the folders of `PATH`.
+///
+/// # Errors
+///
+/// [`ProgramFindError`] if no folder has it.
+pub fn find_program(environment: &Environment, name: &str) -> Result<PathBuf, ProgramFindError> {
+    finder(environment).find(name, Path::new("/"))
+}
+
+fn finder(environment: &Environment) -> ProgramFinder {
+    ProgramFinder::new(&environment("PATH").unwrap_or_default())
 }

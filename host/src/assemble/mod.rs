@@ -42,6 +42,7 @@ mod startup_notices;
 mod tool_conflicts;
 
 pub(crate) use agent_assembly::no_price;
+pub use allowed_programs::find_program;
 pub use app::App;
 pub use default_agent::DEFAULT_AGENT;
 pub use entry_runner::EntryRunner;

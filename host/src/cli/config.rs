@@ -78,22 +78,22 @@ impl ConfigCommand {
 
 /// Options for loading plugins during the check.
 #[derive(Clone, Copy)]
-struct PluginLoadOptions {
+pub struct PluginLoadOptions {
     /// The command line gives consent to load them.
     is_trusted: bool,
 }
 
 /// The results of a check: the effective config if it can be used, and the mistakes and warnings.
 #[derive(Default)]
-struct ConfigFindings {
+pub struct ConfigFindings {
     checked: Option<(ProjectTrustStatus, EffectiveConfig)>,
-    mistakes: Vec<Report>,
-    warnings: Vec<String>,
+    pub mistakes: Vec<Report>,
+    pub warnings: Vec<String>,
 }
 
 impl ConfigFindings {
     /// Checks a config, and everything that it names as far as its mistakes allow.
-    fn of(path: &Path, is_named: bool, plugins: &[PathBuf], loading: Option<PluginLoadOptions>) -> Self {
+    pub fn of(path: &Path, is_named: bool, plugins: &[PathBuf], loading: Option<PluginLoadOptions>) -> Self {
         let (config, mut mistakes) = match File::read_all(path) {
             Ok(config) => (config, Vec::new()),
             Err(ConfigErrors { reports, config: Some(config) }) => (*config, reports),
@@ -147,7 +147,7 @@ impl ConfigFindings {
     }
 
     /// Returns `ok`, or the numbers of errors and warnings.
-    fn verdict(&self) -> String {
+    pub fn verdict(&self) -> String {
         let count = |of: usize, what: &str| (of > 0).then(|| count(of as u64, what, &format!("{what}s")));
         let counted = [count(self.mistakes.len(), "error"), count(self.warnings.len(), "warning")];
         let counted = counted.into_iter().flatten().collect::<Vec<_>>().join(", ");

@@ -50,7 +50,7 @@ pub fn usual(folder: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the config of the nearest ancestor of the current directory that has one.
-fn above() -> Option<PathBuf> {
+pub fn above() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     let around = here.ancestors().skip(1).scan(PathBuf::new(), |path, _| {
         path.push("..");

@@ -18,6 +18,7 @@ use crate::{
     app::App,
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     capability::Grant,
+    config::Config,
     error::{ErrorKind, Report},
     limits,
     plugin::{
@@ -118,7 +119,11 @@ impl PluginCommand {
 
 /// Returns the catalog of plugins to list.
 fn catalog(config: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<PluginCatalog, Report> {
-    let config = read_config(config)?;
+    catalog_of(&read_config(config)?, plugins)
+}
+
+/// Returns the catalog of plugins to list for a config.
+pub fn catalog_of(config: &Config, plugins: &[PathBuf]) -> Result<PluginCatalog, Report> {
     let PluginDirs { named, standard, .. } = plugin_dirs(plugins);
     let directories = config.plugin_directories(&named);
     let mut catalog = PluginCatalog::scan(&directories, &Arc::new(compiling().into()))?;

@@ -86,57 +86,76 @@ fn check(
             for warning in probed.iter().flat_map(|probe| &probe.warnings) {
                 tell(&format!("{}\n", one_line(warning, 500)));
             }
-            let (text, outcome) = told(model.as_deref(), probed);
-            print(&if output == CliOutputFormat::Json { json_line(&text.1) } else { text.0 })?;
-            failed = failed.or(outcome);
+            let outcome = ProbeOutcome::of(model.as_deref(), probed);
+            print(&if output == CliOutputFormat::Json { json_line(&outcome.json) } else { outcome.text() })?;
+            failed = failed.or(outcome.failure);
         }
         Ok(failed.map_or(0, ErrorKind::exit_code))
     })
 }
 
-type ProbeRendering = (String, serde_json::Value);
+/// The outcome of asking a model, for people and as JSON.
+pub struct ProbeOutcome {
+    /// The model, and its answer or the failure.
+    pub line: String,
+    /// What to do about a failure.
+    pub hint: Option<String>,
+    json: serde_json::Value,
+    /// The kind of the failure; `None` if the model answered.
+    pub failure: Option<ErrorKind>,
+}
 
-/// Formats the result for people and as JSON, and returns the kind of the failure if there was one.
-fn told(wanted: Option<&str>, probed: Result<ModelProbe, Report>) -> (ProbeRendering, Option<ErrorKind>) {
-    let failed = |model: &str, message: &str, hint: Option<&str>, kind| {
-        let hint_line = hint.map_or(String::new(), |hint| format!("\n        hint: {}", one_line(hint, 500)));
-        let text = format!("failed  {}: {}{hint_line}", name(model), one_line(message, 1_000));
-        ((text, json!({"name": model, "ok": false, "error": message, "hint": hint})), Some(kind))
-    };
-    let probe = match probed {
-        Ok(probe) => probe,
-        Err(report) => {
-            let causes: Vec<_> =
-                std::iter::once(report.message.as_str()).chain(report.causes.iter().map(String::as_str)).collect();
-            return failed(wanted.unwrap_or("a model"), &causes.join(": "), report.hint.as_deref(), report.kind);
-        }
-    };
-    let ModelProbe { name: called, model, source, is_plugin, answer, took, .. } = probe;
-    let (completion, cost) = match answer {
-        Ok(answer) => answer,
-        Err(fault) => {
-            let hint = how_to_mend(&fault, &source, is_plugin);
-            return failed(&called, &fault.to_string(), Some(&hint), ErrorKind::Provider);
-        }
-    };
-    let usage = completion.usage;
-    let (input, output) = (usage.total() - usage.output_tokens, usage.output_tokens);
-    let says = Message { sender: String::new(), role: Role::Assistant, parts: completion.parts, meta: vec![] };
-    let says = match says.text_content().trim() {
-        "" if completion.stop == StopReason::MaxTokens => "no text before the token limit".to_owned(),
-        "" => "no text".to_owned(),
-        text => format!("answer: {}", one_line(text, 60)),
-    };
-    let price = cost.map_or(String::new(), |cost| format!(", {cost}"));
-    let time = humantime::format_duration(std::time::Duration::from_millis(took.as_millis() as u64));
-    let text = format!(
-        "ok      {}: {} answered in {time}; {says} ({input} tokens in, {output} out{price})",
-        name(&called),
-        name(&completion.model)
-    );
-    let json = json!({
-        "name": called, "ok": true, "model": model, "answered": completion.model, "stop": completion.stop,
-        "usage": usage, "cost_usd": cost, "duration_ms": took.as_millis() as u64,
-    });
-    ((text, json), None)
+impl ProbeOutcome {
+    /// Formats the result of asking the model `wanted`.
+    pub fn of(wanted: Option<&str>, probed: Result<ModelProbe, Report>) -> Self {
+        let probe = match probed {
+            Ok(probe) => probe,
+            Err(report) => {
+                let causes: Vec<_> =
+                    std::iter::once(report.message.as_str()).chain(report.causes.iter().map(String::as_str)).collect();
+                return Self::failed(wanted.unwrap_or("a model"), &causes.join(": "), report.hint, report.kind);
+            }
+        };
+        let ModelProbe { name: called, model, source, is_plugin, answer, took, .. } = probe;
+        let (completion, cost) = match answer {
+            Ok(answer) => answer,
+            Err(fault) => {
+                let hint = how_to_mend(&fault, &source, is_plugin);
+                return Self::failed(&called, &fault.to_string(), Some(hint), ErrorKind::Provider);
+            }
+        };
+        let usage = completion.usage;
+        let (input, output) = (usage.total() - usage.output_tokens, usage.output_tokens);
+        let says = Message { sender: String::new(), role: Role::Assistant, parts: completion.parts, meta: vec![] };
+        let says = match says.text_content().trim() {
+            "" if completion.stop == StopReason::MaxTokens => "no text before the token limit".to_owned(),
+            "" => "no text".to_owned(),
+            text => format!("answer: {}", one_line(text, 60)),
+        };
+        let price = cost.map_or(String::new(), |cost| format!(", {cost}"));
+        let time = humantime::format_duration(std::time::Duration::from_millis(took.as_millis() as u64));
+        let line = format!(
+            "{}: {} answered in {time}; {says} ({input} tokens in, {output} out{price})",
+            name(&called),
+            name(&completion.model)
+        );
+        let json = json!({
+            "name": called, "ok": true, "model": model, "answered": completion.model, "stop": completion.stop,
+            "usage": usage, "cost_usd": cost, "duration_ms": took.as_millis() as u64,
+        });
+        Self { line, hint: None, json, failure: None }
+    }
+
+    fn failed(model: &str, message: &str, hint: Option<String>, kind: ErrorKind) -> Self {
+        let line = format!("{}: {}", name(model), one_line(message, 1_000));
+        let json = json!({"name": model, "ok": false, "error": message, "hint": hint});
+        Self { line, hint, json, failure: Some(kind) }
+    }
+
+    /// Formats the outcome as the lines of `provider check`.
+    fn text(&self) -> String {
+        let hint = self.hint.as_ref().map_or(String::new(), |hint| format!("\n        hint: {}", one_line(hint, 500)));
+        let word = if self.failure.is_none() { "ok" } else { "failed" };
+        format!("{word:7} {}{hint}", self.line)
+    }
 }

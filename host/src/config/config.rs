@@ -132,7 +132,7 @@ impl Config {
     }
 
     /// Returns the text of a config file and the folder below which its relative paths are resolved.
-    fn text_of(path: &Path) -> Result<(String, PathBuf), Report> {
+    pub(super) fn text_of(path: &Path) -> Result<(String, PathBuf), Report> {
         let shown = path.display();
         let unreadable = |error: io::Error| {
             let report = Report::new(ErrorKind::Usage, format!("cannot read the config {shown}"));

@@ -39,15 +39,20 @@ pub(super) fn masked_url(text: &str) -> String {
 const SECRET: [&str; 11] =
     ["key", "token", "secret", "password", "passwd", "pwd", "auth", "credential", "bearer", "cookie", "session"];
 
+/// Returns `true` if the name of a setting or of a variable is that of a credential.
+pub(super) fn names_credential(name: &str) -> bool {
+    let name = name.to_lowercase();
+    SECRET.iter().any(|word| name.contains(word))
+}
+
 /// Returns the params of a plugin, with texts under credential-like keys hidden.
 pub(super) fn masked_params(params: &IndexMap<String, Value>) -> IndexMap<&str, Value> {
     fn hide(key: &str, value: &Value) -> Value {
-        let key = key.to_lowercase();
         match value {
-            Value::String(_) if SECRET.iter().any(|word| key.contains(word)) => MASK.into(),
+            Value::String(_) if names_credential(key) => MASK.into(),
             // A connection string: the part before the host may be a credential.
             Value::String(text) if text.contains("://") => masked_url(text).into(),
-            Value::Array(list) => list.iter().map(|value| hide(&key, value)).collect(),
+            Value::Array(list) => list.iter().map(|value| hide(key, value)).collect(),
             Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), hide(key, value))).collect(),
             other => other.clone(),
         }

@@ -27,6 +27,7 @@ mod runner_config;
 mod runs;
 mod sessions;
 mod settle;
+mod shareable_config;
 mod steps;
 mod team;
 #[cfg(test)]
@@ -53,6 +54,7 @@ pub use runner_config::RunnerConfig;
 pub use runs::RunsConfig;
 pub use sessions::SessionsConfig;
 pub use settle::{CONTEXT_THRESHOLD, default_effects};
+pub use shareable_config::ShareableConfig;
 pub use steps::{HostMiddleware, OWN_MIDDLEWARE, StepUse};
 pub use team::{
     HandOffChats, HandOffParams, HostCoordinator, LoopParams, MemberUse, RolesParams, TeamConfig, TeamStopCondition,

@@ -5,6 +5,7 @@
 mod agent_loop;
 mod budget;
 mod change;
+mod command_line;
 mod component;
 mod config;
 mod conformance;
@@ -28,6 +29,7 @@ mod trust;
 pub use agent_loop::*;
 pub use budget::*;
 pub use change::*;
+pub use command_line::*;
 pub use component::*;
 pub use config::*;
 pub use conformance::*;

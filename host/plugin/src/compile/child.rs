@@ -11,6 +11,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use super::{
     compile_config::CompileLimits,
     protocol::{ANSWER_HEAD, CompileRequest, CompileResponse},
+    sandbox::CompileSandboxStatus,
     worker::CompileWorker,
 };
 use crate::error::CompileFailure;
@@ -37,13 +38,14 @@ pub enum CompileCaller {
 /// The variable for the number of compiler threads of a child; its environment contains nothing else.
 const THREADS: &str = "RAYON_NUM_THREADS";
 
-/// Sends a request to a new child and waits for its answer. Dropping the future ends the child.
+/// Sends a request to a new child and waits for its answer, which comes with the parts of the child's sandbox that are
+/// active. Dropping the future ends the child.
 pub async fn ask(
     program: &Path,
     bounds: CompileLimits,
     request: CompileRequest<'_>,
     caller: CompileCaller,
-) -> Result<CompileResponse, CompileFailure> {
+) -> Result<(CompileResponse, CompileSandboxStatus), CompileFailure> {
     let start = |error: std::io::Error| CompileFailure::Start(shelly_core::error::why_unreadable(&error));
     let children = match caller {
         CompileCaller::Waits => &CHILDREN,
@@ -95,7 +97,7 @@ pub async fn ask(
     }
     let (answer, walls) = CompileResponse::parse(output.bytes).ok_or(CompileFailure::Answer)?;
     tracing::debug!(?walls, "a component was compiled by a child behind these walls");
-    Ok(answer)
+    Ok((answer, walls))
 }
 
 /// Finds out which limit ended a child, if one did.

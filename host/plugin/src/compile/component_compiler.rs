@@ -13,6 +13,7 @@ use super::{
     compile_step::CompileStep,
     memory_layout::MemoryLayout,
     protocol::{CompileRequest, CompileResponse},
+    sandbox::CompileSandboxStatus,
 };
 use crate::error::CompileFailure;
 use shelly_core::digest::Sha256Digest;
@@ -142,11 +143,37 @@ impl ComponentCompiler {
     }
 
     async fn ask(&self, request: CompileRequest<'_>, caller: CompileCaller) -> Result<CompileResponse, CompileFailure> {
-        match &self.config.site {
-            CompileSite::InProcess => Ok(CompileResponse::Valid),
-            CompileSite::OwnProgram => child::ask(&own_program(), self.config.limits, request, caller).await,
-            CompileSite::Program { path } => child::ask(path, self.config.limits, request, caller).await,
+        Ok(self.ask_child(request, caller).await?.map_or(CompileResponse::Valid, |(answer, _)| answer))
+    }
+
+    /// Has a child validate the smallest component, and returns the parts of the child's sandbox that are active; `None`
+    /// if components are compiled in this process, without a sandbox.
+    ///
+    /// # Errors
+    ///
+    /// [`CompileFailure`] if the child cannot be started, or gives no answer.
+    pub async fn sandbox_status(&self) -> Result<Option<CompileSandboxStatus>, CompileFailure> {
+        let request =
+            CompileRequest { step: CompileStep::Validate, layout: MemoryLayout::Pooled, component: EMPTY_COMPONENT };
+        match self.ask_child(request, CompileCaller::Waits).await? {
+            Some((CompileResponse::Valid, status)) => Ok(Some(status)),
+            Some(_) => Err(CompileFailure::Answer),
+            None => Ok(None),
         }
+    }
+
+    /// Sends a request to a new child; returns `None` if this process compiles.
+    async fn ask_child(
+        &self,
+        request: CompileRequest<'_>,
+        caller: CompileCaller,
+    ) -> Result<Option<(CompileResponse, CompileSandboxStatus)>, CompileFailure> {
+        let program = match &self.config.site {
+            CompileSite::InProcess => return Ok(None),
+            CompileSite::OwnProgram => &own_program(),
+            CompileSite::Program { path } => path,
+        };
+        child::ask(program, self.config.limits, request, caller).await.map(Some)
     }
 
     fn keep_made(&self, digest: Sha256Digest, code: Vec<u8>) {
@@ -180,6 +207,9 @@ impl ComponentCompiler {
     }
 }
 
+/// A component that holds nothing: the head of the binary format.
+const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+
 /// Returns the executable of this program. If it was replaced while this process runs, as by an update, its path leads
 /// to another version or nowhere, but Linux still provides the running one.
 fn own_program() -> PathBuf {
@@ -190,6 +220,16 @@ fn own_program() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn smallest_component_is_valid_without_a_child() {
+        let survey = crate::component::ComponentSurvey::of(EMPTY_COMPONENT).unwrap();
+        survey.validate(EMPTY_COMPONENT).unwrap();
+        assert_eq!(ComponentCompiler::in_process().sandbox_status().await.unwrap(), None);
+        let program = CompileSite::Program { path: "/no/such/program".into() };
+        let compiler = ComponentCompiler::from(CompileConfig { site: program, ..CompileConfig::default() });
+        assert!(matches!(compiler.sandbox_status().await, Err(CompileFailure::Start(_))));
+    }
 
     #[test]
     fn precompiled_code_is_bounded_and_taken_once() {

@@ -24,6 +24,9 @@ use shelly_core::{
     limits,
 };
 
+/// The version of wasmtime that plugins run in.
+pub const WASMTIME_VERSION: &str = wasmtime_environ::VERSION;
+
 /// The state that all plugins of the process share: the compiler, the pool of instances and the cache of compiled code.
 /// It holds no plugin's data.
 pub struct PluginEngine {

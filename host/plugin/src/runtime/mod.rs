@@ -4,6 +4,6 @@ mod engine;
 mod executor;
 mod run_instances;
 
-pub use engine::PluginEngine;
+pub use engine::{PluginEngine, WASMTIME_VERSION};
 pub use executor::{CallSetup, GuestExecutor, PROBE};
 pub use run_instances::RunInstances;
