@@ -10,9 +10,11 @@ use clap::{
 };
 
 use super::{
-    batch, config, conformance,
+    batch,
+    build_info::LONG_VERSION,
+    completions, config, conformance, doctor,
     host_environment::compile_here,
-    index, init, mcp, plugin, provider,
+    index, init, man, mcp, plugin, provider,
     render::{self, RunOutputFormat},
     run, session, signals,
     wanted_output::wanted_output,
@@ -24,7 +26,7 @@ use crate::{
 
 /// Runs LLM agents whose tools, effects, middleware and models are sandboxed WebAssembly components.
 #[derive(Parser)]
-#[command(name = "shelly-host", bin_name = "shelly-host", version, arg_required_else_help = true, after_help = AFTER_HELP)]
+#[command(name = "shelly-host", bin_name = "shelly-host", version, long_version = LONG_VERSION.as_str(), arg_required_else_help = true, after_help = AFTER_HELP)]
 pub(super) struct Cli {
     #[command(subcommand)]
     command: CliCommand,
@@ -50,6 +52,9 @@ pub(super) enum CliCommand {
     Provider(provider::ProviderCommand),
     Mcp(mcp::McpArgs),
     Conformance(conformance::ConformanceArgs),
+    Doctor(doctor::DoctorArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 const AFTER_HELP: &str = "\
@@ -91,6 +96,9 @@ pub fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         };
+    }
+    if let Some(code) = completions::answer_shell() {
+        return code;
     }
     signals::watch();
     log_to_stderr();
@@ -152,6 +160,9 @@ fn execute(command: CliCommand) -> u8 {
         CliCommand::Provider(provider) => provider.execute(),
         CliCommand::Mcp(mcp) => mcp.execute(),
         CliCommand::Conformance(conformance) => conformance.execute(),
+        CliCommand::Doctor(doctor) => doctor.execute(),
+        CliCommand::Completions(completions) => completions.execute(),
+        CliCommand::Man(man) => man.execute(),
     }
 }
 

@@ -169,6 +169,11 @@ fn trust_config(layout: &ProjectLayout, store: &TrustStore, written: &[PathBuf])
     }
 }
 
+/// Returns the names of the templates, each with what it is.
+pub fn template_names() -> impl Iterator<Item = (String, String)> {
+    TEMPLATES.iter().map(|template| (template.name.to_owned(), template.about.to_owned()))
+}
+
 fn list() -> String {
     let line = |(at, template): (usize, &ProjectTemplate)| {
         let default = if at == 0 { " (the default)" } else { "" };

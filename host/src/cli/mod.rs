@@ -3,18 +3,24 @@
 
 mod ask;
 mod batch;
+mod build_info;
 mod command_line;
 mod command_runtime;
 mod command_words;
+mod completions;
 mod config;
 mod config_path;
 mod conformance;
+mod doctor;
+#[cfg(test)]
+mod git_commit;
 mod host_environment;
 mod index;
 mod init;
 mod input;
 mod launch;
 mod live;
+mod man;
 mod mcp;
 mod plugin;
 mod provider;

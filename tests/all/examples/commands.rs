@@ -21,6 +21,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("run --config examples/01-quick-start/shelly.yaml", How::OnRealFiles),
             ("run \"What is a monad, in one sentence?\"", NEEDS_A_MODEL),
             ("provider check", NEEDS_A_MODEL),
+            ("doctor", How::By("all/doctor.rs")),
             (
                 "run --config examples/01-quick-start/shelly.yaml --plugins target/plugins --model local",
                 How::Needs("Ollama"),
@@ -96,6 +97,14 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
     (
         "docs/trust.md",
         &[("run \"What is this project?\"", How::Needs("a project of somebody else; tests/all/trust.rs has one"))],
+    ),
+    (
+        "docs/troubleshooting.md",
+        &[
+            ("doctor", How::By("all/doctor.rs")),
+            ("completions", How::By("all/completions.rs")),
+            ("man ", How::By("all/manual.rs")),
+        ],
     ),
     ("sdk/rust/README.md", &[("plugin inspect .shelly/plugins/dice", How::By("all/wiring.rs"))]),
 ];

@@ -1,0 +1,121 @@
+//! Checks of plugins and of MCP servers.
+
+use std::path::{Path, PathBuf};
+
+use url::Url;
+
+use crate::{
+    app::App,
+    cli::{
+        doctor::{doctor_context::DoctorContext, finding::UnnamedFinding},
+        host_environment::plugin_dirs,
+        plugin::catalog_of,
+    },
+    config::{Config, McpServerConfig},
+    error::count,
+    plugin::{CatalogEntry, CompileStep, PluginDirs},
+};
+
+pub(super) fn plugins(context: &DoctorContext) -> Vec<UnnamedFinding> {
+    let none = Config::default();
+    let config = context.config().unwrap_or(&none);
+    let catalog = match catalog_of(config, &context.named_dirs) {
+        Ok(catalog) => catalog,
+        Err(report) => return vec![UnnamedFinding::of_report(&report)],
+    };
+    // Components are validated in a process of their own; no code of a plugin runs.
+    context.block_on(catalog.open(catalog.iter().map(|(id, _)| id), CompileStep::Validate));
+    let count_in = |directory: &Path| {
+        let directory = directory.canonicalize().ok();
+        let lies_there =
+            |plugin: &CatalogEntry| plugin.place().parent().and_then(|parent| parent.canonicalize().ok()) == directory;
+        catalog.iter().filter(|(_, plugin)| directory.is_some() && lies_there(plugin)).count() as u64
+    };
+    let line = |directory: PathBuf| {
+        let there = match directory.is_dir() {
+            true => count(count_in(&directory), "plugin", "plugins"),
+            false => "not there".into(),
+        };
+        format!("{}: {there}", directory.display())
+    };
+    let directories = directories(config, &context.named_dirs).into_iter().map(line);
+    let all = catalog.iter().count();
+    let usable = catalog.iter().filter(|(_, plugin)| plugin.package().is_ok()).count();
+    let message = format!("{} of {} can be loaded", usable, count(all as u64, "plugin", "plugins"));
+    let summary = match all {
+        0 => UnnamedFinding::note("no plugin is installed or named")
+            .hint("copy the plugins that come with the host into one of these directories"),
+        _ => UnnamedFinding::ok(message),
+    };
+    let unusable = catalog.iter().filter_map(|(id, plugin)| {
+        let report = plugin.package().err()?.report();
+        let causes = [report.message].into_iter().chain(report.causes);
+        let place = plugin.place().display();
+        Some(
+            UnnamedFinding::problem(format!("`{id}` in {place} cannot be used"))
+                .details(causes)
+                .maybe_hint(report.hint),
+        )
+    });
+    [summary.details(directories)].into_iter().chain(unusable).collect()
+}
+
+/// Returns the directories in which plugins are looked for: those that are named, or else the usual ones.
+fn directories(config: &Config, named: &[PathBuf]) -> Vec<PathBuf> {
+    let PluginDirs { named, standard, .. } = plugin_dirs(named);
+    let directories = config.plugin_directories(&named);
+    match directories.is_empty() {
+        true => [vec![config.root.join(".shelly/plugins")], standard].concat(),
+        false => directories,
+    }
+}
+
+pub(super) fn mcp_servers(context: &DoctorContext) -> Vec<UnnamedFinding> {
+    let Ok(app) = &context.app else {
+        return vec![UnnamedFinding::note("unknown: the config cannot be used")];
+    };
+    if app.servers().is_empty() {
+        return vec![UnnamedFinding::ok("the config names no MCP server")];
+    }
+    let named = |why: &str| {
+        let message = format!("{}, {why}", count(app.servers().len() as u64, "server", "servers"));
+        vec![UnnamedFinding::note(message).details(app.servers().iter().map(place))]
+    };
+    if !context.starts_servers {
+        return named("not connected; use --start-servers to connect");
+    }
+    match context.acting_app() {
+        Ok(app) => app.servers().iter().map(|server| context.block_on(started(app, server))).collect(),
+        Err(why) => named(&format!("not connected: {why}")),
+    }
+}
+
+/// Returns the name of a server, and where it is. Arguments and the path of an address may hold credentials.
+fn place(server: &McpServerConfig) -> String {
+    let host = server.url.as_deref().and_then(|url| Url::parse(url).ok()?.host_str().map(str::to_owned));
+    match (&server.command, host) {
+        (Some(command), _) => format!("{}: the program {command}", server.name),
+        (None, Some(host)) => format!("{}: at {host}", server.name),
+        (None, None) => format!("{}: at an address with variables", server.name),
+    }
+}
+
+/// Connects to a server and lets go of it. The time is bounded by the `connect_timeout` of the server.
+async fn started(app: &App, server: &McpServerConfig) -> UnnamedFinding {
+    match app.server(&server.name).await {
+        Ok(connected) => {
+            let listing = connected.client.listing();
+            let tools = count(listing.tools.len() as u64, "tool", "tools");
+            let refused =
+                listing.refused.iter().map(|refused| format!("{} is unusable: {}", refused.name, refused.why));
+            let refused: Vec<_> = refused.collect();
+            connected.client.close().await;
+            let message = format!("{} answers with {tools}", server.name);
+            match refused.is_empty() {
+                true => UnnamedFinding::ok(message),
+                false => UnnamedFinding::note(message).details(refused),
+            }
+        }
+        Err(report) => UnnamedFinding::of_report(&report).details([place(server)]),
+    }
+}

@@ -1,0 +1,209 @@
+//! Checks of keys, models and local model servers.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    app::{key_variables_in_words, local_servers_in_words, vendor_keys},
+    cli::{
+        doctor::{
+            doctor_context::{DoctorContext, ProbedModelResult},
+            finding::UnnamedFinding,
+        },
+        provider::ProbeOutcome,
+        render::name,
+    },
+    config::{Config, ProviderConfig, RunnerConfig, variables},
+    error::count,
+};
+
+/// Lists the variables in which credentials are looked for, and what each is for. Values are never read into a finding.
+pub(super) fn keys(context: &DoctorContext) -> Vec<UnnamedFinding> {
+    let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+    let (set, unset): (Vec<_>, Vec<_>) = uses(context.config()).into_iter().partition(|(variable, _)| is_set(variable));
+    let line = |(variable, uses): &(String, KeyUses)| {
+        let uses: Vec<_> = uses.vendor.iter().chain(&uses.places).map(|place| name(place)).collect();
+        format!("{}: {}", name(variable), uses.join(", "))
+    };
+    let (lacking, other): (Vec<_>, Vec<_>) = unset.iter().partition(|(_, uses)| !uses.places.is_empty());
+    let mut findings = Vec::new();
+    if !set.is_empty() {
+        let message = format!("{} set", count(set.len() as u64, "variable is", "variables are"));
+        findings.push(UnnamedFinding::ok(message).details(set.iter().map(line)));
+    }
+    if !lacking.is_empty() {
+        let message =
+            format!("{} not set, but named in the config", count(lacking.len() as u64, "variable is", "variables are"));
+        let names: Vec<_> = lacking.iter().map(|(variable, _)| name(variable)).collect();
+        let finding = UnnamedFinding::note(message).details(lacking.into_iter().map(line));
+        findings.push(finding.hint(format!("set {} where agents are run", names.join(", "))));
+    }
+    if findings.is_empty() {
+        let names: Vec<_> = other.into_iter().map(|(variable, _)| variable.as_str()).collect();
+        let none = UnnamedFinding::note(format!("no key is set: {}", names.join(", ")));
+        findings.push(none.hint(format!(
+            "set {} for a model of a vendor; local model servers and plugins need none",
+            key_variables_in_words("or")
+        )));
+    }
+    findings
+}
+
+/// The uses of a variable of the environment.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct KeyUses {
+    /// The vendor whose key it usually holds.
+    vendor: Option<String>,
+    /// The parts of the config that read it.
+    places: Vec<String>,
+}
+
+/// Returns the variables of vendors and those that the config names, with their uses.
+fn uses(config: Option<&Config>) -> BTreeMap<String, KeyUses> {
+    let mut uses = BTreeMap::<String, KeyUses>::new();
+    for (variable, vendor) in vendor_keys() {
+        uses.entry(variable.to_owned()).or_default().vendor = Some(vendor.to_owned());
+    }
+    for (variable, place) in config.map(variables_of).unwrap_or_default() {
+        let places = &mut uses.entry(variable).or_default().places;
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    uses
+}
+
+/// Returns the variables that a config names, each with the part that names it.
+fn variables_of(config: &Config) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut add = |place: String, value: &str| {
+        found.extend(variables(value).map(|variable| (variable.to_owned(), place.clone())));
+    };
+    for ProviderConfig { name, api_key, base_url, proxy, headers, .. } in &config.providers {
+        let values = [api_key, base_url, proxy].into_iter().flatten().chain(headers.values());
+        values.for_each(|value| add(format!("providers.{name}"), value));
+    }
+    for server in &config.mcp_servers {
+        let secret = server.oauth.iter().filter_map(|oauth| oauth.client_secret.as_ref());
+        let values = server.env.values().chain(server.headers.values()).chain(&server.url).chain(secret);
+        values.for_each(|value| add(format!("mcp_servers.{}", server.name), value));
+    }
+    let usual =
+        |provider: &ProviderConfig| Some((provider.usual_key()?.to_owned(), format!("providers.{}", provider.name)));
+    found.extend(config.providers.iter().filter_map(usual));
+    let held =
+        config.credentials.iter().filter_map(|held| Some((held.env.clone()?, format!("credentials.{}", held.name))));
+    found.extend(held);
+    found
+}
+
+pub(super) fn answers(context: &DoctorContext) -> Vec<UnnamedFinding> {
+    let left_out = |why: &str| vec![UnnamedFinding::note(format!("models were not asked: {why}"))];
+    if context.is_offline {
+        return left_out("--offline");
+    }
+    if let Err(why) = context.acting_app() {
+        return left_out(why);
+    }
+    let mut findings = Vec::new();
+    for (wanted, probed) in context.probes() {
+        // The outcome takes the probe, and the window of the model is needed later.
+        let warnings: Vec<_> = probed.iter().flat_map(|probe| probe.warnings.clone()).collect();
+        let ProbeOutcome { line, hint, failure, .. } = ProbeOutcome::of(wanted.as_deref(), probed.clone());
+        let finding = if failure.is_none() { UnnamedFinding::ok(line) } else { UnnamedFinding::problem(line) };
+        findings.push(finding.details(warnings).maybe_hint(hint));
+    }
+    findings
+}
+
+pub(super) fn local_servers(context: &DoctorContext) -> Vec<UnnamedFinding> {
+    if context.is_offline {
+        return vec![UnnamedFinding::note("local model servers were not asked: --offline")];
+    }
+    let servers = match context.local_servers() {
+        Ok(servers) => servers,
+        Err(report) => return vec![UnnamedFinding::of_report(report)],
+    };
+    let answered = servers.iter().filter_map(|server| {
+        let models = server.models.as_ref().ok()?;
+        let message = format!("{} answers at {}", server.name, server.address);
+        Some(match models.is_empty() {
+            true => UnnamedFinding::note(format!("{message} without a model")).hint("load a model in it"),
+            false => UnnamedFinding::ok(format!("{message}: {}", count(models.len() as u64, "model", "models")))
+                .details(models.clone()),
+        })
+    });
+    let answered: Vec<_> = answered.collect();
+    match answered.is_empty() {
+        true => vec![UnnamedFinding::note(format!(
+            "no local model server answers on its usual port: {}",
+            local_servers_in_words()
+        ))],
+        false => answered,
+    }
+}
+
+pub(super) fn default_model(context: &DoctorContext) -> Vec<UnnamedFinding> {
+    let Some(config) = context.config() else {
+        return vec![UnnamedFinding::note("unknown: the config cannot be used")];
+    };
+    let named = config.entry().ok().and_then(|entry: RunnerConfig<'_>| entry.own().provider.clone());
+    let provider = config.provider(named.as_deref()).ok().flatten();
+    let of_provider =
+        |(wanted, _): &&ProbedModelResult| wanted.as_deref() == provider.map(|provider| provider.name.as_str());
+    let probe = context.probes().iter().find(of_provider).and_then(|(_, probed)| probed.as_ref().ok());
+    let (called, model, window) = match (provider, probe) {
+        (Some(provider), probe) => {
+            let window = config.context_window(provider).or_else(|| probe?.context_window);
+            (provider.name.as_str(), provider.model.as_ref().or(provider.plugin.as_ref()).map(String::as_str), window)
+        }
+        (None, Some(probe)) => (probe.name.as_str(), Some(probe.model.as_str()), probe.context_window),
+        (None, None) => return vec![no_model(context)],
+    };
+    let model = model.filter(|model| *model != called).map_or(String::new(), |model| format!(" ({model})"));
+    let message = format!("`{called}`{model}");
+    vec![match window {
+        Some(tokens) => UnnamedFinding::ok(format!("{message} with a window of {tokens} tokens")),
+        None => UnnamedFinding::note(format!(
+            "{message}, whose context window is not known: long conversations are not shortened"
+        ))
+        .hint("set `context_window` under the model in the config"),
+    }]
+}
+
+/// Returns the finding about a config without models, if none was found or asked.
+fn no_model(context: &DoctorContext) -> UnnamedFinding {
+    let set = vendor_keys().find(|(variable, _)| std::env::var_os(variable).is_some_and(|value| !value.is_empty()));
+    match set {
+        Some((variable, vendor)) => {
+            UnnamedFinding::ok(format!("the config names none: a run takes one of {vendor}, since {variable} is set"))
+        }
+        None if context.is_offline => {
+            UnnamedFinding::note("the config names none and no key is set: a run looks for a local model server")
+        }
+        None => UnnamedFinding::note("there is none").hint(format!(
+            "set {}, start a local model server, or name a model under `providers` in a config",
+            key_variables_in_words("or")
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_listed_with_all_their_uses() {
+        let text = "providers:\n  - {name: a, kind: openai, model: m}\n  - {name: b, kind: openai, model: m, api_key: '${MINE}', \
+                    headers: {X-A: '${MINE}', X-B: '${OTHER}'}}\n\
+                    credentials: [{name: hub, env: HUB_TOKEN, for: ['https://h.example']}]\n\
+                    mcp_servers: [{name: files, command: x, env: {T: '${MINE}'}}]\n";
+        let config = Config::parse(text, "/".into()).unwrap_or_else(|report| panic!("{report}"));
+        let uses = uses(Some(&config));
+        let of = |variable: &str| (uses[variable].vendor.as_deref(), uses[variable].places.join(" "));
+        assert_eq!(of("OPENAI_API_KEY"), (Some("OpenAI"), "providers.a".into()));
+        assert_eq!(of("MINE"), (None, "providers.b mcp_servers.files".into()));
+        assert_eq!(of("OTHER"), (None, "providers.b".into()));
+        assert_eq!(of("HUB_TOKEN"), (None, "credentials.hub".into()));
+        assert_eq!(of("XAI_API_KEY"), (Some("xAI"), String::new()));
+    }
+}

@@ -1,0 +1,78 @@
+//! Checks of the program itself, of the config, and of the person's consent to the project.
+
+use crate::{
+    cli::{
+        build_info::BUILD,
+        config_path::above,
+        doctor::{doctor_context::DoctorContext, finding::UnnamedFinding},
+        trust,
+    },
+    error::{Report, count},
+};
+
+/// The file in which Linux tells its version.
+const KERNEL: &str = "/proc/sys/kernel/osrelease";
+
+pub(super) fn version(_: &DoctorContext) -> Vec<UnnamedFinding> {
+    let kernel = std::fs::read_to_string(KERNEL).unwrap_or_default();
+    let system = format!("system    {} {} {}", std::env::consts::OS, kernel.trim(), std::env::consts::ARCH);
+    let message = format!("shelly-host {}", BUILD.version);
+    vec![UnnamedFinding::ok(message).details(BUILD.lines()).details([system])]
+}
+
+pub(super) fn config(context: &DoctorContext) -> Vec<UnnamedFinding> {
+    let (Some(path), Some(findings)) = (&context.path, &context.config_findings) else {
+        let none = UnnamedFinding::note("no config: runs use one agent with every plugin that needs no grant");
+        return vec![match above() {
+            Some(above) => none
+                .details([format!("{} is the config of another folder and is not used", above.display())])
+                .hint(format!("name it with --config {}, or create one here with shelly-host init", above.display())),
+            None => none.hint("create one with shelly-host init"),
+        }];
+    };
+    let place = path.display();
+    let found = if context.is_named { "named on the command line" } else { "found in this folder" };
+    let Some(first) = findings.mistakes.first() else {
+        let message = format!("{place} is valid ({found})");
+        return vec![match findings.warnings.is_empty() {
+            true => UnnamedFinding::ok(message),
+            false => {
+                let message = format!("{place} can be used ({found}): {}", findings.verdict());
+                UnnamedFinding::note(message).details(findings.warnings.clone())
+            }
+        }];
+    };
+    let told = |report: &Report| {
+        let causes = report.causes.iter().map(|cause| format!("; {cause}")).collect::<String>();
+        format!("{}{causes}", report.message)
+    };
+    let hint = first.hint.clone().unwrap_or_else(|| "run shelly-host config check".into());
+    let problem = UnnamedFinding::problem(format!("{place} cannot be used ({found}): {}", findings.verdict()));
+    vec![problem.details(findings.mistakes.iter().map(told)).details(findings.warnings.clone()).hint(hint)]
+}
+
+pub(super) fn trust(context: &DoctorContext) -> Vec<UnnamedFinding> {
+    let standing = match &context.standing {
+        Some(Ok(standing)) => standing,
+        Some(Err(report)) => return vec![UnnamedFinding::of_report(report)],
+        None => return vec![UnnamedFinding::note("unknown: the config cannot be used").hint("fix the config first")],
+    };
+    let facts = standing.facts();
+    let finding = match (facts.is_empty(), standing.is_trusted()) {
+        (true, _) if context.is_named => UnnamedFinding::ok("the config needs no consent because you named it"),
+        (true, _) => UnnamedFinding::ok("the files of this project name nothing that needs consent"),
+        (false, true) => UnnamedFinding::ok("the files of this project are trusted"),
+        (false, false) => {
+            let new = count(standing.new_facts().len() as u64, "entry", "entries");
+            let what = match standing.was_trusted() {
+                false => "the files of this project are not trusted yet",
+                true => "the files of this project have changed since you trusted them",
+            };
+            UnnamedFinding::note(format!("{what}: {new} without your consent; nothing of the project is run"))
+                .hint("review and trust it with shelly-host config trust, or name the config with --config")
+        }
+    };
+    let no_store = "your consent cannot be stored: neither XDG_STATE_HOME nor HOME is set to an absolute path";
+    let unkept = trust::kept("trust.json").is_none().then(|| UnnamedFinding::note(no_store).hint("set HOME"));
+    [finding].into_iter().chain(unkept).collect()
+}
