@@ -9,8 +9,9 @@ use crate::{
     },
     capability::Budget,
     config::{
-        self, AgentConfig, AgentRuntimeInfo, Config, ConfigRuntimeInfo, EffectiveConfig, PluginRuntimeInfo,
-        PluginSection, ProviderConfig, ProviderKind, RunnerConfig, RunnerSection, StepOrder, ToolboxUse,
+        self, AgentConfig, AgentRuntimeInfo, Config, ConfigEntryKind, ConfigRuntimeInfo, EffectiveConfig,
+        PluginRuntimeInfo, PluginSection, ProviderConfig, ProviderKind, RunnerConfig, RunnerSection, StepOrder,
+        ToolboxUse,
     },
     error::{ErrorKind, Report},
     plugin::{Certificate, CompileStep, MemorySource, Plugin, PluginEngine, PluginKind, PluginTool},
@@ -91,7 +92,15 @@ impl App {
         let mut config = self.config.clone();
         if config.agents.is_empty() {
             config.agents.push(self.default_agent(&mut told.warnings));
+        } else if config.toolboxes.iter().any(|one| !config.user.contains(ConfigEntryKind::Toolbox, one.name())) {
+            told.warnings.push(
+                "toolboxes: has no effect beside `agents`; move the toolboxes to the agents that need them".into(),
+            );
         }
+        let missing = config.user.plugin_dirs.iter().filter(|directory| !directory.is_dir());
+        told.warnings.extend(missing.map(|directory| {
+            format!("plugin_dirs of your user-wide config: there is no folder {}", directory.display())
+        }));
         for provider in &config.providers {
             told.take(|warnings| self.check_provider(provider, warnings));
         }

@@ -8,12 +8,12 @@ mod probe;
 mod project_trust;
 mod prompt_estimate;
 
-pub(crate) use crate::assemble::instruction_files;
 pub use crate::{
     assemble::{
-        App, ConnectedMcpServer, DEFAULT_AGENT, EntryRunner, Environment, PreparedRun, Recording, RunSession,
-        SessionCloser, changed, find_program, sessions,
+        App, ConnectedMcpServer, EntryRunner, Environment, PreparedRun, Recording, RunSession, SessionCloser, changed,
+        find_program, sessions,
     },
+    config::DEFAULT_AGENT,
     provider::{key_variables, key_variables_in_words, local_servers_in_words, vendor_keys},
 };
 pub use check::{AppCheck, AppCheckFailure};

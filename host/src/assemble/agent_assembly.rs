@@ -94,7 +94,7 @@ impl App {
                     });
                 }
                 // The config does not name the plugin; it was included because it is installed.
-                Err(report) if self.config.agents.is_empty() => {
+                Err(report) if self.config.agents.is_empty() && listed != PluginSection::Toolboxes => {
                     notices.warnings.push(format!("ignoring plugin `{id}`: {report}"));
                 }
                 Err(report) => return Err(report),

@@ -12,13 +12,16 @@ use super::{
 use crate::{
     approval::ApprovalBroker,
     capability::{Budget, KvScope, RequestedCapabilities},
-    config::{self, AgentConfig, Config},
+    config::{self, AgentConfig, Config, ConfigEntryKind, ToolboxUse},
     error::Report,
     limits,
     mcp::TokenStore,
     model::{BatchedCompleter, PriceTable},
     net::Keyring,
-    plugin::{CatalogEntry, CompileConfig, ComponentCompiler, PluginCatalog, PluginDirs, PluginEngine, PluginManifest},
+    plugin::{
+        CatalogEntry, CompileConfig, ComponentCompiler, PluginCatalog, PluginDirs, PluginEngine, PluginManifest,
+        lies_in,
+    },
     process::{AllowedPrograms, ProcessSlots},
     session::MeasuredUsage,
     trust::{TrustStore, UserKey},
@@ -92,9 +95,12 @@ impl App {
         let PluginDirs { named: named_dirs, standard, shipped, offers_standard } = plugins.into();
         let plugin_dirs = config.plugin_directories(&named_dirs);
         let mut catalog = PluginCatalog::scan(&plugin_dirs, &compiler)?;
-        let installed_dirs = standard;
+        let installed_dirs = [config.user.plugin_dirs.clone(), standard].concat();
+        let own = asked_for_by_user(&config);
+        let displaced = keep_own_plugins(&mut catalog, &own, &named_dirs, &installed_dirs);
         let standard = [vec![config.root.join(".shelly/plugins")], installed_dirs.clone()].concat();
-        catalog.add_by_id(&standard, asked_for(&config).iter().map(String::as_str));
+        let of_project = asked_for(&config).into_iter().filter(|id| !own.contains(id)).collect::<Vec<_>>();
+        catalog.add_by_id(&standard, of_project.iter().map(String::as_str));
         if config.agents.is_empty() && config.plugin_dirs.is_empty() && offers_standard {
             catalog.add_all(&installed_dirs);
         }
@@ -104,7 +110,7 @@ impl App {
             |id| shipped_wants(&catalog, id),
             |id| written_manifest(&catalog, id).is_some_and(|manifest| manifest.shortens),
         );
-        let project = ProjectFolder::read(&config)?;
+        let project = ProjectFolder::read(&config)?.with_warnings(displaced);
         config.approved = project.approved();
         let prices = project.prices()?;
         let programs = allowed_programs(&config, &environment, ProcessSlots::default());
@@ -189,17 +195,58 @@ impl App {
 
 /// Returns the ids of plugins that a config asks for, including the default effects of agents that name none.
 fn asked_for(config: &Config) -> Vec<String> {
-    let mut ids: Vec<_> = config.providers.iter().filter_map(|provider| provider.plugin.clone()).collect();
-    if config.agents.is_empty() {
-        ids.extend(config::default_effects(&AgentConfig::default()).into_iter().map(|step| step.kind));
-    }
-    for agent in config.everyone() {
+    let default = config.agents.is_empty().then(|| config.default_agent());
+    let models = config.providers.iter().filter_map(|provider| provider.plugin.clone());
+    models.chain(asked_for_by_agents(default.iter().chain(config.everyone()))).collect()
+}
+
+/// Returns the ids of plugins that the user-wide config asks for.
+fn asked_for_by_user(config: &Config) -> Vec<String> {
+    let user = &config.user;
+    let models = config.providers.iter().filter(|provider| user.contains(ConfigEntryKind::Model, &provider.name));
+    let models = models.filter_map(|provider| provider.plugin.clone());
+    let toolboxes = config.toolboxes.iter().filter(|toolbox| user.contains(ConfigEntryKind::Toolbox, toolbox.name()));
+    // Nobody has them beside agents.
+    let toolboxes = toolboxes.filter(|_| config.agents.is_empty());
+    let toolboxes = toolboxes.filter_map(ToolboxUse::shipped).flat_map(|uses| uses.plugins.keys().cloned());
+    models.chain(toolboxes).chain(asked_for_by_agents(config.everyone().filter(|_| user.has_runners))).collect()
+}
+
+fn asked_for_by_agents<'a>(agents: impl Iterator<Item = &'a AgentConfig>) -> Vec<String> {
+    let mut ids = Vec::new();
+    for agent in agents {
         ids.extend(agent.all_plugins().map(|(_, id, _)| id.to_owned()));
         if agent.effects.is_none() {
             ids.extend(config::default_effects(agent).into_iter().map(|step| step.kind));
         }
     }
     ids
+}
+
+/// Takes the plugins that the user-wide config asks for from the directories of the person, whatever the project has under
+/// these ids: they have grants that the project was not asked about. Returns a warning for each plugin of the project whose
+/// place is taken.
+fn keep_own_plugins(
+    catalog: &mut PluginCatalog,
+    own: &[String],
+    named_dirs: &[PathBuf],
+    installed_dirs: &[PathBuf],
+) -> Vec<String> {
+    let mut displaced = Vec::new();
+    for id in own {
+        let is_of_project = |plugin: &CatalogEntry| !lies_in(plugin.place(), named_dirs);
+        if catalog.entry(id).is_some_and(is_of_project)
+            && let Some(place) = catalog.remove(id)
+        {
+            displaced.push(format!(
+                "the plugin `{id}` in {} is not used: your user-wide config names a plugin of this id, which is taken from \
+                 your own directories alone",
+                place.display()
+            ));
+        }
+    }
+    catalog.add_by_id(installed_dirs, own.iter().map(String::as_str));
+    displaced
 }
 
 /// Returns the manifest file of a plugin without reading its component.

@@ -1,10 +1,11 @@
 //! The agent of a config that has no agents.
 
 use super::{App, app::shipped_wants};
-use crate::{capability::Grant, config::AgentConfig, plugin::PluginManifest};
-
-/// The name of the agent that runs if the config names none.
-pub const DEFAULT_AGENT: &str = "assistant";
+use crate::{
+    capability::Grant,
+    config::{AgentConfig, DEFAULT_AGENT, ToolboxUse},
+    plugin::PluginManifest,
+};
 
 impl App {
     /// Returns `true` if `name` selects the default agent of a config without agents.
@@ -12,12 +13,15 @@ impl App {
         self.config.agents.is_empty() && name.is_none_or(|name| name == DEFAULT_AGENT)
     }
 
-    /// Builds the default agent: every plugin with tools that needs no grant, with nothing granted, and the default
-    /// effects.
+    /// Builds the default agent: the toolboxes of the config, every other plugin with tools that needs no grant, with
+    /// nothing granted, and the default effects.
     pub(crate) fn default_agent(&self, warnings: &mut Vec<String>) -> AgentConfig {
-        let mut config = AgentConfig { name: DEFAULT_AGENT.into(), ..AgentConfig::default() };
+        let mut config = self.config.default_agent();
         let mut left_out = Vec::new();
         for (id, plugin) in self.catalog.iter() {
+            if self.config.toolboxes.iter().filter_map(ToolboxUse::shipped).any(|uses| uses.plugins.contains_key(id)) {
+                continue;
+            }
             let manifest = match plugin.manifest() {
                 Ok(manifest) => manifest,
                 Err(error) => {

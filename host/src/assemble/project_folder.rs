@@ -76,7 +76,13 @@ impl ProjectFolder {
         self.is_there
     }
 
-    /// Returns the warnings that reading the folder caused.
+    /// Adds warnings about what the project brings.
+    pub fn with_warnings(mut self, more: Vec<String>) -> Self {
+        self.warnings.extend(more);
+        self
+    }
+
+    /// Returns the warnings about what the project brings, and those that reading the folder caused.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -148,15 +154,6 @@ impl ProjectFolder {
     pub fn reflections(&self) -> Option<ReflectionStore> {
         self.is_there.then(|| ReflectionStore::new(self.layout.reflections()))
     }
-}
-
-/// Returns the files that agents of this config's project are given as instructions.
-///
-/// # Errors
-///
-/// A [`Report`] if the folder `.shelly` cannot be used, or a skill in it has a mistake.
-pub(crate) fn instruction_files(config: &Config) -> Result<Vec<InstructionFile>, Report> {
-    ProjectFolder::read(config).map(|project| project.instructions.to_vec())
 }
 
 /// Returns a skill as an instruction file with the whole text that a model is given.

@@ -285,7 +285,9 @@ impl App {
         let layout = ProjectLayout::new(files::resolved(&self.config.root.join(".")));
         // The places where a config or a plugin may be, whether or not they exist.
         let configs = [layout.config(), layout.root().join("shelly.yaml"), layout.local()];
-        let named = self.config.file.iter().chain(&self.plugin_dirs).map(|path| files::resolved(path));
+        let user = &self.config.user;
+        let configs_named = self.config.file.iter().chain(&user.file);
+        let named = configs_named.chain(&self.plugin_dirs).chain(&user.plugin_dirs).map(|path| files::resolved(path));
         let told = self.project.instructions().iter().map(|file| files::resolved(&layout.root().join(&file.path)));
         let (config, store) = (self.config.clone(), self.trust.clone());
         // A file that a person saw in full in a question need not be shown again. If nothing was stored for this project

@@ -6,16 +6,19 @@ use serde_json::json;
 use super::{
     ask,
     command_runtime::runtime,
-    config_path::config_path,
+    config_files::ConfigPathArgs,
+    config_path::{config_path, read_over_user_config},
+    config_show::ConfigShowArgs,
     host_environment::{compiling, environment, plugin_dirs},
     plugin::CliOutputFormat,
     render::{self, RunOutputFormat, json_line, name, print, print_for_people, tell, warn},
     trust,
+    user_config::user_config_path,
 };
 use crate::{
     app::{App, AppCheck, AppCheckFailure, ProjectTrustStatus},
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
-    config::{Config as File, ConfigErrors, EffectiveConfig, json_schema},
+    config::{ConfigErrors, ConfigSources, EffectiveConfig, json_schema},
     error::{ErrorKind, Report, count},
 };
 
@@ -47,6 +50,8 @@ pub enum ConfigCommand {
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
         output: CliOutputFormat,
     },
+    Show(ConfigShowArgs),
+    Path(ConfigPathArgs),
     /// Print the JSON Schema of the config file, for editors and other programs.
     ///
     /// A config that this schema rejects cannot be run. References between names, and rules that depend on several keys,
@@ -65,6 +70,8 @@ impl ConfigCommand {
                 let printed = print(&format!("{:#}\n", json_schema()));
                 return printed.map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0);
             }
+            Self::Show(show) => return show.execute(),
+            Self::Path(path) => return path.execute(),
             Self::Trust(trust) => return trust.execute(),
         };
         check(config, &plugins, loading, output).unwrap_or_else(|report| {
@@ -83,26 +90,41 @@ pub struct PluginLoadOptions {
     is_trusted: bool,
 }
 
+/// A config that can be used.
+pub struct UsableConfig {
+    pub standing: ProjectTrustStatus,
+    pub effective: EffectiveConfig,
+    /// The lines of its files.
+    pub sources: ConfigSources,
+}
+
 /// The results of a check: the effective config if it can be used, and the mistakes and warnings.
 #[derive(Default)]
 pub struct ConfigFindings {
-    checked: Option<(ProjectTrustStatus, EffectiveConfig)>,
+    pub checked: Option<UsableConfig>,
     pub mistakes: Vec<Report>,
     pub warnings: Vec<String>,
 }
 
 impl ConfigFindings {
-    /// Checks a config, and everything that it names as far as its mistakes allow.
-    pub fn of(path: &Path, is_named: bool, plugins: &[PathBuf], loading: Option<PluginLoadOptions>) -> Self {
-        let (config, mut mistakes) = match File::read_all(path) {
+    /// Checks the config at this path over the user-wide config, or that one alone, and everything that it names as far as
+    /// its mistakes allow.
+    pub fn of(
+        path: Option<&Path>,
+        is_named: bool,
+        plugins: &[PathBuf],
+        loading: Option<PluginLoadOptions>,
+    ) -> Self {
+        let (config, mut mistakes) = match read_over_user_config(path) {
             Ok(config) => (config, Vec::new()),
             Err(ConfigErrors { reports, config: Some(config) }) => (*config, reports),
             Err(ConfigErrors { reports, config: None }) => return Self { mistakes: reports, ..Self::default() },
         };
         let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let sources = config.sources();
         let app = App::new(config, plugin_dirs(plugins), compiling(), environment(), broker);
-        let looked = app.and_then(|app| Ok((app.standing(&trust::store(), is_named)?, app)));
-        let (standing, app) = match looked {
+        let looked = app.and_then(|app| Ok((app.standing(&trust::store(), is_named)?, sources?, app)));
+        let (standing, sources, app) = match looked {
             Ok(looked) => looked,
             Err(report) => {
                 mistakes.push(report);
@@ -119,7 +141,7 @@ impl ConfigFindings {
                 if let Some(loading) = loading.filter(|_| findings.mistakes.is_empty()) {
                     findings.load_plugins(&app, &standing, loading);
                 }
-                Self { checked: Some((standing, effective)), ..findings }
+                Self { checked: Some(UsableConfig { standing, effective, sources }), ..findings }
             }
             Err(AppCheckFailure { mistakes: more, warnings }) => {
                 // Unknown names are found by both checks; the report of the file check also has its position.
@@ -167,12 +189,15 @@ fn check(
     output: CliOutputFormat,
 ) -> Result<u8, Report> {
     let is_named = config.is_some();
-    let path = config_path(config).ok_or_else(|| {
+    let path = config_path(config);
+    let user = user_config_path().filter(|path| path.symlink_metadata().is_ok());
+    let shown = path.clone().or(user).ok_or_else(|| {
         Report::new(ErrorKind::Usage, "no config to check")
             .cause("this folder has neither .shelly/config.yaml nor shelly.yaml")
             .hint("write a config with shelly-host init, or name one with --config")
     })?;
-    let mut findings = ConfigFindings::of(&path, is_named, plugins, loading);
+    let mut findings = ConfigFindings::of(path.as_deref(), is_named, plugins, loading);
+    let path = shown;
     // Every mistake is one of the config, so the exit code is that of wrong usage.
     findings.mistakes.iter_mut().for_each(|report| report.kind = ErrorKind::Usage);
     let shown = name(&path.display().to_string());
@@ -181,13 +206,13 @@ fn check(
         None => 0,
     };
     match (&findings.checked, findings.mistakes.first(), output) {
-        (Some((standing, effective)), None, CliOutputFormat::Json) => print(&json_line(&json!({
+        (Some(UsableConfig { standing, effective, .. }), None, CliOutputFormat::Json) => print(&json_line(&json!({
             "ok": true,
             "config": effective,
             "warnings": findings.warnings,
             "trust": trust::standing_json(standing),
         })))?,
-        (Some((_, effective)), None, CliOutputFormat::Text) => {
+        (Some(UsableConfig { effective, .. }), None, CliOutputFormat::Text) => {
             print_for_people(&format!("# effective config of {shown}\n{}", effective.to_yaml()))?;
         }
         (_, first, CliOutputFormat::Json) => print(&json_line(&json!({
@@ -204,7 +229,7 @@ fn check(
         render::failed(report, RunOutputFormat::Text);
     }
     findings.warnings.iter().for_each(|warning| warn(warning));
-    if let (Some((standing, _)), 0) = (&findings.checked, code) {
+    if let (Some(UsableConfig { standing, .. }), 0) = (&findings.checked, code) {
         trust::tell_standing(standing, &path);
     }
     tell(&format!("{shown}: {}\n", findings.verdict()));

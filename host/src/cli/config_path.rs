@@ -1,60 +1,97 @@
-//! Finds the config of a command: the one that the command line names, or one in a usual place.
+//! Finds and reads the configs of a command: the user-wide one, and the one that the command line names or that is found in
+//! the project.
 
 use std::path::{Path, PathBuf};
 
-use super::render::{name, tell};
-use crate::{config::Config, error::Report};
+use super::{
+    project_search::{CandidateStatus, ProjectSearch},
+    render::{name, tell},
+    user_config::{home, user_config},
+};
+use crate::{
+    config::{Config, ConfigErrors},
+    error::Report,
+};
 
-/// Reads the config that is named, or that is found in a usual place; otherwise returns an empty one.
+/// Reads the config that is named, or that is found, over the user-wide config. Without any of them it is empty.
 pub fn read_config(named: Option<&PathBuf>) -> Result<Config, Report> {
-    config_path(named.cloned()).map_or_else(|| Ok(Config::default()), |path| Config::read(&path))
+    read_over_user_config(config_path(named.cloned()).as_deref()).map_err(ConfigErrors::first)
 }
 
-/// The name of a config beside its project's files; one in the folder `.shelly` has priority.
-pub const BESIDE: &str = "shelly.yaml";
+/// Does the same without a message about what was found: the command that follows prints one.
+pub fn read_config_silently(named: Option<&PathBuf>) -> Result<Config, Report> {
+    let path = named.cloned().or_else(|| search().used().map(|found| found.path.clone()));
+    read_over_user_config(path.as_deref()).map_err(ConfigErrors::first)
+}
 
-/// Returns the path of the config that is named, or that is found in a usual place.
+/// Reads the config of a project over the user-wide config; without a path, the user-wide config for the current folder.
+pub fn read_over_user_config(path: Option<&Path>) -> Result<Config, ConfigErrors> {
+    let user = user_config()?;
+    match (path, user) {
+        (Some(path), user) => Config::read_with_user(path, user),
+        (None, Some(user)) => Config::of_user(user, std::env::current_dir().unwrap_or_default()),
+        (None, None) => Ok(Config::default()),
+    }
+}
+
+/// Searches the config of the current folder.
+pub fn search() -> ProjectSearch {
+    let here = std::env::current_dir().unwrap_or_default();
+    ProjectSearch::of(Path::new(""), &here, home().as_deref())
+}
+
+/// Returns the folder of the project: that of the config which is found above, or else the current one.
+pub fn project_root() -> PathBuf {
+    let search = search();
+    let above = search.used().filter(|found| found.is_above);
+    above.and_then(|found| Config::root_of(&found.path).ok()).unwrap_or_else(|| ".".into())
+}
+
+/// Returns the path of the config that is named, or that is found. The person did not name one that is found, and it may lie
+/// in another person's project, so its path is shown.
 pub fn config_path(named: Option<PathBuf>) -> Option<PathBuf> {
     named.or_else(|| {
-        // The user did not name the config, and it may lie in another person's project, so its path is shown.
-        let found = usual(Path::new("")).inspect(|path| tell(&format!("config {}\n", path.display())));
-        if found.is_none()
-            && let Some(link) = USUAL.into_iter().map(Path::new).find(|path| path.is_file())
-        {
-            tell(&format!(
-                "the config {link} is a link out of this folder and was not used: --config {link}\n",
-                link = link.display()
-            ));
-        } else if found.is_none()
-            && let Some(above) = above()
-        {
-            let above = name(&above.display().to_string());
-            tell(&format!("the config {above} is not of this folder and was not used: --config {above}\n"));
-        }
-        found
+        let search = search();
+        let Some(found) = search.used() else {
+            tell_unused(&search);
+            return None;
+        };
+        let shown = name(&found.path.display().to_string());
+        tell(&match found.is_above {
+            false => format!("config {shown}\n"),
+            true => format!("config {shown}, found above this folder: its project is the folder that it lies in\n"),
+        });
+        Some(found.path.clone())
     })
 }
 
-/// The usual paths of a config, relative to its folder.
-const USUAL: [&str; 2] = [".shelly/config.yaml", BESIDE];
-
-/// Returns the config of a folder. A link that leads out of the folder is skipped: another person may have made it, and it
-/// may point at any file that this user can read.
-pub fn usual(folder: &Path) -> Option<PathBuf> {
-    let is_inside = |path: &PathBuf| {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let (real, folder) = (path.canonicalize(), folder.canonicalize());
-        path.is_file() && real.is_ok_and(|real| folder.is_ok_and(|folder| real.starts_with(folder)))
-    };
-    USUAL.map(|path| folder.join(path)).into_iter().find(is_inside)
+/// Prints that a config is there and was not used.
+fn tell_unused(search: &ProjectSearch) {
+    let unused = search.candidates.iter().find(|found| found.status != CandidateStatus::Missing);
+    if let Some(unused) = unused {
+        let shown = name(&unused.path.display().to_string());
+        tell(&match &unused.status {
+            CandidateStatus::LinkOut if !unused.is_above => {
+                format!("the config {shown} is a link out of this folder and was not used: --config {shown}\n")
+            }
+            CandidateStatus::NoFile => format!("the config {shown} was not used: it is not a file\n"),
+            status => format!("the config {shown} was not used, because {status}: --config {shown}\n"),
+        });
+    } else if let Some(above) = above() {
+        let above = name(&above.display().to_string());
+        tell(&format!("the config {above} is not of this folder and was not used: --config {above}\n"));
+    }
 }
 
-/// Returns the config of the nearest ancestor of the current directory that has one.
+/// Returns the config of the nearest ancestor of the current folder that has one, wherever the search has ended.
 pub fn above() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     let around = here.ancestors().skip(1).scan(PathBuf::new(), |path, _| {
         path.push("..");
         Some(path.clone())
     });
-    around.into_iter().find_map(|folder| usual(&folder))
+    around.into_iter().find_map(|folder| {
+        let real = folder.canonicalize().ok()?;
+        ProjectSearch::of(&folder, &real, Some(&real)).used().map(|found| found.path.clone())
+    })
 }

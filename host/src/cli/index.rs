@@ -1,10 +1,8 @@
-use std::path::{Path, PathBuf};
-
 use clap::Args;
 use serde_json::json;
 
 use super::{
-    config_path::usual,
+    config_path::read_config_silently,
     render::{self, RunOutputFormat},
     run::{self, CommonRunArgs},
 };
@@ -46,18 +44,12 @@ impl IndexArgs {
     pub fn execute(self) -> u8 {
         let Self { check, with } = self;
         let output = with.output();
-        let code = config(with.config()).and_then(|config| match check {
+        let code = read_config_silently(with.config()).and_then(|config| match check {
             true => Ok(tell(&staleness(&layout(&config)), output)),
             false => renew(with, &config),
         });
         code.unwrap_or_else(|report| render::failed(&report, output))
     }
-}
-
-/// Reads the config that is named or found, without a message: the command that uses it prints one.
-fn config(named: Option<&PathBuf>) -> Result<Config, Report> {
-    let path = named.cloned().or_else(|| usual(Path::new("")));
-    path.map_or_else(|| Ok(Config::default()), |path| Config::read(&path))
 }
 
 fn layout(config: &Config) -> ProjectLayout {

@@ -1,34 +1,42 @@
+mod project_template;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use project_template::{ProjectTemplate, TEMPLATES};
 
 use super::{
-    config_path::BESIDE,
+    ask,
+    command_runtime::runtime,
+    config_path::read_over_user_config,
+    host_environment::{compiling, environment, plugin_dirs},
+    project_search::BESIDE,
     render::{self, RunOutputFormat, name, print, warn},
     trust,
 };
 use crate::{
-    app::{instruction_files, key_variables_in_words},
-    config::Config,
+    app::{App, key_variables_in_words},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     error::{ErrorKind, Report, without_number},
     files,
     project::ProjectLayout,
-    trust::{InstructionFile, TrustStore},
+    trust::TrustStore,
 };
 
 /// Write a commented config, and what belongs to it, into the folder .shelly of a project.
 ///
-/// What is there is never replaced unless --force says so; then what the template has too is replaced, and nothing else.
+/// At a terminal you are asked for the template. What is there is never replaced unless --force says so; then what the
+/// template has too is replaced, and nothing else. What is written is trusted as long as it reaches no further.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   shelly-host init
-  shelly-host init --template dev-team --dir ../project
-  shelly-host init --list")]
+  shelly-host init --template team --dir ../project
+  shelly-host init --list-templates")]
 pub struct InitArgs {
-    /// The template; see --list.
-    #[arg(long, value_name = "NAME", default_value = "assistant")]
-    template: String,
+    /// The template; see --list-templates. Without it you are asked; where nobody is there to be asked it is `assistant`.
+    #[arg(long, value_name = "NAME")]
+    template: Option<String>,
     /// The project's folder; it must be there.
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -37,51 +45,18 @@ pub struct InitArgs {
     force: bool,
     /// List the templates and write nothing.
     #[arg(long, conflicts_with_all = ["template", "dir", "force"])]
-    list: bool,
+    list_templates: bool,
 }
-
-/// A template of a project.
-struct ProjectTemplate {
-    name: &'static str,
-    about: &'static str,
-    /// Files by their path below `.shelly`, with `/` between folders.
-    files: &'static [(&'static str, &'static str)],
-}
-
-macro_rules! template {
-    ($name:literal, $about:literal, [$($path:literal),+ $(,)?]) => {
-        ProjectTemplate {
-            name: $name,
-            about: $about,
-            files: &[$(($path, include_str!(concat!("../../templates/", $name, "/", $path)))),+],
-        }
-    };
-}
-
-/// The templates; the first is the default.
-const TEMPLATES: [ProjectTemplate; 3] = [
-    template!(
-        "assistant",
-        "one assistant that knows the project",
-        ["config.yaml", "context.md", "skills/describe-project/SKILL.md"]
-    ),
-    template!(
-        "dev-team",
-        "a lead who hands work to an explorer, a planner, a coder and a reviewer",
-        ["config.yaml", "context.md", "skills/delivery/SKILL.md", "skills/planning/SKILL.md", "skills/review/SKILL.md",]
-    ),
-    template!(
-        "project-indexer",
-        "an agent that renews what the others are told of the project: shelly-host index",
-        ["config.yaml", "context.md", "skills/index-project/SKILL.md"]
-    ),
-];
 
 impl InitArgs {
     pub fn execute(self) -> u8 {
-        let text = if self.list { Ok(list()) } else { self.write() };
+        let text = if self.list_templates {
+            Ok(list())
+        } else {
+            self.template().and_then(|one| self.write(one, &trust::store()))
+        };
         let printed = text.and_then(|text| print(&text));
-        if printed.is_ok() && !self.list {
+        if printed.is_ok() && !self.list_templates {
             self.warn_of_hidden();
         }
         printed.map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0)
@@ -99,15 +74,31 @@ impl InitArgs {
         }
     }
 
-    /// Writes the template. Returns a summary of the written files and the next steps.
-    fn write(&self) -> Result<String, Report> {
-        let template = TEMPLATES.iter().find(|template| template.name == self.template);
-        let template = template.ok_or_else(|| {
-            crate::config::unknown("template", &self.template, TEMPLATES.iter().map(|known| known.name))
-        })?;
+    /// Returns the template that the command line names, or that the person chooses.
+    fn template(&self) -> Result<&'static ProjectTemplate, Report> {
+        let names = TEMPLATES.each_ref().map(|template| template.name);
+        match &self.template {
+            Some(name) => {
+                ProjectTemplate::named(name).ok_or_else(|| crate::config::unknown("template", name, names.into_iter()))
+            }
+            None if !ask::is_attended() => Ok(&TEMPLATES[0]),
+            None => {
+                let lines = TEMPLATES.iter().enumerate();
+                let lines = lines.map(|(at, one)| format!("  {:>2}  {:15} {}\n", at + 1, one.name, one.about));
+                let shown = format!("which template?\n{}", lines.collect::<String>());
+                let chosen = runtime()?.block_on(ask::choose(&shown, &names));
+                chosen.map(|at| &TEMPLATES[at]).ok_or_else(|| {
+                    Report::new(ErrorKind::Usage, "no template was chosen; nothing was written")
+                        .hint("name one with --template; --list-templates shows them")
+                })
+            }
+        }
+    }
+
+    /// Writes the template, and notes in `store` that it is trusted. Returns a summary of the written files and the next steps.
+    fn write(&self, template: &ProjectTemplate, store: &TrustStore) -> Result<String, Report> {
         let layout = ProjectLayout::new(&self.dir);
-        let keys = key_variables_in_words("or");
-        let files = template.files.iter().map(|(path, text)| (layout.dir().join(path), text.replace("{keys}", &keys)));
+        let files = template.files().map(|(path, text)| (layout.dir().join(path), text));
         let files: Vec<_> = files.map(|(path, text)| (is_there(&path), path, text)).collect();
         // All or nothing: parts of two templates do not fit together.
         let in_the_way: Vec<_> = files.iter().filter(|(is_there, ..)| *is_there).map(|(_, path, _)| path).collect();
@@ -130,7 +121,7 @@ impl InitArgs {
             lines.push(format!("{} {}", if *is_there { "replaced " } else { "wrote    " }, shown(path)));
         }
         let written: Vec<_> = files.iter().map(|(_, path, _)| path.clone()).collect();
-        trust_config(&layout, &trust::store(), &written);
+        trust_written(&layout, store, &written);
         lines.push(self.next(&layout));
         Ok(lines.join("\n"))
     }
@@ -144,7 +135,8 @@ impl InitArgs {
             "\nnext:\n{into}  \
              say what it is:         edit {}, which every agent is told\n  \
              look at the agents:     {}; shelly-host config check shows what holds\n  \
-             choose a model:         set {} or start a local server; or name one in the config\n  \
+             choose a model:         set {}, or start a local server; or name one in the config, or \
+             in your own: shelly-host config path\n  \
              give it a task:         shelly-host run \"What is this project?\"",
             shown(&layout.context()),
             shown(&layout.config()),
@@ -153,19 +145,13 @@ impl InitArgs {
     }
 }
 
-/// Stores the user's consent to the config that was just written, and to the instruction files among `written`; nothing
-/// else in the project is covered. If it cannot be stored, a run asks.
-fn trust_config(layout: &ProjectLayout, store: &TrustStore, written: &[PathBuf]) {
-    let Ok(config) = Config::read(&layout.config()) else { return };
-    let facts = config.facts();
-    if !facts.is_empty() {
-        let _ = store.change(layout.root(), |answered| answered.facts.extend(facts));
-    }
-    // If no instruction files were ever stored, the first run stores them.
-    if let (Ok(Some(_)), Ok(files)) = (store.seen_instructions(layout.root()), instruction_files(&config)) {
-        let is_written = |file: &InstructionFile| written.contains(&layout.root().join(&file.path));
-        let files: Vec<_> = files.into_iter().filter(is_written).collect();
-        let _ = store.keep_instructions(layout.root(), &files);
+/// Stores the person's consent to the config that was just written for them, and to the instruction files among `written`;
+/// nothing else in the project is covered. If it cannot be stored, a run asks.
+fn trust_written(layout: &ProjectLayout, store: &TrustStore, written: &[PathBuf]) {
+    let Ok(config) = read_over_user_config(Some(&layout.config())) else { return };
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    if let Ok(app) = App::new(config, plugin_dirs(&[]), compiling(), environment(), broker) {
+        let _ = app.trust_written(store, written);
     }
 }
 
@@ -208,29 +194,22 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{app::key_variables, skill, trust::ProjectTrust};
+    use crate::{skill, trust::ProjectTrust};
 
     #[test]
-    fn every_template_has_valid_config_and_skills() {
+    fn each_template_is_written_with_its_skills() {
         for template in &TEMPLATES {
             let project = tempfile::tempdir().unwrap();
             let dir = project.path().into();
-            let init = InitArgs { template: template.name.into(), dir, force: false, list: false };
-            init.write().unwrap_or_else(|report| panic!("{report}"));
+            let init = InitArgs { template: Some(template.name.into()), dir, force: false, list_templates: false };
+            let chosen = init.template().unwrap_or_else(|report| panic!("{report}"));
+            init.write(chosen, &TrustStore::new(None)).unwrap_or_else(|report| panic!("{report}"));
             let layout = ProjectLayout::new(project.path());
             let skills = skill::load_dir(&layout.skills()).unwrap_or_else(|error| panic!("{}", error.report()));
             assert!(!skills.is_empty() && skills.iter().all(|skill| !skill.is_inline()), "{}", template.name);
-            let written = fs::read_to_string(layout.config()).unwrap();
-            assert!(key_variables().all(|key| written.contains(key)) && !written.contains("{keys}"), "{written}");
-            let config = Config::read(&layout.config()).unwrap_or_else(|report| panic!("{report}"));
-            assert!(config.entry_agent.is_some(), "{}", template.name);
-            // A new user is not asked about the template, unless its agents read the project's files.
-            let reads = template.name == "project-indexer";
-            let is_of_toolbox = |fact: &str| ["`filesystem`", "`search`"].iter().any(|id| fact.contains(id));
-            assert!(reads != config.facts().is_empty(), "{}", template.name);
-            assert!(config.facts().lines().all(is_of_toolbox), "{}", template.name);
-            // No plugins are granted yet.
-            assert!(config.plugin_dirs.is_empty() && config.agents.iter().all(|agent| agent.plugins.is_empty()));
+            for (path, text) in template.files() {
+                assert_eq!(fs::read_to_string(layout.dir().join(path)).unwrap(), text, "{path}");
+            }
         }
     }
 
@@ -239,34 +218,29 @@ mod tests {
         let project = tempfile::tempdir().unwrap();
         let layout = ProjectLayout::new(project.path());
         let store = TrustStore::new(Some(project.path().join("state/trust.json")));
-        trust_config(&layout, &store, &[]);
+        trust_written(&layout, &store, &[]);
         assert_eq!(store.of(project.path()).unwrap(), ProjectTrust::default(), "there is none");
         fs::create_dir_all(layout.local()).unwrap();
         fs::write(layout.permissions(), r#"{"trusted_tools": ["p/t"]}"#).unwrap();
-        fs::write(layout.config(), "providers: [{name: m, kind: openai, model: m, base_url: 'http://h'}]").unwrap();
-        trust_config(&layout, &store, &[]);
+        // A plugin that is there may be somebody else's.
+        let plugin = layout.dir().join("plugins/p");
+        fs::create_dir_all(&plugin).unwrap();
+        fs::write(plugin.join("plugin.toml"), "id = \"p\"\ncomponent = \"c.wasm\"\nkinds = [\"tool\"]\n").unwrap();
+        fs::write(plugin.join("c.wasm"), "").unwrap();
+        let config = "providers: [{name: m, kind: openai, model: m, base_url: 'http://h'}]\n\
+                      agents: [{name: a, plugins: {p: {confirm: true}}}]\n";
+        fs::write(layout.config(), config).unwrap();
+        trust_written(&layout, &store, &[]);
         let kept = store.of(project.path()).unwrap();
         let lines: Vec<_> = kept.facts.lines().collect();
-        assert_eq!(lines, ["the model `m` is at `http://h`; conversations are sent there"]);
+        assert_eq!(
+            lines,
+            [
+                "the agent `a` is watched over by nothing",
+                "the agent `a`: the plugin `p` is used",
+                "the model `m` is at `http://h`; conversations are sent there"
+            ]
+        );
         assert!(kept.permissions.is_empty() && kept.tools.is_empty(), "these were brought");
-    }
-
-    #[test]
-    fn a_template_holds_every_file_of_its_folder() {
-        for template in &TEMPLATES {
-            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates").join(template.name);
-            let (mut found, mut folders) = (Vec::new(), vec![root.clone()]);
-            while let Some(folder) = folders.pop() {
-                for entry in fs::read_dir(folder).unwrap() {
-                    let path = entry.unwrap().path();
-                    match path.is_dir() {
-                        true => folders.push(path),
-                        false => found.push(path.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/")),
-                    }
-                }
-            }
-            found.sort();
-            assert_eq!(found, template.files.iter().map(|(path, _)| *path).collect::<Vec<_>>());
-        }
     }
 }

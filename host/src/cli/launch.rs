@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     command_words::words_of,
+    config_path::project_root,
     render::{self, DIM, PLAIN, name},
     session_name::named,
     trust,
@@ -71,7 +72,7 @@ impl LaunchFlags {
     ///
     /// A [`Report`] if the session's mark cannot be checked. A session that cannot be read is reported where it is opened.
     pub fn recall(&mut self, given: &str, is_whole_name: bool) -> Result<(), Report> {
-        let Ok(here) = std::env::current_dir() else { return Ok(()) };
+        let Ok(here) = std::path::absolute(project_root()) else { return Ok(()) };
         let (store, located) = match &self.config {
             Some(config) => match Config::root_of(config) {
                 Ok(root) => (store(&root), None),
@@ -135,11 +136,11 @@ fn store(root: &Path) -> SessionStore {
     app::sessions(root, trust::own_key())
 }
 
-/// Returns the store that contains the session `given`: that of the current folder, or that of a config with which a
-/// session was begun here, together with that config. `last` is the newest session of all of them. If no store has it,
-/// returns the current folder's.
+/// Returns the store that contains the session `given`: that of the project of the current folder, or that of a config with
+/// which a session was begun here, together with that config. `last` is the newest session of all of them. If no store has
+/// it, returns the project's.
 pub fn locate(given: &str) -> (SessionStore, Option<PathBuf>) {
-    let here = (store(Path::new(".")), None);
+    let here = (store(&project_root()), None);
     let others = configs_begun_here().into_iter().filter_map(|config| {
         let root = Config::root_of(&config).ok()?;
         Some((store(&root), Some(config)))

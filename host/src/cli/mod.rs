@@ -9,7 +9,9 @@ mod command_runtime;
 mod command_words;
 mod completions;
 mod config;
+mod config_files;
 mod config_path;
+mod config_show;
 mod conformance;
 mod doctor;
 #[cfg(test)]
@@ -23,6 +25,7 @@ mod live;
 mod man;
 mod mcp;
 mod plugin;
+mod project_search;
 mod provider;
 mod render;
 mod run;
@@ -36,6 +39,7 @@ mod stdout;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod user_config;
 mod wanted_output;
 
 pub use command_line::{command, main, main_that_compiles_here};

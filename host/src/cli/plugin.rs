@@ -129,7 +129,8 @@ pub fn catalog_of(config: &Config, plugins: &[PathBuf]) -> Result<PluginCatalog,
     let mut catalog = PluginCatalog::scan(&directories, &Arc::new(compiling().into()))?;
     // Without a named directory it has the plugins that a config can name by their id alone.
     if directories.is_empty() {
-        catalog.add_all(&[vec![config.root.join(".shelly/plugins")], standard].concat());
+        let own = config.user.plugin_dirs.clone();
+        catalog.add_all(&[vec![config.root.join(".shelly/plugins")], own, standard].concat());
     }
     Ok(catalog)
 }

@@ -49,7 +49,7 @@ impl SessionTarget {
         let new = |id, follows| Ok((Recording::New { id, title, follows, options }, None));
         let (id, up_to_damage) = match self {
             Self::Nowhere => return Ok((Recording::Off, None)),
-            Self::New { after: None } if !config.sessions.record => return Ok((Recording::Off, None)),
+            Self::New { after: None } if !config.sessions.is_recording() => return Ok((Recording::Off, None)),
             Self::New { after } => return new(None, after.as_deref().map(|id| named(&store, id)).transpose()?),
             Self::Named(name) if name == "last" => {
                 return Err(Report::new(

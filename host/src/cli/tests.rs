@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 142] = [
+const SHOWN: [(&str, &str, &str); 148] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -55,12 +55,18 @@ const SHOWN: [(&str, &str, &str); 142] = [
     ("init --template", "init.rs", "init_creates_a_project"),
     ("init --dir", "init.rs", "init_creates_a_project"),
     ("init --force", "init.rs", "init_replaces_files_only_with_force"),
-    ("init --list", "init.rs", "init_errors_are_reported"),
+    ("init --list-templates", "init.rs", "init_errors_are_reported"),
     ("config check --config", "config_check.rs", "config_check_and_run_report_the_same_first_error"),
     ("config check --plugins", "config_check.rs", "config_check_and_run_report_the_same_first_error"),
     ("config check --output", "config_check.rs", "config_check_shows_the_effective_config_with_defaults"),
     ("config check --load", "config_check.rs", "config_check_load_reports_plugin_load_errors"),
     ("config check --trust", "config_check.rs", "config_check_load_reports_plugin_load_errors"),
+    ("config path --config", "user_config/shown.rs", "config_path_lists_each_file_and_why_it_is_not_used"),
+    ("config path --output", "user_config/shown.rs", "config_path_lists_each_file_and_why_it_is_not_used"),
+    ("config show --origin", "user_config/shown.rs", "config_show_origin_names_file_and_line_of_each_setting"),
+    ("config show --config", "user_config/shown.rs", "config_show_origin_names_file_and_line_of_each_setting"),
+    ("config show --plugins", "user_config/shown.rs", "config_show_origin_names_file_and_line_of_each_setting"),
+    ("config show --output", "user_config/shown.rs", "config_show_origin_names_file_and_line_of_each_setting"),
     ("config trust --yes", "trust.rs", "project_trust_holds_until_a_file_changes"),
     ("config trust --config", "trust.rs", "tool_trust_is_bound_to_its_digest"),
     ("config trust --plugins", "trust.rs", "tool_trust_is_bound_to_its_digest"),

@@ -13,6 +13,9 @@ use crate::{
     limits,
 };
 
+/// The name of the agent that runs if the config has no agents.
+pub const DEFAULT_AGENT: &str = "assistant";
+
 /// The config of an agent; a team uses the keys that it shares with agents.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

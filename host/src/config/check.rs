@@ -42,6 +42,12 @@ impl Config {
             let at = format!("providers.{}", provider.name);
             found.note(check_way_out(&at, &provider.http, &provider.credentials, &self.credentials));
         }
+        if let Some(name) = &self.default_provider {
+            let checked = self.provider(Some(name)).map(drop);
+            found.note(checked.map_err(|report| report.cause("named by default_provider")));
+        }
+        self.check_toolboxes("toolboxes", &self.toolboxes, &mut found);
+        found.note(check_shipped("toolboxes", &self.default_agent()));
         self.everyone().for_each(|agent| self.check_one(agent, &mut found));
         self.agents.iter().for_each(|agent| found.note(self.check_tools_of(agent)));
         found.note(self.check_programs());
@@ -97,19 +103,9 @@ impl Config {
             found.note(Err(unknown("model", name, names()).cause(format!("named by {}.provider", agent.place()))));
         }
         check_agent(agent, found);
-        let mut had = Vec::new();
-        for name in agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.as_str()) {
-            let place = format!("{}.toolboxes", agent.place());
-            if had.contains(&name) {
-                let report = Report::new(ErrorKind::Usage, format!("{place}: `{name}` appears twice"));
-                found.note(Err(report.hint("merge the two entries")));
-            } else if !servers().any(|known| known == name) {
-                let known = HostToolbox::NAMES.into_iter().chain(ShippedToolbox::NAMES).chain(servers());
-                found.note(Err(unknown("toolbox or MCP server", name, known).cause(format!("named by {place}"))));
-            }
-            had.push(name);
-        }
-        found.note(check_shipped(agent));
+        let toolboxes = format!("{}.toolboxes", agent.place());
+        self.check_toolboxes(&toolboxes, &agent.toolboxes, found);
+        found.note(check_shipped(&toolboxes, agent));
         for (listed, id, uses) in agent.all_plugins() {
             let at = format!("{}.{listed}.{id}", agent.place());
             for name in uses.models.iter().filter(|name| !names().any(|known| known == name.as_str())) {
@@ -135,6 +131,22 @@ impl Config {
         }
     }
 
+    /// Checks a list of toolboxes at the position `place`: each is there once, and its MCP server exists.
+    fn check_toolboxes(&self, place: &str, toolboxes: &[ToolboxUse], found: &mut ConfigErrorCollector) {
+        let servers = || self.mcp_servers.iter().map(|server| server.name.as_str());
+        let mut had = Vec::new();
+        for name in toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.as_str()) {
+            if had.contains(&name) {
+                let report = Report::new(ErrorKind::Usage, format!("{place}: `{name}` appears twice"));
+                found.note(Err(report.hint("merge the two entries")));
+            } else if !servers().any(|known| known == name) {
+                let known = HostToolbox::NAMES.into_iter().chain(ShippedToolbox::NAMES).chain(servers());
+                found.note(Err(unknown("toolbox or MCP server", name, known).cause(format!("named by {place}"))));
+            }
+            had.push(name);
+        }
+    }
+
     /// Checks the programs, and the names of programs that agents refer to.
     fn check_programs(&self) -> Result<(), Report> {
         if self.programs.len() > limits::PROGRAMS {
@@ -152,19 +164,20 @@ impl Config {
                 }
             }
         };
-        for agent in self.everyone() {
-            let place = agent.place();
-            let own = || agent.toolboxes.iter().filter_map(ToolboxUse::own);
+        let check_toolboxes = |place: &str, toolboxes: &[ToolboxUse]| {
+            let own = || toolboxes.iter().filter_map(ToolboxUse::own);
             for toolbox in [HostToolbox::Exec, HostToolbox::Git] {
                 if own().filter(|uses| uses.name == toolbox).count() > 1 {
-                    let what = format!("{place}.toolboxes: `{}` appears twice", toolbox.name());
+                    let what = format!("{place}: `{}` appears twice", toolbox.name());
                     return Err(Report::new(ErrorKind::Usage, what).hint("merge the two entries"));
                 }
             }
-            for toolbox in own() {
-                let names = toolbox.programs.as_deref().unwrap_or_default();
-                check(names, &[], format!("{place}.toolboxes"))?;
-            }
+            own().try_for_each(|uses| check(uses.programs.as_deref().unwrap_or_default(), &[], place.to_owned()))
+        };
+        check_toolboxes("toolboxes", &self.toolboxes)?;
+        for agent in self.everyone() {
+            let place = agent.place();
+            check_toolboxes(&format!("{place}.toolboxes"), &agent.toolboxes)?;
             for (listed, id, uses) in agent.all_plugins() {
                 check(&uses.programs, &[], format!("{place}.{listed}.{id}.programs"))?;
             }
@@ -253,15 +266,16 @@ fn wrong(message: String) -> Result<(), Report> {
     Err(Report::new(ErrorKind::Usage, message))
 }
 
-/// Refuses a shipped plugin that one agent has twice: under two toolboxes, or as a toolbox and under `plugins`.
-fn check_shipped(agent: &AgentConfig) -> Result<(), Report> {
+/// Refuses a shipped plugin that one agent has twice: under two toolboxes, or as a toolbox and under `plugins`. `toolboxes` is
+/// the position of its toolboxes.
+fn check_shipped(toolboxes: &str, agent: &AgentConfig) -> Result<(), Report> {
     let mut had: Vec<&str> = Vec::new();
     for uses in agent.toolboxes.iter().filter_map(ToolboxUse::shipped) {
         for id in uses.plugins.keys() {
             let (place, toolbox) = (agent.place(), uses.name);
             let twice = |place: String| Err(Report::new(ErrorKind::Usage, place).hint("remove one of the two"));
             if had.contains(&id.as_str()) {
-                return twice(format!("{place}.toolboxes: `{toolbox}` appears twice"));
+                return twice(format!("{toolboxes}: `{toolbox}` appears twice"));
             }
             if agent.plugins.contains_key(id) {
                 return twice(format!(

@@ -1,6 +1,7 @@
 //! The config as a whole: reading a file, and looking things up in it.
 
 use std::{
+    fs,
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -11,7 +12,8 @@ use serde::Deserialize;
 
 use super::{
     AgentConfig, ContextConfig, CredentialConfig, GitConfig, LimitsConfig, McpServerConfig, ProgramConfig,
-    ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig, ToolboxUse, explain::unknown, recover,
+    ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig, ToolboxUse, UserConfig, UserEntries,
+    explain::unknown, recover,
 };
 use crate::{
     capability::HttpGrant,
@@ -26,6 +28,8 @@ pub struct Config {
     /// Models, each under a unique name.
     #[serde(default)]
     pub providers: Vec<ProviderConfig>,
+    /// The model of agents that name none; `None`: the first provider.
+    pub default_provider: Option<String>,
     /// Credentials that the host holds and adds to requests of plugins.
     #[serde(default)]
     pub credentials: Vec<CredentialConfig>,
@@ -41,6 +45,9 @@ pub struct Config {
     /// Directories that hold plugin folders; relative paths are below `root`.
     #[serde(default)]
     pub plugin_dirs: Vec<PathBuf>,
+    /// Toolboxes of the agent that runs if the config has no agents.
+    #[serde(default)]
+    pub toolboxes: Vec<ToolboxUse>,
     /// Agents.
     #[serde(default)]
     pub agents: Vec<AgentConfig>,
@@ -74,6 +81,9 @@ pub struct Config {
     /// The path of the file that the config was read from, as the caller named it; `None` if it was not read from a file.
     #[serde(skip)]
     pub file: Option<PathBuf>,
+    /// The entries that come from the user-wide config.
+    #[serde(skip)]
+    pub user: UserEntries,
 }
 
 /// All mistakes of a config that one pass finds.
@@ -86,7 +96,8 @@ pub struct ConfigErrors {
 }
 
 impl ConfigErrors {
-    fn first(mut self) -> Report {
+    /// Returns the first mistake.
+    pub fn first(mut self) -> Report {
         self.reports.swap_remove(0)
     }
 }
@@ -123,9 +134,32 @@ impl Config {
     ///
     /// [`ConfigErrors`], whose reports each name the file, the position in it and the fix.
     pub fn read_all(path: &Path) -> Result<Self, ConfigErrors> {
+        Self::read_with_user(path, None)
+    }
+
+    /// Reads a config file like [`Self::read_all`], and adds the entries of the user-wide config that it does not replace.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigErrors`], whose reports each name the file, the position in it and the fix.
+    pub fn read_with_user(path: &Path, user: Option<UserConfig>) -> Result<Self, ConfigErrors> {
         let (text, root) = Self::text_of(path)?;
+        Self::in_file(path, Self::parse_with_user(&text, root, user))
+    }
+
+    /// Returns the config of a project without a config file, in the folder `root`: the user-wide config.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigErrors`] if the user-wide config cannot be used.
+    pub fn of_user(user: UserConfig, root: PathBuf) -> Result<Self, ConfigErrors> {
+        Self::parse_with_user("", root, Some(user))
+    }
+
+    /// Adds the file to a config and to its mistakes.
+    pub(super) fn in_file(path: &Path, parsed: Result<Self, ConfigErrors>) -> Result<Self, ConfigErrors> {
         let of_file = |config: Self| Self { file: Some(path.to_owned()), ..config };
-        Self::parse_all(&text, root).map(of_file).map_err(|ConfigErrors { reports, config }| ConfigErrors {
+        parsed.map(of_file).map_err(|ConfigErrors { reports, config }| ConfigErrors {
             reports: reports.into_iter().map(|report| report.in_file(path.display())).collect(),
             config: config.map(|config| Box::new(of_file(*config))),
         })
@@ -147,22 +181,13 @@ impl Config {
             };
             report.cause(why_unreadable(&error)).hint(hint)
         };
-        let mut bytes = Vec::new();
-        let file = files::open(path).map_err(unreadable)?;
-        file.take(limits::CONFIG_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > limits::CONFIG_BYTES {
+        let bytes = bounded_bytes(files::open(path).map_err(unreadable)?).map_err(unreadable)?;
+        let bytes = bytes.ok_or_else(|| {
             let most = limits::CONFIG_BYTES;
-            return Err(Report::new(ErrorKind::Usage, format!("the config {shown} exceeds {most} bytes"))
-                .hint("check that --config names the right file"));
-        }
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-            Report::new(ErrorKind::Usage, "the config is not UTF-8 text")
-                .hint("convert the file to UTF-8, for example with iconv")
-                .at(format!(", line {line}"))
-                .in_file(&shown)
+            Report::new(ErrorKind::Usage, format!("the config {shown} exceeds {most} bytes"))
+                .hint("check that --config names the right file")
         })?;
+        let text = utf8(bytes).map_err(|report| report.in_file(&shown))?;
         let root = Self::root_of(path).map_err(unreadable)?;
         Ok((text, root))
     }
@@ -190,10 +215,19 @@ impl Config {
     }
 
     fn parse_all(text: &str, root: PathBuf) -> Result<Self, ConfigErrors> {
+        Self::parse_with_user(text, root, None)
+    }
+
+    /// Parses a config whose relative paths are below `root`, and adds the entries of the user-wide config.
+    pub(super) fn parse_with_user(text: &str, root: PathBuf, user: Option<UserConfig>) -> Result<Self, ConfigErrors> {
         let (config, mut reports) = recover::parse::<Self>(text);
         let Some(mut config) = config else { return Err(ConfigErrors { reports, config: None }) };
         config.root = root;
-        for toolbox in config.agents.iter_mut().flat_map(|agent| &mut agent.toolboxes) {
+        if let Some(user) = user {
+            config.add_user_entries(user);
+        }
+        let toolboxes = config.agents.iter_mut().flat_map(|agent| &mut agent.toolboxes);
+        for toolbox in toolboxes.chain(&mut config.toolboxes) {
             if let ToolboxUse::Shipped(uses) = toolbox {
                 uses.settle_paths(&config.root);
             }
@@ -229,15 +263,37 @@ impl Config {
         named.chain(more.iter().cloned()).collect()
     }
 
-    /// Returns the provider of this name, or the first one if `name` is `None`.
+    /// Returns the provider of this name, or the default one if `name` is `None`.
     ///
     /// # Errors
     ///
     /// A [`Report`] if no provider has this name.
     pub fn provider(&self, name: Option<&str>) -> Result<Option<&ProviderConfig>, Report> {
-        let Some(name) = name else { return Ok(self.providers.first()) };
+        let Some(name) = name.or(self.default_provider.as_deref()) else { return Ok(self.providers.first()) };
         let found = self.providers.iter().find(|provider| provider.name == name);
         let names = self.providers.iter().map(|provider| provider.name.as_str());
         found.map(Some).ok_or_else(|| unknown("model", name, names))
     }
+}
+
+/// Reads a config file; `None` if it has more than [`limits::CONFIG_BYTES`].
+pub(super) fn bounded_bytes(file: fs::File) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    file.take(limits::CONFIG_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= limits::CONFIG_BYTES).then_some(bytes))
+}
+
+/// Returns the text of a config file.
+///
+/// # Errors
+///
+/// A [`Report`] that names the first line that is not text.
+pub(super) fn utf8(bytes: Vec<u8>) -> Result<String, Report> {
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+        Report::new(ErrorKind::Usage, "the config is not UTF-8 text")
+            .hint("convert the file to UTF-8, for example with iconv")
+            .at(format!(", line {line}"))
+    })
 }

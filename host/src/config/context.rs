@@ -14,3 +14,11 @@ pub struct ContextConfig {
     #[schemars(range(max = limits::CONTEXT_FILE_CEILING))]
     pub max_external_file_size: u64,
 }
+
+impl ContextConfig {
+    /// Returns these limits, completed by those of `all`.
+    pub(super) fn over(&self, all: &Self) -> Self {
+        let size = self.max_external_file_size;
+        Self { max_external_file_size: if size == 0 { all.max_external_file_size } else { size } }
+    }
+}

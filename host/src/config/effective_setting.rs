@@ -33,6 +33,11 @@ impl EffectiveSetting {
         if is_so { self.noted(note) } else { self }
     }
 
+    /// Returns the note; empty if the file sets the value as shown.
+    pub fn note(&self) -> &'static str {
+        self.note
+    }
+
     /// Returns the value as YAML, with the notes as comments.
     pub fn to_yaml(&self) -> String {
         let options = serde_saphyr::ser_options! { compact_list_indent: false };

@@ -3,6 +3,9 @@
 //! Unknown keys are refused with their position and the nearest known key. A key that only a later version knows is
 //! reported as not supported yet. `${NAME}` in a provider's `api_key`, `base_url`, `proxy` and `headers` is replaced by an
 //! environment variable. Credentials for plugins are named, each with its audience; the file never holds the value of one.
+//!
+//! A person's own config for all projects ([`UserConfig`]) is read first. A project's config adds to it, and replaces entries
+//! of the same name; the config remembers which entries are the person's ([`UserEntries`]).
 
 mod agent;
 mod agent_plugins;
@@ -17,8 +20,10 @@ mod egress;
 mod explain;
 mod grants;
 mod json_schema;
+mod located_yaml;
 mod mask;
 mod mcp;
+mod ownership;
 mod plugin_limits;
 mod programs;
 mod provider;
@@ -26,6 +31,7 @@ mod recover;
 mod runner_config;
 mod runs;
 mod sessions;
+mod setting_origin;
 mod settle;
 mod shareable_config;
 mod steps;
@@ -33,10 +39,12 @@ mod team;
 #[cfg(test)]
 mod tests;
 mod toolbox;
+mod user_config;
+mod user_entries;
 mod values;
 mod variables;
 
-pub use agent::{AgentConfig, AgentOptions, DelegableConfig, RunnerSection};
+pub use agent::{AgentConfig, AgentOptions, DEFAULT_AGENT, DelegableConfig, RunnerSection};
 pub use agent_plugins::{PluginRoles, PluginSection};
 pub use agent_tools::AgentToolUse;
 pub use config::{Config, ConfigErrors, ProjectApprovals};
@@ -47,12 +55,14 @@ pub use explain::{nearest, unknown};
 pub use grants::{ChangesUse, FolderUse, GrantConfig, PluginFolderUse, PluginUse, UnspecifiedGrants, params};
 pub use json_schema::json_schema;
 pub use mcp::{LoginGrant, McpProtocol, McpServerConfig, OAuthConfig, check_url};
+pub use ownership::is_of_this_person;
 pub use plugin_limits::LimitsConfig;
 pub use programs::{ANY_PROGRAM, GIT_PROGRAM, GitConfig, ProgramConfig};
 pub use provider::{ProviderConfig, ProviderKind};
 pub use runner_config::RunnerConfig;
 pub use runs::RunsConfig;
 pub use sessions::SessionsConfig;
+pub use setting_origin::{ConfigSources, OriginatedSetting, SettingOrigin};
 pub use settle::{CONTEXT_THRESHOLD, default_effects};
 pub use shareable_config::ShareableConfig;
 pub use steps::{HostMiddleware, OWN_MIDDLEWARE, StepUse};
@@ -62,4 +72,6 @@ pub use team::{
 pub use toolbox::{
     DEFAULT_NAMESPACE, HostToolbox, HostToolboxUse, McpServerUse, ShippedToolbox, ShippedToolboxUse, ToolboxUse,
 };
+pub use user_config::UserConfig;
+pub use user_entries::{ConfigEntryKind, UserEntries};
 pub(crate) use variables::variables;

@@ -49,7 +49,8 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Report>)
     (None, mistakes)
 }
 
-fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+/// Parses a text in one pass.
+pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     // An empty file is a valid config.
     let text = if text.trim().is_empty() { "{}" } else { text };
     // YAML 1.2 booleans: `n`, `no` and `on` are texts. In params nothing else would tell that they are meant as texts.

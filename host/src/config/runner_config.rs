@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{AgentConfig, Config, TeamConfig, explain::unknown};
+use super::{AgentConfig, Config, DEFAULT_AGENT, TeamConfig, explain::unknown};
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -74,6 +74,11 @@ impl Config {
     /// Returns the shared settings of all agents, then of all teams.
     pub fn everyone(&self) -> impl Iterator<Item = &AgentConfig> {
         self.runners().map(RunnerConfig::own)
+    }
+
+    /// Returns the agent that runs if the config has no agents, as far as the config says what it has.
+    pub fn default_agent(&self) -> AgentConfig {
+        AgentConfig { name: DEFAULT_AGENT.into(), toolboxes: self.toolboxes.clone(), ..AgentConfig::default() }
     }
 
     /// Returns `who` after everything that it needs, directly or indirectly. Each appears once.

@@ -28,6 +28,15 @@ pub struct RunsConfig {
 }
 
 impl RunsConfig {
+    /// Returns these limits, completed by those of `all`.
+    pub(super) fn over(&self, all: &Self) -> Self {
+        Self {
+            agents: self.agents.or(all.agents),
+            working_agents: self.working_agents.or(all.working_agents),
+            chat_bytes: self.chat_bytes.or(all.chat_bytes),
+        }
+    }
+
     /// Returns the limits that apply.
     pub fn limits(&self) -> RunLimits {
         let default = RunLimits::default();

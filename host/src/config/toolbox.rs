@@ -237,6 +237,15 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 impl ToolboxUse {
+    /// Returns the name of the toolbox, or of the MCP server.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Own(own) => own.name.name(),
+            Self::Shipped(uses) => uses.name.name(),
+            Self::Server(uses) => &uses.name,
+        }
+    }
+
     /// Returns the use of a toolbox of the host, if it is one.
     pub fn own(&self) -> Option<&HostToolboxUse> {
         match self {

@@ -97,7 +97,7 @@ async fn toolbox(app: &App, name: Option<&str>, notices: &mut StartupNotices) ->
 async fn agents_as_tools(app: &Arc<App>, options: &ServeOptions, notices: &mut StartupNotices) -> ToolBox {
     let shared = RunResources::new(&app.project, &app.broker, app.changes());
     let (models, mut tools) = (ModelCache::new(&shared.stores), ToolBox::new());
-    let (model, record) = (options.model.as_deref(), options.record && app.config.sessions.record);
+    let (model, record) = (options.model.as_deref(), options.record && app.config.sessions.is_recording());
     for who in app.config.runners() {
         let own = who.own();
         let has_models = have_models(app, who, model, &models, notices).await.map_err(|report| report.to_string());

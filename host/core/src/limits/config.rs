@@ -16,3 +16,5 @@ pub const STDIN_BYTES: usize = 1 << 20;
 pub const STDIN_WAIT: Duration = Duration::from_secs(3);
 /// The maximum bytes of a config file.
 pub const CONFIG_BYTES: u64 = 1 << 20;
+/// The maximum number of links that lead to the user-wide config, as many as Linux follows: the folder of each is examined.
+pub const CONFIG_LINKS: usize = 40;

@@ -121,6 +121,11 @@ impl PluginCatalog {
         }
     }
 
+    /// Removes a plugin, so that one of the same id in another directory can be added. Returns the removed plugin's place.
+    pub fn remove(&mut self, id: &str) -> Option<PathBuf> {
+        self.plugins.shift_remove(id).map(|plugin| plugin.place().to_owned())
+    }
+
     /// Returns the ids under which [`add_by_id`](Self::add_by_id) finds plugins in those of these directories that
     /// exist.
     pub fn ids_in(directories: &[PathBuf]) -> Vec<String> {

@@ -6,5 +6,6 @@ mod project_trust_status;
 mod project_trust_writer;
 #[cfg(test)]
 mod tests;
+mod written_project;
 
 pub use project_trust_status::ProjectTrustStatus;

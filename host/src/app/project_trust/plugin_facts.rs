@@ -3,7 +3,7 @@
 use crate::{
     assemble::App,
     capability::Grant,
-    config::{AgentConfig, PluginSection, ToolboxUse},
+    config::{AgentConfig, ConfigEntryKind, PluginSection, ToolboxUse},
     plugin::PluginKind,
     trust::{RiskLevel, TrustFacts, TrustedTool, quoted, quoted_path},
 };
@@ -13,8 +13,15 @@ impl App {
     /// a component, which needs consent first.
     pub(super) fn plugin_facts(&self) -> TrustFacts {
         let config = &self.config;
-        let mut used: Vec<_> = config.everyone().flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id).collect();
-        used.extend(config.providers.iter().filter_map(|provider| provider.plugin.as_deref()));
+        // What the user-wide config uses is taken from the person's own directories.
+        let user = &config.user;
+        let runners = config.everyone().filter(|_| !user.has_runners);
+        let mut used: Vec<_> = runners.flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id).collect();
+        let models = config.providers.iter().filter(|one| !user.contains(ConfigEntryKind::Model, &one.name));
+        used.extend(models.filter_map(|provider| provider.plugin.as_deref()));
+        let toolboxes = config.toolboxes.iter().filter(|one| !user.contains(ConfigEntryKind::Toolbox, one.name()));
+        let toolboxes = toolboxes.filter_map(ToolboxUse::shipped);
+        used.extend(toolboxes.flat_map(|uses| uses.plugins.keys().map(String::as_str)));
         // If the config names no models or no agents, any plugin in its directories can be used.
         used.extend(self.catalog.iter().filter_map(|(id, plugin)| {
             // The kinds of a component without a manifest are unknown.
@@ -30,7 +37,8 @@ impl App {
             let folder = place.canonicalize().unwrap_or_else(|_| place.to_owned());
             let is_named = [place.parent(), folder.parent()].into_iter().flatten().any(|parent| {
                 let parent = parent.canonicalize().ok();
-                self.named_dirs.iter().any(|named| parent.is_some() && named.canonicalize().ok() == parent)
+                let mut own = self.named_dirs.iter().chain(&user.plugin_dirs);
+                own.any(|named| parent.is_some() && named.canonicalize().ok() == parent)
             });
             if is_named {
                 return None;
@@ -48,10 +56,13 @@ impl App {
             };
             Some((RiskLevel::Reads, format!("the plugin {id} in {folder}: {digest}, asks for {wants}")))
         };
-        used.into_iter()
-            .filter_map(fact)
-            .chain(config.everyone().filter_map(|agent| Some((RiskLevel::Little, self.watched_over(agent)?))))
-            .collect()
+        used.into_iter().filter_map(fact).collect()
+    }
+
+    /// Returns one fact for each agent and team of the project that has plugins: which of them watch over it.
+    pub(super) fn watch_facts(&self) -> TrustFacts {
+        let runners = self.config.everyone().filter(|_| !self.config.user.has_runners);
+        runners.filter_map(|agent| Some((RiskLevel::Little, self.watched_over(agent)?))).collect()
     }
 
     /// Returns one line with all plugins that watch over an agent, so that removing one is a change to ask about.

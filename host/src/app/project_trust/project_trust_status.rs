@@ -33,6 +33,13 @@ pub struct ProjectTrustStatus {
 }
 
 impl App {
+    /// Returns the facts that the config of the project names, without those about the bytes of plugins.
+    pub fn config_facts(&self) -> TrustFacts {
+        let mut facts = self.config.facts();
+        facts.extend(self.watch_facts());
+        facts
+    }
+
     /// Compares the project with the consent in `store`. If the command line names the config or a plugin directory, that
     /// is the person's consent; permissions in the project are compared in any case. If nothing needs consent, only the
     /// instruction files that the person has seen are read from the store.
@@ -47,7 +54,7 @@ impl App {
             false => ProjectPermissions::default(),
         };
         let config = (!is_named).then(|| {
-            let mut facts = self.config.facts();
+            let mut facts = self.config_facts();
             facts.extend(self.plugin_facts());
             facts
         });

@@ -76,7 +76,8 @@ impl App {
     /// A [`Report`]: there is no such server, it cannot be reached, or the stored approvals cannot be read.
     pub async fn server(&self, name: &str) -> Result<ConnectedMcpServer, Report> {
         self.server_config(name)?;
-        let uses = self.config.agents.iter().flat_map(|agent| agent.toolboxes.iter().filter_map(ToolboxUse::server));
+        let toolboxes = self.config.agents.iter().flat_map(|agent| &agent.toolboxes).chain(&self.config.toolboxes);
+        let uses = toolboxes.filter_map(ToolboxUse::server);
         let uses = uses.filter(|uses| uses.name == name).map(AllowedServerRequests::from);
         let may_ask = uses.fold(AllowedServerRequests::default(), |all, one| AllowedServerRequests {
             model: all.model || one.model,

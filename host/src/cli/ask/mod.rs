@@ -1,6 +1,7 @@
 //! Asks the questions of agents at the terminal: one at a time, in order, and never between the lines of the progress
 //! display.
 
+mod choice;
 mod lines;
 mod question_text;
 mod trust;
@@ -12,6 +13,7 @@ use futures_util::FutureExt;
 use lines::{TerminalInput, TypedLine, TypedLines};
 use question_text::{ParsedAnswerLine, prompt, shown, understood};
 
+pub use choice::choose;
 pub use question_text::coloured;
 pub use trust::{Consent, ConsentPrompt, trust};
 

@@ -105,10 +105,13 @@ pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentR
 }
 
 pub(super) fn model_setting(provider: Option<&str>, config: &Config) -> EffectiveSetting {
-    match (provider, config.providers.first()) {
+    match (provider, config.provider(None)) {
         (Some(name), _) => is(name),
-        (None, Some(first)) => is(&first.name).noted("the first provider"),
-        (None, None) => is(&()).noted("discovered from a key in the environment, or a local server"),
+        (None, Ok(Some(default))) => {
+            let note = if config.default_provider.is_some() { "the default provider" } else { "the first provider" };
+            is(&default.name).noted(note)
+        }
+        (None, _) => is(&()).noted("discovered from a key in the environment, or a local server"),
     }
 }
 

@@ -1,13 +1,14 @@
 //! The config as a whole.
 
 use super::{
-    AgentRuntimeInfo, ConfigRuntimeInfo, agents::agent_section, credentials::credential_section, fixed_limits,
-    programs::program_section, providers::provider_section, section::SectionDescription, servers::server_section,
-    teams::team_section,
+    AgentRuntimeInfo, ConfigRuntimeInfo, PluginRuntimeInfo, agents::agent_section, credentials::credential_section,
+    fixed_limits, plugins::PluginDescriber, programs::program_section, providers::provider_section,
+    section::SectionDescription, servers::server_section, teams::team_section, toolboxes::toolbox_section,
+    user_entries::disclose_user_entries,
 };
 use crate::{
     config::{
-        Config, ContextConfig, GitConfig, SessionsConfig,
+        Config, ConfigEntryKind, ContextConfig, GitConfig, SessionsConfig,
         effective_setting::{EffectiveSetting, SettingValue, is, map, or, word},
     },
     limits,
@@ -23,15 +24,18 @@ impl Config {
     }
 }
 
-/// Describes a config. Without an entry of `known` a part is described as if nothing were known of it.
+/// Describes a config. What comes from the user-wide config is the person's own and no fact to consent to; that the project
+/// uses or replaces it is one. Without an entry of `known` a part is described as if nothing were known of it.
 pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> SectionDescription {
     let Config {
         providers,
+        default_provider,
         credentials,
         mcp_servers,
         programs,
         git: GitConfig { work_dir },
         plugin_dirs: _,
+        toolboxes: _,
         agents,
         teams,
         entry_agent,
@@ -44,16 +48,43 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
         // Approvals are not part of the file; they are disclosed with the permissions file, where they are stored.
         approved: _,
         file: _,
+        user,
     } = config;
+    let of_project = |kind, name: &str, section: SectionDescription| match user.contains(kind, name) {
+        true => section.without_facts(),
+        false => section,
+    };
+    let of_runner = |section: SectionDescription| if user.has_runners { section.without_facts() } else { section };
     let mut section = SectionDescription::default();
     section.show("root", is(root).noted("base of relative paths"));
     let prices = known.prices.iter().copied().chain(std::iter::repeat(None));
-    section
-        .show_list("providers", providers.iter().zip(prices).map(|(one, price)| provider_section(one, config, price)));
-    section.show_list("credentials", credentials.iter().map(|one| credential_section(one, config)));
-    section.show_list("mcp_servers", mcp_servers.iter().map(|one| server_section(one, config)));
-    section
-        .show_named("programs", programs.iter().map(|(name, one)| (name.clone(), program_section(name, one, config))));
+    let providers_known = providers.iter().zip(prices);
+    section.show_list(
+        "providers",
+        providers_known
+            .map(|(one, price)| of_project(ConfigEntryKind::Model, &one.name, provider_section(one, config, price))),
+    );
+    let first = providers.first().map(|provider| provider.name.as_str());
+    let default = match (default_provider, first) {
+        (Some(name), _) => is(name),
+        (None, Some(first)) => is(first).noted("the first provider"),
+        (None, None) => is(&()).noted("discovered"),
+    };
+    section.show("default_provider", default);
+    section.show_list(
+        "credentials",
+        credentials
+            .iter()
+            .map(|one| of_project(ConfigEntryKind::Credential, &one.name, credential_section(one, config))),
+    );
+    section.show_list(
+        "mcp_servers",
+        mcp_servers.iter().map(|one| of_project(ConfigEntryKind::McpServer, &one.name, server_section(one, config))),
+    );
+    let programs = programs.iter().map(|(name, one)| {
+        (name.clone(), of_project(ConfigEntryKind::Program, name, program_section(name, one, config)))
+    });
+    section.show_named("programs", programs);
     // Disclosed with the agents that use it.
     let work_dir = is(&root.join(work_dir)).noted_if(work_dir.as_os_str().is_empty(), "the root");
     section.show("git", map([("work_dir", work_dir)]));
@@ -62,11 +93,12 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
     section.show("default_context_windows", EffectiveSetting::new(SettingValue::Map(windows.collect())));
     // Plugins are disclosed where they are used.
     section.show("plugin_dirs", is(&known.plugin_dirs));
+    section.show_list("toolboxes", default_toolboxes(config));
     let info = |list: &[AgentRuntimeInfo], at: usize| list.get(at).cloned().unwrap_or_default();
     let agents_known = agents.iter().enumerate().map(|(at, one)| (one, info(&known.agents, at)));
-    section.show_list("agents", agents_known.map(|(one, known)| agent_section(one, config, &known)));
+    section.show_list("agents", agents_known.map(|(one, known)| of_runner(agent_section(one, config, &known))));
     let teams_known = teams.iter().enumerate().map(|(at, one)| (one, info(&known.teams, at)));
-    section.show_list("teams", teams_known.map(|(one, known)| team_section(one, config, &known)));
+    section.show_list("teams", teams_known.map(|(one, known)| of_runner(team_section(one, config, &known))));
     // One of the agents and teams, which are all disclosed.
     let first = agents.first().map(|agent| agent.name.as_str());
     section.show(
@@ -85,7 +117,7 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
     section.show(
         "sessions",
         map([
-            ("record", or(Some(*record).filter(|record| !record), true, "default")),
+            ("record", or(*record, true, "default")),
             ("max_bytes", or(positive(max_bytes), limits::SESSION_BYTES, "of one session; default")),
             ("max_total_bytes", or(positive(max_total_bytes), limits::SESSIONS_BYTES, "of all sessions; default")),
         ]),
@@ -94,5 +126,21 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
     section.show("runs", runs.setting());
     section.show("limits", bounds.setting(known.guest_memory));
     section.show("house", fixed_limits::house());
+    disclose_user_entries(&mut section, config);
     section
+}
+
+/// Describes the toolboxes of the agent that runs if there are no agents.
+fn default_toolboxes(config: &Config) -> Vec<SectionDescription> {
+    let agent = config.default_agent();
+    let describer = PluginDescriber::new(&agent, config);
+    let mut known = std::iter::empty::<&PluginRuntimeInfo>();
+    let mut describe = |toolbox| toolbox_section(&agent, toolbox, &[], &describer, &mut known, config);
+    let sections = agent.toolboxes.iter().map(|toolbox| {
+        let section = describe(toolbox);
+        // Nobody has them beside `agents`.
+        let is_fact = config.agents.is_empty() && !config.user.contains(ConfigEntryKind::Toolbox, toolbox.name());
+        if is_fact { section } else { section.without_facts() }
+    });
+    sections.collect()
 }

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::{ConfigRuntimeInfo, config_description::config_description};
-use crate::config::{Config, effective_setting::EffectiveSetting};
+use crate::config::{Config, ConfigSources, OriginatedSetting, effective_setting::EffectiveSetting};
 
 /// The effective config. It serializes with the keys of the file; secrets are masked.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,11 @@ impl EffectiveConfig {
     /// Returns the config as YAML, with comments that name the source of a value.
     pub fn to_yaml(&self) -> String {
         self.0.to_yaml()
+    }
+
+    /// Returns each setting by itself, with the file and line that it comes from.
+    pub fn settings(&self, sources: &ConfigSources) -> Vec<OriginatedSetting> {
+        sources.settings(&self.0)
     }
 }
 

@@ -24,6 +24,9 @@ mod teams;
 mod toolboxes;
 #[cfg(test)]
 mod trust_tests;
+mod user_entries;
+#[cfg(test)]
+mod user_entries_tests;
 mod wording;
 
 pub use effective_config::EffectiveConfig;
