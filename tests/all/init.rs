@@ -35,9 +35,9 @@ fn init_creates_a_project() {
 
     let place = Place::new();
     fs::create_dir(place.path().join("team")).unwrap();
-    let ran = place.run(&["init", "--template", "dev-team", "--dir", "team"]);
+    let ran = place.run(&["init", "--template", "team", "--dir", "team"]);
     assert_snapshot!("init_team", ran.shown());
-    assert!(place.path().join("team/.shelly/skills/delivery/SKILL.md").is_file());
+    assert!(place.path().join("team/.shelly/skills/planning/SKILL.md").is_file());
 }
 
 #[test]
@@ -59,9 +59,20 @@ fn init_replaces_files_only_with_force() {
     assert_eq!((&*after[".shelly/.gitignore"], &*after[".shelly/other.md"]), ("mine\n", "mine\n"));
 
     fs::remove_file(place.path().join(".shelly/config.yaml")).unwrap();
-    let ran = place.run(&["init", "--template", "dev-team"]);
+    let ran = place.run(&["init", "--template", "team"]);
     assert_eq!(ran.code, 2, "another template is in the way as well: {}", ran.shown());
     assert!(!place.path().join(".shelly/config.yaml").exists());
+}
+
+#[test]
+fn init_answers_without_a_terminal_with_the_default() {
+    let place = Place::new();
+    // Nobody is there to be asked, whatever comes in.
+    let mut command = place.command(&["init"]);
+    command.stdin(fs::File::open(place.file("typed", "3\n")).unwrap());
+    let ran = place.ran(command.output().unwrap());
+    assert!(ran.code == 0 && !ran.stderr.contains("which template?"), "{}", ran.shown());
+    assert!(files(&place)[".shelly/config.yaml"].contains("entry_agent: assistant\n"));
 }
 
 #[test]
@@ -70,8 +81,8 @@ fn init_errors_are_reported() {
     place.file("file", "");
     let mut told = String::new();
     for arguments in [
-        &["init", "--list"][..],
-        &["init", "--template", "dev-taem"],
+        &["init", "--list-templates"][..],
+        &["init", "--template", "taem"],
         &["init", "--template", "x"],
         &["init", "--dir", "none"],
         &["init", "--dir", "file"],

@@ -64,4 +64,5 @@ mod tls;
 mod toolboxes;
 mod transcripts;
 mod trust;
+mod user_config;
 mod wiring;

@@ -116,7 +116,7 @@ fn init_warns_of_a_shadowed_config() {
     let warning = "warning: shelly.yaml is not used any more, since .shelly/config.yaml comes first: move what you \
                    need of it there, or name it with --config shelly.yaml\n";
     says(&place.run(&["init"]), 0, &[warning]);
-    assert!(!place.run(&["init", "--list"]).stderr.contains("warning"));
+    assert!(!place.run(&["init", "--list-templates"]).stderr.contains("warning"));
     says(&place.run(&["init"]), 2, &["nothing was written"]);
     fs::remove_file(place.path().join("shelly.yaml")).unwrap();
     assert!(!place.run(&["init", "--force"]).stderr.contains("warning"));

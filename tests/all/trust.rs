@@ -473,7 +473,7 @@ fn config_check_reports_trust_and_runs_nothing() {
 
 #[test]
 fn project_created_by_init_is_trusted() {
-    for template in ["assistant", "dev-team"] {
+    for template in ["assistant", "coder", "team", "reviewer", "researcher"] {
         let place = Place::untrusted();
         fine(place.run(&["init", "--template", template]));
         let run = ["run", "What is this project?", "--plugins", PLUGIN_ROOT, "--model", "offline-model"];
@@ -481,6 +481,15 @@ fn project_created_by_init_is_trusted() {
         // What others bring along is theirs, whoever wrote the rest.
         place.file(".shelly/local/permissions.json", r#"{"fs_directories": ["/"]}"#);
         refused(&place.run(&run), "+ permissions: `/` may be read and changed");
+        fs::remove_file(place.path().join(".shelly/local/permissions.json")).unwrap();
+        // It is trusted until it reaches further: a comment and an instruction do not.
+        let path = place.path().join(".shelly/config.yaml");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("# mine\n{}", text.replace("instructions: |", "instructions: |\n      Be brief.")))
+            .unwrap();
+        fine(place.run(&run));
+        fs::write(&path, format!("{text}\nproviders: [{{name: far, kind: ollama, model: m}}]\n")).unwrap();
+        refused(&place.run(&run), "+ the model `far` is at");
     }
 }
 

@@ -106,6 +106,10 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("man ", How::By("all/manual.rs")),
         ],
     ),
+    (
+        "docs/user-config.md",
+        &[("config path", How::By("all/user_config/shown.rs")), ("config show", How::By("all/user_config/shown.rs"))],
+    ),
     ("sdk/rust/README.md", &[("plugin inspect .shelly/plugins/dice", How::By("all/wiring.rs"))]),
 ];
 

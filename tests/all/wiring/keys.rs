@@ -132,6 +132,8 @@ pub fn table() -> Vec<(&'static str, Shown)> {
     let free = poor("{input: 0, output: 0}");
     vec![
         ("config.providers", Seen("POST /v1/chat", BASE, model("kind: plugin, plugin: offline-model"))),
+        ("config.default_provider", Seen(r#""model":"two""#, top("default_provider: second"), BASE)),
+        ("config.toolboxes", By("user_config/mod.rs", "user_wide_toolboxes_give_the_default_agent_hands")),
         (
             "config.credentials",
             Seen(
