@@ -7,13 +7,13 @@ use crate::{
 };
 
 /// Builds the allowed programs of a config, to be run in its project.
-pub(crate) fn allowed_programs(config: &Config, environment: &Environment, places: ProcessSlots) -> AllowedPrograms {
+pub(crate) fn allowed_programs(config: &Config, environment: &Environment, slots: ProcessSlots) -> AllowedPrograms {
     let inherited = |name: &str| Some((name.to_owned(), environment(name)?));
     let ground = ExecContext {
         finder: finder(environment),
         root: config.root.clone(),
         environment: ExecContext::INHERITED.into_iter().filter_map(inherited).collect(),
-        places,
+        slots,
     };
     let entries = config.programs.iter().map(|(name, program)| {
         let own = program.env.iter().map(|(name, value)| (name.clone(), value.clone()));

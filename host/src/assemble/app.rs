@@ -146,8 +146,8 @@ impl App {
 
     /// Replaces the engine, the MCP connections and the slots for programs by those of another app.
     pub(crate) fn with_engine_of(mut self, other: &Self) -> Self {
-        let places = other.programs.ground().places.clone();
-        self.programs = allowed_programs(&self.config, &self.environment, places);
+        let slots = other.programs.ground().slots.clone();
+        self.programs = allowed_programs(&self.config, &self.environment, slots);
         (self.engine, self.clients) = (other.engine.clone(), Arc::clone(&other.clients));
         // The compiler belongs to the engine that it compiles for.
         self.compiler = Arc::clone(&other.compiler);

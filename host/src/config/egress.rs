@@ -161,7 +161,7 @@ impl CredentialConfig {
 
     /// Returns the requests to which it may be added.
     pub fn audience(&self) -> HttpGrant {
-        let all = self.audience.iter().filter_map(|url| HttpGrant::place(url).ok());
+        let all = self.audience.iter().filter_map(|url| HttpGrant::all_below(url).ok());
         all.fold(HttpGrant::default(), |all, one| all.join(&one))
     }
 
@@ -197,9 +197,9 @@ impl CredentialConfig {
             return wrong(what, "name the servers that may get the credential: `for: [https://api.example.com]`");
         }
         for url in &self.audience {
-            let place =
-                HttpGrant::place(url).map_err(|what| Report::new(ErrorKind::Usage, format!("{at}.for: {what}")))?;
-            if place.is_for_every_host() {
+            let audience =
+                HttpGrant::all_below(url).map_err(|what| Report::new(ErrorKind::Usage, format!("{at}.for: {what}")))?;
+            if audience.is_for_every_host() {
                 let hint = "name the servers that may get the credential: `for: [https://api.example.com]`";
                 return wrong(".for: must not include every server".into(), hint);
             }

@@ -16,7 +16,7 @@ const KEY: &str = "sk-Never-Shown-42";
 
 fn credential(name: &str, header: &str, key: &str, audience: &[&str]) -> Arc<Credential> {
     let auth = AuthHeader { header: header.into(), scheme: String::new(), key: Secret::new(key) };
-    let audience = audience.iter().fold(HttpGrant::default(), |all, url| all.join(&HttpGrant::place(url).unwrap()));
+    let audience = audience.iter().fold(HttpGrant::default(), |all, url| all.join(&HttpGrant::all_below(url).unwrap()));
     Arc::new(Credential::new(name, &auth, audience).unwrap())
 }
 

@@ -129,7 +129,7 @@ async fn redirect_method_and_body_follow_the_status() {
 
 fn credential(name: &str, header: &str, key: &str, audience: &str) -> Arc<Credential> {
     let auth = AuthHeader { header: header.into(), scheme: String::new(), key: Secret::new(key) };
-    Arc::new(Credential::new(name, &auth, HttpGrant::place(audience).unwrap()).unwrap())
+    Arc::new(Credential::new(name, &auth, HttpGrant::all_below(audience).unwrap()).unwrap())
 }
 
 /// Of three servers, A and C are the audience of the credential: it is sent to these and to no other. Headers that identify

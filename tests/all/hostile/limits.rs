@@ -301,7 +301,7 @@ async fn calls_over_plugin_concurrency_wait_within_a_bound() {
     let started = tokio::time::Instant::now();
     let (sink, told) = EventSink::channel();
     let (second, events) = tokio::join!(call_watched(&plugin, "t", "{}", sink), all(told));
-    assert!(started.elapsed() >= limits::PLUGIN_PLACE_WAIT);
+    assert!(started.elapsed() >= limits::PLUGIN_PERMIT_WAIT);
     let says = "1 calls of plugin `hostile` (its limit `concurrency`) are under way";
     assert!(second.is_error && second.text().contains(says), "{}", second.text());
     assert!(second.text().contains("try it later; to raise it write `limits: {concurrency: …}` under"));

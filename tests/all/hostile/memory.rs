@@ -132,7 +132,7 @@ async fn parallel_calls_stay_within_the_memory_budget() {
         assert!(text.contains("write a larger `limits: {total_memory_bytes: …}` at the top of the config"), "{text}");
     }
     // Whoever waits for who waits is refused at once.
-    assert!(started.elapsed() < limits::PLUGIN_PLACE_WAIT, "{:?}", started.elapsed());
+    assert!(started.elapsed() < limits::PLUGIN_PERMIT_WAIT, "{:?}", started.elapsed());
 }
 
 /// Variable that tells the test below that it is the measured process: bytes of the budget, and calls.
@@ -263,7 +263,7 @@ async fn new_call_waits_for_its_initial_memory() {
     let started = tokio::time::Instant::now();
     let refused = call(&third, "t", "{}").await;
     assert!(refused.is_error && refused.text().contains("waited in vain for"), "{}", refused.text());
-    assert!(started.elapsed() >= limits::PLUGIN_PLACE_WAIT);
+    assert!(started.elapsed() >= limits::PLUGIN_PERMIT_WAIT);
     let ending = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         drop(other_stream);

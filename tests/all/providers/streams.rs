@@ -78,7 +78,7 @@ async fn slot_of_a_dropped_stream_is_released() {
         timeout(PATIENCE, server.closed()).await.expect("the connection is closed");
     }
     // There is one place for calls, and one for requests.
-    let next = timeout(limits::PLUGIN_PLACE_WAIT / 2, model.complete(&cx, &request, &DeltaSink::none())).await;
+    let next = timeout(limits::PLUGIN_PERMIT_WAIT / 2, model.complete(&cx, &request, &DeltaSink::none())).await;
     assert_eq!(next.unwrap().unwrap().parts, [Part::Text("Well.".into())]);
 }
 

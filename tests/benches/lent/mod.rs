@@ -40,7 +40,7 @@ pub struct Given<'a> {
 /// A credential for a server.
 pub fn credential(server: &str) -> Result<Arc<Credential>, Box<dyn Error>> {
     let auth = AuthHeader::bearer(Secret::new(KEY));
-    Ok(Arc::new(Credential::new("key", &auth, HttpGrant::place(server)?).map_err(|fault| fault.to_string())?))
+    Ok(Arc::new(Credential::new("key", &auth, HttpGrant::all_below(server)?).map_err(|fault| fault.to_string())?))
 }
 
 /// A plugin with all that it wants, and no more of the network than one server.

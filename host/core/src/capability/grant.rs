@@ -263,7 +263,7 @@ pub(super) mod tests {
         let unwanted = ["files", "random", "chat", "kv", "models", "http", "credentials", "programs", "powers: [stop]"];
         assert_eq!(given.unwanted(&wants), unwanted);
         assert_eq!(given.meet(&wants.grant()).unwanted(&wants), [""; 0]);
-        let http = HttpGrant::place("https://other").unwrap();
+        let http = HttpGrant::all_below("https://other").unwrap();
         let wants = RequestedCapabilities {
             files: Some(FileAccess::Read),
             clock: true,
@@ -329,7 +329,7 @@ pub(super) mod tests {
     #[test]
     fn partial_http_grant_satisfies_a_request() {
         let wants = |urls: &[&str]| RequestedCapabilities {
-            http: urls.iter().fold(HttpGrant::default(), |all, url| all.join(&HttpGrant::place(url).unwrap())),
+            http: urls.iter().fold(HttpGrant::default(), |all, url| all.join(&HttpGrant::all_below(url).unwrap())),
             ..RequestedCapabilities::default()
         };
         let any =

@@ -80,16 +80,16 @@ impl HttpGrant {
     ///
     /// A description of the mistake.
     pub fn entry(url: &str, methods: &[String], networks: &[IpNet]) -> Result<Self, String> {
-        let place = UrlPattern::parse(url)?;
+        let pattern = UrlPattern::parse(url)?;
         for method in methods {
             if method != ANY_METHOD && !is_method(method) {
                 return Err(format!("`{}` is no method: write it in upper case, as GET", method.escape_debug()));
             }
         }
-        if !networks.is_empty() && matches!(place.host, HostPattern::Address(_)) {
+        if !networks.is_empty() && matches!(pattern.host, HostPattern::Address(_)) {
             return Err("networks: an address that is written out needs none".into());
         }
-        let mut reaches = match &place.host {
+        let mut reaches = match &pattern.host {
             HostPattern::Address(address) => vec![AddressScope::Network((*address).into())],
             HostPattern::Name(name) if is_localhost(name) => loopback().map(AddressScope::Network).into(),
             _ => vec![AddressScope::Public],
@@ -101,9 +101,9 @@ impl HttpGrant {
             methods => methods.iter().cloned().map(Some).collect::<Vec<_>>(),
         };
         let rules = reaches.iter().flat_map(|reach| {
-            let place = &place;
+            let pattern = &pattern;
             methods.iter().map(move |method| {
-                let UrlPattern { host, is_encrypted, port, path } = place.clone();
+                let UrlPattern { host, is_encrypted, port, path } = pattern.clone();
                 HttpRule { host, is_encrypted, port, path, method: method.clone(), reach: *reach }
             })
         });
@@ -116,7 +116,7 @@ impl HttpGrant {
     /// # Errors
     ///
     /// A description of the mistake.
-    pub fn place(url: &str) -> Result<Self, String> {
+    pub fn all_below(url: &str) -> Result<Self, String> {
         let UrlPattern { host, is_encrypted, port, path } = UrlPattern::parse(url)?;
         Ok([HttpRule { host, is_encrypted, port, path, method: None, reach: AddressScope::Any }].into_iter().collect())
     }
@@ -149,13 +149,13 @@ impl HttpGrant {
 
     /// Returns the URLs that the grant covers, each with the network to which its name may resolve, if one is named, and
     /// with its methods (empty: all).
-    pub fn places(&self) -> Vec<(String, Vec<&str>)> {
-        let mut places: BTreeMap<String, BTreeSet<Option<&str>>> = BTreeMap::new();
+    pub fn urls_with_methods(&self) -> Vec<(String, Vec<&str>)> {
+        let mut urls: BTreeMap<String, BTreeSet<Option<&str>>> = BTreeMap::new();
         for rule in self.rules() {
-            places.entry(rule.place()).or_default().insert(rule.method.as_deref());
+            urls.entry(rule.url_with_network()).or_default().insert(rule.method.as_deref());
         }
-        let places = places.into_iter();
-        places.map(|(place, methods)| (place, methods.into_iter().collect::<Option<_>>().unwrap_or_default())).collect()
+        let urls = urls.into_iter();
+        urls.map(|(url, methods)| (url, methods.into_iter().collect::<Option<_>>().unwrap_or_default())).collect()
     }
 
     /// Returns `true` if a rule covers servers of any name.
@@ -530,13 +530,13 @@ impl fmt::Display for HttpRule {
         if let Some(method) = &self.method {
             write!(f, "{method} ")?;
         }
-        f.write_str(&self.place())
+        f.write_str(&self.url_with_network())
     }
 }
 
 impl HttpRule {
     /// Returns the URL, and the network to which its name may resolve if a config has to state it.
-    fn place(&self) -> String {
+    fn url_with_network(&self) -> String {
         let network = self.network().map_or(String::new(), |network| format!(" in {network}"));
         format!("{}{network}", self.url())
     }

@@ -119,7 +119,7 @@ pub const PLUGIN_QUARTERS_OF_ONE: u32 = 3;
 pub const PLUGIN_CONCURRENCY: u32 = 64;
 /// The time that a call waits for its permits (its plugin's, and one among all calls), and a new instance for its memory.
 /// Twice a tool's wall time.
-pub const PLUGIN_PLACE_WAIT: Duration = Duration::from_secs(120);
+pub const PLUGIN_PERMIT_WAIT: Duration = Duration::from_secs(120);
 /// The bytes of guest memory and tables of all plugins together, where neither the machine nor its cgroup reports its
 /// memory.
 pub const GUEST_MEMORY_BYTES: usize = 2 << 30;

@@ -25,7 +25,7 @@ pub struct ExecContext {
     /// The base environment of every program: the variables in [`INHERITED`](Self::INHERITED) that are set.
     pub environment: Vec<(String, String)>,
     /// The slots that limit the number of concurrent programs.
-    pub places: ProcessSlots,
+    pub slots: ProcessSlots,
 }
 
 /// A program that a config allows.
@@ -96,7 +96,7 @@ impl ExecContext {
     ///
     /// [`Fault`] if the program did not run or its result is unknown.
     pub async fn run(&self, job: ProcessSpec) -> Result<ProcessOutput, Fault> {
-        self.places.run(job).await.map_err(|error| error.fault())
+        self.slots.run(job).await.map_err(|error| error.fault())
     }
 }
 

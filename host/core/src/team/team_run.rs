@@ -290,7 +290,7 @@ impl TeamLoop<'_> {
             return Ok(Err(Fault::NotFound { message }));
         };
         let asked = ask_for(&run.me, models, coordinator.models(), ask, &mut run.usage);
-        let reply = run.me.place.wait_for(in_time(&run.me.budget_account, asked)).await?;
+        let reply = run.me.permit.wait_for(in_time(&run.me.budget_account, asked)).await?;
         Ok(reply.map(|(completion, cost)| {
             run.me.write(|| {
                 let (name, completion) = (coordinator.name().to_owned(), completion.clone());
@@ -394,7 +394,7 @@ impl TeamLoop<'_> {
                 done[at] = Some(came);
             }
         };
-        let in_time = in_time(&me.budget_account, me.place.wait_for(gather)).await;
+        let in_time = in_time(&me.budget_account, me.permit.wait_for(gather)).await;
         drop(working);
         if is_shared {
             // The member has emitted events for its own messages.

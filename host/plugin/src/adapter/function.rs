@@ -156,7 +156,7 @@ impl Tool for PluginFunction {
 
     fn time_limit(&self) -> Duration {
         // The limit of other tools, and the wait for earlier calls where calls run one after the other.
-        limits::PLUGIN_PLACE_WAIT * 2 + self.plugin.limits().tool_time * 2 + limits::READER_WAIT
+        limits::PLUGIN_PERMIT_WAIT * 2 + self.plugin.limits().tool_time * 2 + limits::READER_WAIT
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {

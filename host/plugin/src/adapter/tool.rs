@@ -51,7 +51,7 @@ impl Tool for PluginTool {
 
     fn time_limit(&self) -> Duration {
         // The call has a limit of its own; this one also covers waiting for permits and for a slow reader.
-        limits::PLUGIN_PLACE_WAIT + self.plugin.limits().tool_time * 2 + limits::READER_WAIT
+        limits::PLUGIN_PERMIT_WAIT + self.plugin.limits().tool_time * 2 + limits::READER_WAIT
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {

@@ -14,7 +14,7 @@
 //! served, so that freed bytes collect for it.
 //!
 //! **No deadlock.** Calls that hold memory could wait for each other, so every wait ends: after
-//! [`limits::GUEST_MEMORY_WAIT`] for a running call, after [`limits::PLUGIN_PLACE_WAIT`] for a new one. If all bytes of
+//! [`limits::GUEST_MEMORY_WAIT`] for a running call, after [`limits::PLUGIN_PERMIT_WAIT`] for a new one. If all bytes of
 //! the total, of a component or of an agent are held by calls that wait, one call is refused at once: of the component
 //! that holds most, the call that holds least. A refused call traps. Its `memory.grow` does not return -1, since the
 //! call would then keep what it holds.
@@ -391,7 +391,7 @@ impl MemoryReservation {
         let decision = match waiting.decision.try_recv() {
             Ok(decision) => decision,
             Err(_) => {
-                let most = if is_new { limits::PLUGIN_PLACE_WAIT } else { limits::GUEST_MEMORY_WAIT };
+                let most = if is_new { limits::PLUGIN_PERMIT_WAIT } else { limits::GUEST_MEMORY_WAIT };
                 begin(budget.usage()).await;
                 match timeout(most, &mut waiting.decision).await {
                     // The queue answers every waiter before it drops the sender.

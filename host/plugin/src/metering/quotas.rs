@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(seconds(20), Some(2.1));
         assert_eq!(share.pause().map(|until| (until - start).as_secs_f64()), Some(2.1));
         // Unused allowance expires, except for one second's worth.
-        tokio::time::advance(limits::PLUGIN_PLACE_WAIT).await;
+        tokio::time::advance(limits::PLUGIN_PERMIT_WAIT).await;
         assert_eq!((share.pause(), share.pay(10), share.pause()), (None, None, None));
         assert!(share.pay(1).is_some());
     }

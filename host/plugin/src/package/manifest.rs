@@ -434,7 +434,7 @@ mod tests {
             ("http = false", HttpGrant::default(), (false, false)),
             (
                 "http = [\"https://*.example.com/v1\"]",
-                HttpGrant::place("https://*.example.com/v1").unwrap(),
+                HttpGrant::all_below("https://*.example.com/v1").unwrap(),
                 (false, false),
             ),
             ("http = true, credentials = true", HttpGrant::all(), (true, false)),

@@ -179,7 +179,7 @@ impl GuestExecutor {
         if let Some(own) = self.quota.try_acquire() {
             return Ok(own);
         }
-        let own = timeout(limits::PLUGIN_PLACE_WAIT, self.quota.acquire()).await;
+        let own = timeout(limits::PLUGIN_PERMIT_WAIT, self.quota.acquire()).await;
         let own = own.map_err(|_| {
             let (calls, id) = (self.limits.concurrency, &self.id);
             let raised = self.raised("concurrency", most_of(calls as usize, limits::PLUGIN_CALLS as usize));
@@ -191,11 +191,11 @@ impl GuestExecutor {
     /// Takes the permits among the calls of the component, and among all calls.
     pub(super) async fn shared_permits(&self, lane: Lane) -> Result<[OwnedSemaphorePermit; 2], Fault> {
         let what = if lane == Lane::Kept { "instances kept for runs" } else { "calls" };
-        let waited = limits::PLUGIN_PLACE_WAIT.as_secs();
+        let waited = limits::PLUGIN_PERMIT_WAIT.as_secs();
         let of_component = acquire_many(self.quota.pool().permits(lane), self.permits).await.map_err(|_| {
             let (id, quarters) = (&self.id, limits::PLUGIN_QUARTERS_OF_ONE);
             let message = format!(
-                "the {what} of plugin `{id}` of all agents take {quarters} quarters of the places that there are, and none \
+                "the {what} of plugin `{id}` of all agents take {quarters} quarters of the permits that there are, and none \
                  came to an end in {waited} seconds: try it later"
             );
             Fault::Unavailable { message, after: None }
@@ -397,13 +397,13 @@ async fn acquire_many(
 ) -> Result<Result<OwnedSemaphorePermit, AcquireError>, Elapsed> {
     match Arc::clone(permits).try_acquire_many_owned(count) {
         Ok(taken) => Ok(Ok(taken)),
-        Err(_) => timeout(limits::PLUGIN_PLACE_WAIT, Arc::clone(permits).acquire_many_owned(count)).await,
+        Err(_) => timeout(limits::PLUGIN_PERMIT_WAIT, Arc::clone(permits).acquire_many_owned(count)).await,
     }
 }
 
 /// Returns the fault for a call that waited in vain for a permit.
 fn busy(taken: &str, raised: &str) -> Fault {
-    let waited = limits::PLUGIN_PLACE_WAIT.as_secs();
+    let waited = limits::PLUGIN_PERMIT_WAIT.as_secs();
     let message = format!("{taken} are under way, and none came to an end in {waited} seconds: try it later{raised}");
     Fault::Unavailable { message, after: None }
 }

@@ -49,7 +49,7 @@ impl RunInstances {
     ///
     /// # Errors
     ///
-    /// [`Fault::Unavailable`] if other calls use it for longer than [`limits::PLUGIN_PLACE_WAIT`].
+    /// [`Fault::Unavailable`] if other calls use it for longer than [`limits::PLUGIN_PERMIT_WAIT`].
     pub async fn slot(&self, executor: &Arc<GuestExecutor>) -> Result<OwnedMutexGuard<InstanceSlot>, Fault> {
         let slot = {
             let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,8 +62,8 @@ impl RunInstances {
                 }
             }
         };
-        let mut slot = timeout(limits::PLUGIN_PLACE_WAIT, slot.lock_owned()).await.map_err(|_| {
-            let (id, waited) = (&executor.id, limits::PLUGIN_PLACE_WAIT.as_secs());
+        let mut slot = timeout(limits::PLUGIN_PERMIT_WAIT, slot.lock_owned()).await.map_err(|_| {
+            let (id, waited) = (&executor.id, limits::PLUGIN_PERMIT_WAIT.as_secs());
             let message = format!(
                 "plugin `{id}` is called one call after the other in a run, and none came to an end in {waited} seconds: \
                  try it later"

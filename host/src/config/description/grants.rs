@@ -117,13 +117,13 @@ pub(super) fn disclose_grant(section: &mut SectionDescription, who: &str, grant:
     }
 }
 
-/// Discloses HTTP requests. The networks that a name may resolve to are part of the place.
+/// Discloses HTTP requests. The networks that a name may resolve to are part of the URL.
 fn disclose_requests(section: &mut SectionDescription, who: &str, http: &HttpGrant) {
-    for (place, methods) in http.places() {
-        let spelled = |place: &str| format!("{who} may send requests to {}", quoted(place));
-        let of_each = methods.iter().map(|method| spelled(&format!("{method} {place}"))).collect::<Vec<_>>();
-        let before = [vec![spelled(&place)], of_each].into_iter().filter(|lines| !lines.is_empty()).collect();
-        let place = quoted(&place);
+    for (url, methods) in http.urls_with_methods() {
+        let spelled = |url: &str| format!("{who} may send requests to {}", quoted(url));
+        let of_each = methods.iter().map(|method| spelled(&format!("{method} {url}"))).collect::<Vec<_>>();
+        let before = [vec![spelled(&url)], of_each].into_iter().filter(|lines| !lines.is_empty()).collect();
+        let url = quoted(&url);
         let (risk, what) = match &methods[..] {
             [] => (RiskLevel::Sends, "requests of any method".to_owned()),
             methods => {
@@ -134,7 +134,7 @@ fn disclose_requests(section: &mut SectionDescription, who: &str, http: &HttpGra
                 )
             }
         };
-        section.disclose_spelled_anew(risk, format!("{who} may send {what} to {place}"), before);
+        section.disclose_spelled_anew(risk, format!("{who} may send {what} to {url}"), before);
     }
 }
 

@@ -74,7 +74,7 @@ pub struct AgentGroup {
     roster: Roster,
     limits: RunLimits,
     /// The permits of agents that work at once; an agent that waits for others holds none.
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     begun: AtomicUsize,
     conversations: Arc<ConversationBudget>,
     /// The team members that have worked. Each counts as one agent.
@@ -93,7 +93,7 @@ impl Default for AgentGroup {
             reflections: None,
             journal: None,
             roster: Roster::default(),
-            places: Arc::new(Semaphore::new(limits.working_agents)),
+            permits: Arc::new(Semaphore::new(limits.working_agents)),
             begun: AtomicUsize::new(0),
             conversations: Arc::new(ConversationBudget::new(limits.chat_bytes)),
             members: Mutex::default(),
@@ -128,7 +128,7 @@ pub struct AgentRegistry {
 pub(super) struct RegisteredAgent {
     pub entry: AgentEntry,
     pub factory: AgentFactory,
-    pub places: Option<Arc<Semaphore>>,
+    pub permits: Option<Arc<Semaphore>>,
     /// The number of instances that were named.
     pub named: Arc<AtomicU32>,
 }
@@ -136,7 +136,7 @@ pub(super) struct RegisteredAgent {
 /// An agent that was made for a task.
 pub(crate) struct SpawnedAgent {
     pub runner: Arc<dyn Runner>,
-    pub places: Option<Arc<Semaphore>>,
+    pub permits: Option<Arc<Semaphore>>,
 }
 
 /// Tells the operator why an agent cannot be started, and returns the text for the requester, which does not give the
@@ -181,8 +181,8 @@ impl AgentGroup {
     /// Sets the bounds on what its agents take together, each at least 1 and at most what a config can name.
     pub fn with_limits(self, limits: RunLimits) -> Self {
         let limits = limits.within_ceilings();
-        let places = Arc::new(Semaphore::new(limits.working_agents));
-        Self { limits, places, conversations: Arc::new(ConversationBudget::new(limits.chat_bytes)), ..self }
+        let permits = Arc::new(Semaphore::new(limits.working_agents));
+        Self { limits, permits, conversations: Arc::new(ConversationBudget::new(limits.chat_bytes)), ..self }
     }
 
     /// Returns the account of the bytes that the conversations of its agents hold together, with its bound.
@@ -292,8 +292,8 @@ impl AgentGroup {
         }
     }
 
-    pub(crate) fn places(&self) -> &Arc<Semaphore> {
-        &self.places
+    pub(crate) fn permits(&self) -> &Arc<Semaphore> {
+        &self.permits
     }
 
     /// Counts one more agent.
@@ -428,7 +428,7 @@ mod tests {
             AgentGroup::default().with_limits(RunLimits { agents: usize::MAX, working_agents: 0, chat_bytes: 0 });
         let RunLimits { agents, working_agents, chat_bytes } = most.limits;
         assert_eq!((agents, working_agents, chat_bytes), (limits::AGENTS_PER_RUN_CEILING, 1, 1));
-        assert_eq!(most.places().available_permits(), 1);
+        assert_eq!(most.permits().available_permits(), 1);
         let few = AgentGroup::default().with_limits(RunLimits { agents: 2, ..RunLimits::default() });
         assert_eq!((few.begin(), few.begin(), few.begin()), (Ok(()), Ok(()), Err(TooManyAgents::Agents(2))));
     }

@@ -29,10 +29,10 @@ impl AgentRegistry {
     ) {
         let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
         let named = agents.get(&entry.name).map(|before| Arc::clone(&before.named)).unwrap_or_default();
-        let places = entry.max_concurrency.map(|most| Arc::new(Semaphore::new(most.max(1) as usize)));
+        let permits = entry.max_concurrency.map(|most| Arc::new(Semaphore::new(most.max(1) as usize)));
         let name = Arc::clone(&entry.name);
         let factory: AgentFactory = Arc::new(move |ceiling| factory(ceiling).map(|runner| Arc::new(runner) as _));
-        agents.insert(name, RegisteredAgent { entry, factory, places, named });
+        agents.insert(name, RegisteredAgent { entry, factory, permits, named });
     }
 
     /// Returns all agents that may be started under this ceiling, sorted by name.
@@ -59,17 +59,17 @@ impl AgentRegistry {
 
     /// Makes an agent that another agent starts. No other code does, so that nothing bypasses the ceiling.
     pub(crate) fn make(&self, name: &str, ceiling: &Ceiling) -> Option<Result<SpawnedAgent, AgentRefusal>> {
-        let (name, factory, places) = self
-            .look(name, |there| (Arc::clone(&there.entry.name), Arc::clone(&there.factory), there.places.clone()))
+        let (name, factory, permits) = self
+            .look(name, |there| (Arc::clone(&there.entry.name), Arc::clone(&there.factory), there.permits.clone()))
             .filter(|(name, ..)| ceiling.admits(name))?;
         let entered = |runner: Arc<dyn Runner>| runner.as_entered(name, &ceiling.budget());
-        Some(factory(ceiling).map(|runner| SpawnedAgent { runner: entered(runner), places }))
+        Some(factory(ceiling).map(|runner| SpawnedAgent { runner: entered(runner), permits }))
     }
 
     /// Returns the permits that bound how many instances of this agent work at once; `None` without a bound or without such
     /// an agent.
-    pub(crate) fn places(&self, name: &str) -> Option<Arc<Semaphore>> {
-        self.look(name, |there| there.places.clone()).flatten()
+    pub(crate) fn permits(&self, name: &str) -> Option<Arc<Semaphore>> {
+        self.look(name, |there| there.permits.clone()).flatten()
     }
 
     /// Returns the next instance number of this agent, from 1 on; 0 if there is no such agent.

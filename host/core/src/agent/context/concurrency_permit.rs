@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// may work only once can be started by the agents that it started, without a deadlock.
 #[derive(Debug, Default)]
 pub(crate) struct ConcurrencyPermit {
-    of: Vec<Arc<Semaphore>>,
+    semaphores: Vec<Arc<Semaphore>>,
     held: Mutex<HeldPermits>,
 }
 
@@ -27,10 +27,10 @@ impl ConcurrencyPermit {
     }
 
     /// Waits for a permit of each semaphore.
-    pub async fn take(of: Vec<Arc<Semaphore>>) -> Self {
-        let place = Self { of, held: Mutex::default() };
-        place.enter().await;
-        place
+    pub async fn take(semaphores: Vec<Arc<Semaphore>>) -> Self {
+        let permit = Self { semaphores, held: Mutex::default() };
+        permit.enter().await;
+        permit
     }
 
     /// Releases the permit and waits for `work`, which others do; [`enter`](Self::enter) takes the permit again.
@@ -42,7 +42,7 @@ impl ConcurrencyPermit {
     /// Waits for the permit; returns at once if it is held, or while something else is waited for.
     pub async fn enter(&self) {
         let is_free = |held: &HeldPermits| held.away == 0 && held.permits.is_empty();
-        if self.of.is_empty() || !is_free(&self.held()) {
+        if self.semaphores.is_empty() || !is_free(&self.held()) {
             return;
         }
         let permits = self.permits().await;
@@ -60,10 +60,10 @@ impl ConcurrencyPermit {
     }
 
     async fn permits(&self) -> Vec<OwnedSemaphorePermit> {
-        let mut permits = Vec::with_capacity(self.of.len());
-        for places in &self.of {
+        let mut permits = Vec::with_capacity(self.semaphores.len());
+        for semaphore in &self.semaphores {
             // The semaphores are never closed.
-            permits.extend(Arc::clone(places).acquire_owned().await);
+            permits.extend(Arc::clone(semaphore).acquire_owned().await);
         }
         permits
     }

@@ -173,7 +173,7 @@ pub struct RunParams {
     /// The upper bound on what the agents that this run starts may do.
     pub(crate) ceiling: Ceiling,
     pub(crate) handle: AgentHandle,
-    pub(crate) place: ConcurrencyPermit,
+    pub(crate) permit: ConcurrencyPermit,
     pub(crate) tasks: RunTasks,
     pub(crate) run_origin: RunOrigin,
     /// Tools that the runner has in this run in addition to its own.
@@ -212,7 +212,7 @@ impl RunParams {
             budget_account: Arc::clone(budget_account),
             ceiling: Ceiling::default(),
             handle: agent_group.map(|agent_group| agent_group.enter(&cx.agent, waiting)).unwrap_or_default(),
-            place: ConcurrencyPermit::free(),
+            permit: ConcurrencyPermit::free(),
             tasks: RunTasks::default(),
             run_origin: RunOrigin::Person,
             more_tools: ToolBox::new(),

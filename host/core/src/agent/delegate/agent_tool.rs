@@ -71,7 +71,7 @@ pub struct AgentTool {
 /// Options of an agent that is used as a tool. Defaults follow from the agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentToolOptions {
-    /// The name of the tool; `None`: the agent's name, with `-` in place of characters that no vendor accepts.
+    /// The name of the tool; `None`: the agent's name, with `-` in permit of characters that no vendor accepts.
     pub name: Option<String>,
     /// The description for the model that has the tool; `None`: the description of the agent.
     pub description: Option<String>,
@@ -212,7 +212,7 @@ impl AgentTool {
             },
             (AgentToolTarget::Registered, Some(agent_group)) => {
                 match agent_group.spawn_agent(&me.cx, &me.agent, &self.agent, &me.ceiling).await {
-                    Ok(SpawnedAgent { runner, places }) => Ok((runner, places)),
+                    Ok(SpawnedAgent { runner, permits }) => Ok((runner, permits)),
                     Err(SpawnError::Unknown(message)) => Err(Fault::NotFound { message }),
                     Err(SpawnError::Refused(message)) => Err(Fault::Denied { message }),
                 }
@@ -245,7 +245,7 @@ impl AgentTool {
                 message: format!("agents start each other at most {most} deep: do it yourself"),
             });
         }
-        let (runner, places) = self.runner(me).await.inspect_err(|_| {
+        let (runner, permits) = self.runner(me).await.inspect_err(|_| {
             me.budget_account.charge_child(recorded.spent.total());
             me.budget_account.charge_child(ParentRun::from(&**me).spent_by_interrupted(&recorded.runs));
         })?;
@@ -298,13 +298,13 @@ impl AgentTool {
                 tools: ToolBox::new(),
                 team_instructions: Arc::default(),
                 retries: 0,
-                places,
+                permits,
                 share,
                 recorded,
             };
             sub_run.execute().await
         });
-        me.place.wait_for(work).await.unwrap_or_else(|_| Err(Fault::other("the run crashed")))
+        me.permit.wait_for(work).await.unwrap_or_else(|_| Err(Fault::other("the run crashed")))
     }
 
     /// Returns the result of the call for the calling agent.

@@ -57,8 +57,8 @@ impl ParentRun {
     }
 
     /// Returns the permits that a run for this parent needs: those of its agent, and one of the group.
-    pub fn permits(&self, of_agent: Option<&Arc<Semaphore>>) -> impl Future<Output = ConcurrencyPermit> + use<> {
-        let of_group = self.agent_group.iter().map(|agent_group| agent_group.places());
+    pub fn take_permit(&self, of_agent: Option<&Arc<Semaphore>>) -> impl Future<Output = ConcurrencyPermit> + use<> {
+        let of_group = self.agent_group.iter().map(|agent_group| agent_group.permits());
         ConcurrencyPermit::take(of_agent.into_iter().chain(of_group).cloned().collect())
     }
 }
@@ -113,11 +113,11 @@ impl ChildRun<'_> {
     pub fn execute(
         self,
         own: BudgetAllocation,
-        place: ConcurrencyPermit,
+        permit: ConcurrencyPermit,
         input: Vec<Message>,
     ) -> impl Future<Output = Result<RunAnswer, ChildRunFailure>> + Send {
         // Prepared outside of the future, which every working agent pays for.
-        let (runner, prepared) = (self.runner, self.prepare_child_run(&own, place));
+        let (runner, prepared) = (self.runner, self.prepare_child_run(&own, permit));
         async move {
             let (params, chat) = prepared.map_err(ChildRunFailure::Lost)?;
             let answer = runner.work(params, &chat, input).await;
@@ -130,7 +130,7 @@ impl ChildRun<'_> {
     fn prepare_child_run(
         self,
         own: &BudgetAllocation,
-        place: ConcurrencyPermit,
+        permit: ConcurrencyPermit,
     ) -> Result<(Box<RunParams>, Chat), ChatEditError> {
         let ParentRun { cx, agent_group, tasks, log: parent_journal, .. } = self.parent_run;
         let recorded_run = self.recorded.as_ref().map(|(_, recorded)| &**recorded);
@@ -160,7 +160,7 @@ impl ChildRun<'_> {
             budget_account: Arc::clone(own.budget_account()),
             ceiling: self.ceiling.clone(),
             handle: agent_group.as_ref().map(enter).unwrap_or_default(),
-            place,
+            permit,
             tasks: tasks.below(),
             run_origin: self.run_origin,
             more_tools: self.tools,

@@ -42,7 +42,7 @@ pub(super) async fn delegate_tasks(
     delegation: DelegateCall,
 ) -> Vec<DelegationReport> {
     let children = start_children(me, agent_group, call, delegation, |_| true, CancellationToken::new());
-    me.place.wait_for(gather(me, children)).await
+    me.permit.wait_for(gather(me, children)).await
 }
 
 /// Passes answers on to children that wait for them. Returns their next reports; the other children keep waiting.
@@ -63,7 +63,7 @@ pub(super) async fn answer_children(
         child
     });
     let children = answered.collect();
-    Ok(me.place.wait_for(gather(me, children)).await)
+    Ok(me.permit.wait_for(gather(me, children)).await)
 }
 
 /// A task of a call that is about to start, with its state from before the run was interrupted.

@@ -262,7 +262,7 @@ async fn ask(me: &RunState, call: &str, question: String, quiet: bool) -> Result
         parent.send(question).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
     };
-    let Some(limit) = assignment.question_time else { return me.place.wait_for(asked).await };
+    let Some(limit) = assignment.question_time else { return me.permit.wait_for(asked).await };
     let in_time = async {
         let mut asked = pin!(asked);
         let answered = tokio::time::timeout(limit, asked.as_mut()).await;
@@ -270,7 +270,7 @@ async fn ask(me: &RunState, call: &str, question: String, quiet: bool) -> Result
         timed_out.store(answered.is_err(), Ordering::Relaxed);
         answered
     };
-    me.place.wait_for(in_time).await.unwrap_or_else(|_| {
+    me.permit.wait_for(in_time).await.unwrap_or_else(|_| {
         Err(Fault::Timeout {
             message: format!(
                 "no answer came within {}; decide as well as you can, and say in your report what you decided",

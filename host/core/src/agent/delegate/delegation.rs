@@ -211,7 +211,7 @@ impl Delegation {
         }
         let (cx, share) = (&self.parent_run.cx, self.share.budget_account());
         let spawned = self.spawn_assignee(claim, assignee, recorded.is_none()).await;
-        let (runner, place) = spawned.inspect_err(|_| {
+        let (runner, permit) = spawned.inspect_err(|_| {
             if let Some((_, recorded)) = &recorded {
                 share.charge_child(recorded.spent.total());
             }
@@ -238,7 +238,7 @@ impl Delegation {
             recorded,
         };
         let own = child.allocate(share);
-        child.execute(own, place, input).await.map_err(|failure| match failure {
+        child.execute(own, permit, input).await.map_err(|failure| match failure {
             ChildRunFailure::Lost(error) => DelegationFailure::Other(format!("what it did is lost: {error}")),
             ChildRunFailure::Run(RunError::Cancelled) => DelegationFailure::Cancelled,
             ChildRunFailure::Run(error) => in_vain(error),
@@ -253,7 +253,7 @@ impl Delegation {
         is_new: bool,
     ) -> Result<(Arc<dyn Runner>, ConcurrencyPermit), DelegationFailure> {
         let spawned = self.agent_group.spawn_agent(&self.parent_run.cx, &self.delegator, name, ceiling).await;
-        let SpawnedAgent { runner, places } = spawned.map_err(|why| match why {
+        let SpawnedAgent { runner, permits } = spawned.map_err(|why| match why {
             SpawnError::Unknown(message) => DelegationFailure::Other(message),
             SpawnError::Refused(message) => {
                 DelegationFailure::Other(format!("{message}; give the task to another agent"))
@@ -263,8 +263,8 @@ impl Delegation {
             self.agent_group.begin().map_err(|error| DelegationFailure::Other(error.to_string()))?;
         }
         claim.assign(instance, from).map_err(DelegationFailure::Other)?;
-        let place = in_time(self.share.budget_account(), self.parent_run.permits(places.as_ref())).await;
-        Ok((runner, place.map_err(|error| DelegationFailure::Run(instance.clone(), error))?))
+        let permit = in_time(self.share.budget_account(), self.parent_run.take_permit(permits.as_ref())).await;
+        Ok((runner, permit.map_err(|error| DelegationFailure::Run(instance.clone(), error))?))
     }
 
     /// Writes a reflection if the task failed.

@@ -107,7 +107,7 @@ pub(crate) fn begin_members(
             call: DelegationId::call_of_step(step),
             task: at,
             // The bound of an agent holds across all runs that started it.
-            places: me.agent_group.as_ref().and_then(|agent_group| agent_group.registry.places(runner.name())),
+            permits: me.agent_group.as_ref().and_then(|agent_group| agent_group.registry.permits(runner.name())),
             runner,
             instance,
             name: member,

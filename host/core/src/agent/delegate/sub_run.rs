@@ -43,7 +43,7 @@ pub(super) struct SubRun {
     /// The number of failures that are followed by another attempt.
     pub retries: u32,
     /// A semaphore from which it takes a permit, in addition to that of the group.
-    pub places: Option<Arc<Semaphore>>,
+    pub permits: Option<Arc<Semaphore>>,
     /// The budget allocation of this work.
     pub share: BudgetAllocation,
     /// The state from before the parent run was interrupted.
@@ -121,9 +121,9 @@ impl SubRun {
             recorded,
         };
         let own = child.allocate(self.share.budget_account());
-        let place = in_time(own.budget_account(), self.parent_run.permits(self.places.as_ref())).await;
-        let place = place.map_err(|error| error.as_fault())?;
-        let answer = child.execute(own, place, input).await;
+        let permit = in_time(own.budget_account(), self.parent_run.take_permit(self.permits.as_ref())).await;
+        let permit = permit.map_err(|error| error.as_fault())?;
+        let answer = child.execute(own, permit, input).await;
         *has_run = true;
         answer.map_err(|failure| match failure {
             ChildRunFailure::Lost(error) => Fault::other(format!("what it did is lost: {error}")),

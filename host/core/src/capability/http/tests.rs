@@ -168,7 +168,7 @@ fn http_entry_without_methods_allows_safe_ones() {
         assert_eq!(http.only_reads(), only_reads, "{methods:?}");
     }
     assert!(HttpGrant::default().only_reads() && !HttpGrant::all().only_reads());
-    assert!(!HttpGrant::place("https://h").unwrap().only_reads(), "what a plugin asks for has any method");
+    assert!(!HttpGrant::all_below("https://h").unwrap().only_reads(), "what a plugin asks for has any method");
 }
 
 #[test]
@@ -235,9 +235,9 @@ fn unencrypted_http_rules_are_detected() {
         ("http://127.0.0.1", false),
         ("http://[::1]", false),
     ] {
-        let place = HttpGrant::place(url).unwrap();
-        assert_eq!(place.rules().any(HttpRule::is_readable_on_the_way), expected, "{url}");
-        assert_eq!(place.is_for_every_host(), url.ends_with('*'), "{url}");
+        let grant = HttpGrant::all_below(url).unwrap();
+        assert_eq!(grant.rules().any(HttpRule::is_readable_on_the_way), expected, "{url}");
+        assert_eq!(grant.is_for_every_host(), url.ends_with('*'), "{url}");
     }
 }
 
@@ -265,7 +265,7 @@ fn missing_http_requests_are_listed_as_config_entries() {
                 .fold(HttpGrant::default(), |all, url| all.join(&entry(url, &[], &[]))),
             &["http://10.0.0.1", "\"http://[::1]:1\"", "http://localhost"],
         ),
-        (HttpGrant::default(), HttpGrant::place("https://*.example.com").unwrap(), &["https://*.example.com"]),
+        (HttpGrant::default(), HttpGrant::all_below("https://*.example.com").unwrap(), &["https://*.example.com"]),
         (all(&["https://h"]), HttpGrant::all(), &["URL"]),
         (HttpGrant::all(), HttpGrant::all(), &[]),
     ] {
@@ -275,7 +275,7 @@ fn missing_http_requests_are_listed_as_config_entries() {
 
 #[test]
 fn http_place_matches_any_granted_address() {
-    let wanted = HttpGrant::place("http://*.lan:8080/v1").unwrap();
+    let wanted = HttpGrant::all_below("http://*.lan:8080/v1").unwrap();
     for (given, is_apart) in [
         (entry("http://nas.lan:8080", &["GET"], &["10.0.0.0/8"]), false),
         (all(&["http://*:8080/v1/x"]), false),
@@ -315,7 +315,7 @@ pub(in super::super) fn any() -> impl Strategy<Value = HttpGrant> {
         entry(url, methods, networks)
     });
     let wanted = prop::sample::select(vec!["https://*", "https://*.b.a", "https://b.a/x", "http://localhost"])
-        .prop_map(|url| HttpGrant::place(url).unwrap());
+        .prop_map(|url| HttpGrant::all_below(url).unwrap());
     let some = prop::collection::vec(prop_oneof![3 => entry, 1 => wanted], 0..3)
         .prop_map(|all| all.iter().fold(HttpGrant::default(), |a, b| a.join(b)));
     prop_oneof![8 => some, 1 => Just(HttpGrant::all())]

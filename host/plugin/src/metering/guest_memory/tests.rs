@@ -124,14 +124,14 @@ async fn memory_wait_ends_and_names_the_shortage() {
     let of_agent = share(&budget, &Arc::default(), &agent);
     let _held = [running(&share(&budget, &component, &Arc::default()), 6), running(&of_agent, 6)];
     let new = MemoryReservation::new(alone(&budget));
-    let expected = (MemoryShortage::Process, too_long, 3, limits::PLUGIN_PLACE_WAIT);
+    let expected = (MemoryShortage::Process, too_long, 3, limits::PLUGIN_PERMIT_WAIT);
     assert_eq!(waits(new, 3, true).await, expected);
     let more = running(&alone(&budget), 1);
     assert_eq!(waits(more, 6, false).await, (MemoryShortage::Process, too_long, 5, limits::GUEST_MEMORY_WAIT));
     let more = MemoryReservation::new(share(&budget, &component, &Arc::default()));
     assert_eq!(waits(more, 7, false).await, (MemoryShortage::Component, too_long, 7, limits::GUEST_MEMORY_WAIT));
     let more = MemoryReservation::new(share(&budget, &Arc::default(), &agent));
-    assert_eq!(waits(more, 7, true).await, (MemoryShortage::Agent, too_long, 7, limits::PLUGIN_PLACE_WAIT));
+    assert_eq!(waits(more, 7, true).await, (MemoryShortage::Agent, too_long, 7, limits::PLUGIN_PERMIT_WAIT));
     // More than any share, so there is no wait.
     let more = MemoryReservation::new(alone(&budget));
     let expected = (MemoryShortage::Component, MemoryRefusalReason::BeyondShare, 13, Duration::ZERO);
@@ -250,7 +250,7 @@ async fn random_calls(pages: usize, calls: Vec<RandomCall>) {
                     let asked = Instant::now();
                     let waited = reserve(&mut reservation, pages, at == 0).await;
                     within();
-                    let most = if at == 0 { limits::PLUGIN_PLACE_WAIT } else { limits::GUEST_MEMORY_WAIT };
+                    let most = if at == 0 { limits::PLUGIN_PERMIT_WAIT } else { limits::GUEST_MEMORY_WAIT };
                     assert!(asked.elapsed() <= most + Duration::from_millis(1), "{:?}", asked.elapsed());
                     if waited.is_err() {
                         return;

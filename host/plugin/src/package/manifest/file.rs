@@ -150,7 +150,7 @@ impl ManifestHttpAccess {
                 Err(format!("http: name 1 to {} places, or write `http = true`", limits::HTTP_ENTRIES))
             }
             Self::Some(urls) => urls.iter().try_fold(HttpGrant::default(), |all, url| {
-                HttpGrant::place(url).map(|one| all.join(&one)).map_err(|error| format!("http: {error}"))
+                HttpGrant::all_below(url).map(|one| all.join(&one)).map_err(|error| format!("http: {error}"))
             }),
         }
     }
