@@ -203,7 +203,7 @@ async fn ceiling_holds_for_every_way_to_start_an_agent() {
             lead(docs)
         )
     };
-    let hand_over = ("handoff", json!({ "target_agent": "reader", "reason": "r", "context": "c" }));
+    let handoff = ("handoff", json!({ "target_agent": "reader", "reason": "r", "context": "c" }));
     for (way, by, hub) in [
         ("through another agent that passes on all", task("reader"), ""),
         (
@@ -211,7 +211,7 @@ async fn ceiling_holds_for_every_way_to_start_an_agent() {
             task("reader"),
             "delegable: {grant: {files: [{path: docs}, {path: private}]}}",
         ),
-        ("by handing over", hand_over.clone(), ""),
+        ("by handing over", handoff.clone(), ""),
     ] {
         let script: [(&str, Calls<'_>); 3] =
             [("lead", &[task("hub")]), ("hub", &[by]), ("reader", &[read("private/secret.txt")])];
@@ -224,7 +224,7 @@ async fn ceiling_holds_for_every_way_to_start_an_agent() {
     let hub = "  - name: hub\n    instructions: I am hub.\n    options: {max_handoffs: 1}\n";
     let hub = format!("{}{hub}    delegable: {docs}\n", lead("{}"));
     let script: [(&str, Calls<'_>); 3] =
-        [("lead", &[task("hub")]), ("hub", &[hand_over]), ("reader", &[read("private/secret.txt")])];
+        [("lead", &[task("hub")]), ("hub", &[handoff]), ("reader", &[read("private/secret.txt")])];
     let (said, _) = outcome(&place, &hub, &script).await;
     assert!(!said.contains(secret), "{said}");
 }

@@ -6,7 +6,7 @@ use super::{agent_blueprint::AgentBlueprint, entry_runner::EntryRunner};
 use crate::{
     agent::{Agent, AgentRefusal, Runner},
     capability::Ceiling,
-    config::{HandOffChats, HostCoordinator, MemberUse, PluginSection, RolesParams, TeamConfig, TeamStopCondition},
+    config::{HandoffChats, HostCoordinator, MemberUse, PluginSection, RolesParams, TeamConfig, TeamStopCondition},
     error::{ErrorKind, Report},
     plugin::{Plugin, PluginCoordinator},
     team::{
@@ -145,7 +145,7 @@ impl TeamBlueprint {
                 Arc::new(RoleRoundRobin { at_end, ..RoleRoundRobin::new(max_cycles, roles) })
             }
             HostCoordinator::Model(options) => Arc::new(ModelCoordinator::new(options)),
-            HostCoordinator::HandOff(params) => {
+            HostCoordinator::Handoff(params) => {
                 return Ok((Arc::new(HandoffCoordinator::new(params.max_hand_offs)), meeting(params.chats)));
             }
         };
@@ -154,10 +154,10 @@ impl TeamBlueprint {
 }
 
 /// Returns the mode of conversations for members that hand over to each other.
-fn meeting(chats: HandOffChats) -> TeamChatMode {
+fn meeting(chats: HandoffChats) -> TeamChatMode {
     match chats {
-        HandOffChats::Shared => TeamChatMode::SharedHandoff,
-        HandOffChats::Private => TeamChatMode::Handoff,
+        HandoffChats::Shared => TeamChatMode::SharedHandoff,
+        HandoffChats::Private => TeamChatMode::Handoff,
     }
 }
 

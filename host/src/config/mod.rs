@@ -67,7 +67,7 @@ pub use settle::{CONTEXT_THRESHOLD, default_effects};
 pub use shareable_config::ShareableConfig;
 pub use steps::{HostMiddleware, OWN_MIDDLEWARE, StepUse};
 pub use team::{
-    HandOffChats, HandOffParams, HostCoordinator, LoopParams, MemberUse, RolesParams, TeamConfig, TeamStopCondition,
+    HandoffChats, HandoffParams, HostCoordinator, LoopParams, MemberUse, RolesParams, TeamConfig, TeamStopCondition,
 };
 pub use toolbox::{
     DEFAULT_NAMESPACE, HostToolbox, HostToolboxUse, McpServerUse, ShippedToolbox, ShippedToolboxUse, ToolboxUse,

@@ -31,7 +31,7 @@ pub struct TeamConfig {
     pub coordinator: StepUse,
     /// The conversations in which members work that have tools to hand over to each other, for a coordinator that is a
     /// plugin; `None`: they have no such tools.
-    pub hand_over: Option<HandOffChats>,
+    pub hand_over: Option<HandoffChats>,
 }
 
 /// A team in the file: agents and other teams that work together on one task.
@@ -57,7 +57,7 @@ struct TeamFile {
     coordinator: StepUse,
     /// The conversations in which members work that have tools to hand over to each other, for a coordinator that is a
     /// plugin; `None`: they have no such tools.
-    hand_over: Option<HandOffChats>,
+    hand_over: Option<HandoffChats>,
     /// Keywords for its abilities, for agents that choose a delegate.
     #[serde(default)]
     skills_tags: Vec<String>,
@@ -179,7 +179,7 @@ pub enum HostCoordinator {
     /// `model`: a model decides.
     Model(ModelCoordinatorOptions),
     /// `hand-off`: the active member works until it answers or hands over.
-    HandOff(HandOffParams),
+    Handoff(HandoffParams),
 }
 
 /// The condition that ends a `round-robin` run.
@@ -219,17 +219,17 @@ pub struct RolesParams {
 /// The params of `hand-off`.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct HandOffParams {
-    /// Hand-overs between members in one run; 0: [`limits::HAND_OVERS`].
+pub struct HandoffParams {
+    /// Handoffs between members in one run; 0: [`limits::HANDOFFS`].
     pub max_hand_offs: u32,
     /// The conversations in which the members work.
-    pub chats: HandOffChats,
+    pub chats: HandoffChats,
 }
 
 /// The conversations in which members work that hand over to each other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum HandOffChats {
+pub enum HandoffChats {
     /// All members share one conversation.
     #[default]
     Shared,
@@ -309,7 +309,7 @@ impl HostCoordinator {
                     })
                 },
             ),
-            "hand-off" => step.params("max_hand_offs: 3").map(Self::HandOff),
+            "hand-off" => step.params("max_hand_offs: 3").map(Self::Handoff),
             _ => return None,
         };
         Some(own.and_then(|own| step.plainly(own)))
@@ -435,8 +435,8 @@ mod tests {
             panic!()
         };
         assert_eq!(roles, ["a", "x", "a"]);
-        let HostCoordinator::HandOff(params) = of("hand_off") else { panic!() };
-        assert_eq!((params.max_hand_offs, params.chats), (0, HandOffChats::Shared));
+        let HostCoordinator::Handoff(params) = of("hand_off") else { panic!() };
+        assert_eq!((params.max_hand_offs, params.chats), (0, HandoffChats::Shared));
         let HostCoordinator::Model(options) = of("{kind: model, params: {tools: true, window: 7}}") else { panic!() };
         assert_eq!(options, ModelCoordinatorOptions { tools: true, window: 7, ..ModelCoordinatorOptions::default() });
         let HostCoordinator::RoundRobin { max_rounds: 0, until: TeamStopCondition::Text(until) } =
@@ -462,7 +462,7 @@ mod tests {
         }
         let text = "[{name: t, members: [a], instructions: Be kind., coordinator: my-plan, hand_over: private}]";
         let team = parse(text).unwrap().teams.remove(0);
-        assert_eq!((team.own.instructions.as_str(), team.hand_over), ("Be kind.", Some(HandOffChats::Private)));
+        assert_eq!((team.own.instructions.as_str(), team.hand_over), ("Be kind.", Some(HandoffChats::Private)));
     }
 
     #[test]

@@ -245,7 +245,7 @@ async fn agent_tool_failure_is_a_result_and_the_caller_continues() {
         ),
         (Box::new(ending(RunControl::Complete(completed(CompletionStatus::Completed)))), "half of it", false),
         (
-            Box::new(ending(RunControl::HandOver(TaskHandoff {
+            Box::new(ending(RunControl::Handoff(TaskHandoff {
                 agent: "eve".into(),
                 reason: "r".into(),
                 context: "c".into(),

@@ -101,8 +101,8 @@ async fn sub_run_report_passes_middleware() {
 #[tokio::test(start_paused = true)]
 async fn rejected_handoff_starts_no_agent() {
     let sorry = |_: &RunOutcome| Ok(AfterRunDecision::Replace(Message::text(Role::Assistant, "sorry", "I could not.")));
-    let hand_over = json!({"target_agent": "other", "reason": "hard", "context": "the code is 1234"});
-    let mut worker = with_steps("worker", [act("handoff", hand_over)])
+    let handoff = json!({"target_agent": "other", "reason": "hard", "context": "the code is 1234"});
+    let mut worker = with_steps("worker", [act("handoff", handoff)])
         .with_middleware(Afterwards(sorry))
         .with_middleware(OutputGuardrail::new("nothing", |_: &Message| Err(Fault::other("no"))).with_handoffs());
     worker.options.max_handoffs = 1;

@@ -7,7 +7,7 @@ mod budgets;
 mod delegation;
 mod ends;
 mod events;
-mod hand_over;
+mod handoff;
 mod inbox;
 mod interaction;
 mod ordering;

@@ -29,7 +29,7 @@ enum Does {
     Panic,
     /// Runs into its time limit.
     Hang,
-    HandOver,
+    Handoff,
 }
 
 /// A call of a tool of its own.
@@ -84,9 +84,9 @@ fn recorded(at: usize, plan: &Planned, times: &Times) -> impl Tool + 'static {
                 Does::Fail => Err(Fault::other(format!("failed {at}"))),
                 Does::Panic => panic!("crashed on purpose"),
                 Does::Hang => std::future::pending().await,
-                Does::HandOver => {
+                Does::Handoff => {
                     let to = TaskHandoff { agent: at.to_string(), reason: String::new(), context: String::new() };
-                    Ok(ToolOutput::Control(Vec::new(), RunControl::HandOver(to)))
+                    Ok(ToolOutput::Control(Vec::new(), RunControl::Handoff(to)))
                 }
             }
         }
@@ -129,7 +129,7 @@ fn planned() -> impl Strategy<Value = Planned> {
         1 => Just(Does::Fail),
         1 => Just(Does::Panic),
         1 => Just(Does::Hang),
-        1 => Just(Does::HandOver),
+        1 => Just(Does::Handoff),
     ];
     (concurrency, 1..50_u64, does).prop_map(|(concurrency, takes, does)| Planned { concurrency, takes, does })
 }
@@ -158,7 +158,7 @@ proptest! {
                 Does::Panic => result.contains("panicked") || result.contains("crashed"),
                 Does::Hang => result.contains("it took longer than 1 second"),
                 // The first of the reply ends the turn, and no other one does.
-                Does::HandOver => std::mem::take(&mut first) || result.contains("has ended your turn already"),
+                Does::Handoff => std::mem::take(&mut first) || result.contains("has ended your turn already"),
             };
             prop_assert!(is_expected, "call {}: {}", at, result);
         }

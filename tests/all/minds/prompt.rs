@@ -217,11 +217,11 @@ async fn prompt_sections_appear_if_applicable_in_fixed_order() {
         let expected = [head, &static_part, &skills, tail].concat();
         assert_eq!(sections(&prompt(agent).await), expected, "{name}");
     }
-    let no_hand_over = prompt_of_child(|coder| coder.options.max_delegation_depth = 1).await;
-    assert_eq!(sections(&no_hand_over), ["identity", "completion_protocol", "interaction_protocol"], "at max depth");
-    let hand_over = prompt_of_child(|coder| coder.options.max_handoffs = 1).await;
+    let no_handoff = prompt_of_child(|coder| coder.options.max_delegation_depth = 1).await;
+    assert_eq!(sections(&no_handoff), ["identity", "completion_protocol", "interaction_protocol"], "at max depth");
+    let handoff = prompt_of_child(|coder| coder.options.max_handoffs = 1).await;
     let expected = ["identity", "completion_protocol", "handoff_protocol", "interaction_protocol"];
-    assert_eq!(sections(&hand_over), expected);
+    assert_eq!(sections(&handoff), expected);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Teams: agents that work on one conversation.
 
 mod configured;
-mod hand_over;
+mod handoff;
 mod namesakes;
 mod plugins;
 mod resume;

@@ -19,7 +19,7 @@ pub const UNREAD_CALL: &str = "shelly.unread-call";
 const MEMBER: &str = "shelly.member";
 
 /// The key that names the member to which a member of a team hands over.
-const HAND_OVER: &str = "shelly.hand-over";
+const HANDOFF: &str = "shelly.hand-over";
 
 /// The key that states how a run ended whose reply is not an answer.
 const ENDING: &str = "shelly.ending";
@@ -153,7 +153,7 @@ impl Message {
 
     /// Marks the member to which the author hands over.
     pub(crate) fn handing_over_to(self, member: &str) -> Self {
-        self.with_fact(HAND_OVER, Some(member))
+        self.with_fact(HANDOFF, Some(member))
     }
 
     /// Removes the mark of the member that wrote it: the mark is valid only in the conversation of that team.

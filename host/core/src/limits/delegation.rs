@@ -78,7 +78,7 @@ pub const COORDINATOR_PAGE: usize = 20;
 /// The maximum memory of the regular expression that ends a team's rounds, in bytes. Nobody writes a larger one by hand.
 pub const UNTIL_PATTERN_BYTES: usize = 1 << 20;
 /// The default number of times that a task may be handed over.
-pub const HAND_OVERS: u32 = 3;
+pub const HANDOFFS: u32 = 3;
 /// The wall time of one `delegate`, of a call of an agent as a tool, and of an agent that waits for an answer: a bound for
 /// what budgets do not bound.
 pub const DELEGATION_TIME: Duration = Duration::from_secs(24 * 3_600);

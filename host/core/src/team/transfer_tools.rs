@@ -77,7 +77,7 @@ fn transfer(name: String, to: &Member, quiet: bool) -> Arc<dyn Tool> {
             let cut = |text: String| text.chars().take(limits::DELEGATION_CONTEXT_CHARS).collect();
             let text = ToolResultContent::Text(format!("{target} goes on."));
             let to = TaskHandoff { agent: target.to_string(), reason: cut(reason), context: cut(context) };
-            Ok(ToolOutput::Control(vec![text], RunControl::HandOver(to)))
+            Ok(ToolOutput::Control(vec![text], RunControl::Handoff(to)))
         }
     });
     let tool = tool.uncounted().repeatable().with_hidden_arguments(quiet);

@@ -93,7 +93,8 @@ pub enum RunControl {
     /// The task is done or has failed.
     Complete(TaskCompletion),
     /// Another agent takes the task over.
-    HandOver(TaskHandoff),
+    #[serde(rename = "hand_over")]
+    Handoff(TaskHandoff),
 }
 
 /// An agent's report that its task has ended.

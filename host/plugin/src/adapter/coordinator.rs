@@ -49,7 +49,7 @@ impl Coordinator for PluginCoordinator {
         self.plugin.grant.powers.contains(&Power::AskModel)
     }
 
-    /// Returns `true`: a `report` of the contract cannot carry a handover, so a note in the chat has to tell of it.
+    /// Returns `true`: a `report` of the contract cannot carry a handoff, so a note in the chat has to tell of it.
     fn reads_handoffs(&self) -> bool {
         true
     }
@@ -98,7 +98,7 @@ fn member(MemberProfile { name, role, description }: &MemberProfile) -> wit::Mem
 
 fn report(MemberReport { member, fared }: &MemberReport) -> wit::Report {
     let failure = match fared {
-        // A note in the chat tells of a handover.
+        // A note in the chat tells of a handoff.
         MemberOutcome::Replied | MemberOutcome::HandedOver(_) => None,
         MemberOutcome::Failed(fault) => Some(convert::fault_to_wit(fault)),
     };

@@ -99,8 +99,8 @@ pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentR
     let others = config.everyone().filter(|other| options.max_delegation_depth > 0 && other.name != *name);
     let others: Vec<_> = others.filter(|other| may_start(other)).map(|other| &other.name).collect();
     section.show("delegates_to", is(&others));
-    let hand_overs = Some(options.max_handoffs).filter(|most| *most > 0);
-    section.show("hand_overs", or(hand_overs, limits::HAND_OVERS, "of a delegated task"));
+    let handoffs = Some(options.max_handoffs).filter(|most| *most > 0);
+    section.show("hand_overs", or(handoffs, limits::HANDOFFS, "of a delegated task"));
     section
 }
 

@@ -78,7 +78,7 @@ agents:
         assert!(yaml.lines().any(|found| found.trim_start_matches([' ', '-']) == line), "{line}\n{yaml}");
     }
     let (lead, coder) = (&json["agents"][0], &json["agents"][1]);
-    assert_eq!((&lead["delegates_to"][0], &lead["hand_overs"]), (&"coder".into(), &limits::HAND_OVERS.into()));
+    assert_eq!((&lead["delegates_to"][0], &lead["hand_overs"]), (&"coder".into(), &limits::HANDOFFS.into()));
     assert_eq!(coder["delegates_to"], serde_json::json!([]));
     assert_eq!(coder["order"]["effects"], serde_json::json!(["guard"]));
     assert_eq!(coder["order"]["runs"], serde_json::json!([]));

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     config::{
-        AgentConfig, Config, HandOffParams, HostCoordinator, LoopParams, MemberUse, PluginSection, RolesParams,
+        AgentConfig, Config, HandoffParams, HostCoordinator, LoopParams, MemberUse, PluginSection, RolesParams,
         TeamConfig, TeamStopCondition,
         effective_setting::{EffectiveSetting, is, list, map, or, set},
     },
@@ -130,8 +130,8 @@ fn coordinator_setting(team: &TeamConfig, plugin: Option<EffectiveSetting>) -> E
             ("summary", set(&summary)),
             ("tools", set(&tools)),
         ],
-        HostCoordinator::HandOff(HandOffParams { max_hand_offs, chats }) => vec![
-            ("max_hand_offs", or(Some(max_hand_offs).filter(|most| *most > 0), limits::HAND_OVERS, "default")),
+        HostCoordinator::Handoff(HandoffParams { max_hand_offs, chats }) => vec![
+            ("max_hand_offs", or(Some(max_hand_offs).filter(|most| *most > 0), limits::HANDOFFS, "default")),
             ("chats", set(&chats)),
         ],
     };

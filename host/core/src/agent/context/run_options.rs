@@ -15,7 +15,7 @@ pub struct AgentRunOptions {
     /// The depth below which the agent may delegate: it may if it runs at a smaller depth. 0: it may not delegate.
     pub max_delegation_depth: u32,
     /// For an agent that was delegated to: 0 forbids it to hand its task over, any other value allows it. For an agent that
-    /// delegates: the number of times that a task may be handed over (if 0, [`limits::HAND_OVERS`] times).
+    /// delegates: the number of times that a task may be handed over (if 0, [`limits::HANDOFFS`] times).
     pub max_handoffs: u32,
     /// The mode in which questions of the agents that it delegates to are answered.
     pub interaction: InteractionMode,

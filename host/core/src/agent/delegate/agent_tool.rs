@@ -71,7 +71,7 @@ pub struct AgentTool {
 /// Options of an agent that is used as a tool. Defaults follow from the agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentToolOptions {
-    /// The name of the tool; `None`: the agent's name, with `-` in permit of characters that no vendor accepts.
+    /// The name of the tool; `None`: the agent's name, with `-` in place of characters that no vendor accepts.
     pub name: Option<String>,
     /// The description for the model that has the tool; `None`: the description of the agent.
     pub description: Option<String>,

@@ -165,7 +165,7 @@ fn delegation(
         agent_group: Arc::clone(agent_group),
         delegator: Arc::clone(&me.agent),
         handoffs: match me.options.max_handoffs {
-            0 => limits::HAND_OVERS,
+            0 => limits::HANDOFFS,
             most => most,
         },
         instance,

@@ -326,7 +326,7 @@ fn handoff(me: Arc<RunState>, quiet: bool) -> impl Tool {
             }
             let text = ToolResultContent::Text(format!("{target_agent} takes your task over."));
             let to = TaskHandoff { agent: target_agent, reason, context };
-            Ok(ToolOutput::Control(vec![text], RunControl::HandOver(to)))
+            Ok(ToolOutput::Control(vec![text], RunControl::Handoff(to)))
         }
     })
     .uncounted()

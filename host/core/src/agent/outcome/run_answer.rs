@@ -72,7 +72,7 @@ impl From<RunControl> for RunEnding {
     fn from(control: RunControl) -> Self {
         match control {
             RunControl::Complete(completed) => Self::Completed(completed),
-            RunControl::HandOver(to) => Self::HandedOver(to),
+            RunControl::Handoff(to) => Self::HandedOver(to),
         }
     }
 }

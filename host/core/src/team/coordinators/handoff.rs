@@ -49,12 +49,12 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HandoffCoordinator {
-    /// The number of handoffs allowed in one run; 0: [`limits::HAND_OVERS`]. One more fails with [`Fault::Exhausted`].
+    /// The number of handoffs allowed in one run; 0: [`limits::HANDOFFS`]. One more fails with [`Fault::Exhausted`].
     pub max_handoffs: u32,
 }
 
 impl HandoffCoordinator {
-    /// Allows this many handoffs in one run; 0: [`limits::HAND_OVERS`].
+    /// Allows this many handoffs in one run; 0: [`limits::HANDOFFS`].
     pub fn new(max_handoffs: u32) -> Self {
         Self { max_handoffs }
     }
@@ -82,7 +82,7 @@ impl Coordinator for HandoffCoordinator {
             Some(MemberReport { fared: MemberOutcome::Failed(fault), .. }) => return Err(fault.clone()),
             Some(MemberReport { member, fared: MemberOutcome::HandedOver(to) }) => {
                 check(moment)?;
-                let most = if self.max_handoffs == 0 { limits::HAND_OVERS } else { self.max_handoffs };
+                let most = if self.max_handoffs == 0 { limits::HANDOFFS } else { self.max_handoffs };
                 if handed.times >= most {
                     let message = format!("`{member}` cannot hand over: members have done so {most} times in this run");
                     return Err(exhausted(message));
