@@ -270,7 +270,7 @@ mod tests {
             depth: 0,
             delegation_key: None,
             continues: None,
-            beside: None,
+            side_chat: None,
             input: Vec::new(),
             prompt,
             changes: Vec::new(),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use shelly_core::{
-    agent::journal::{DelegationId, JournalRecord, RecordedRunEnd, Recorder},
+    agent::journal::{DelegationKey, JournalRecord, RecordedRunEnd, Recorder},
     chat::{ChatChange, ChatEntryRecord, Message, ToolResult, Usage as Tokens},
     digest::Sha256Digest,
     limits,
@@ -27,7 +27,7 @@ pub(super) fn named(id: &str) -> NewSession {
 }
 
 pub(super) fn began(of: Option<u64>) -> JournalRecord {
-    let errand = of.map(|run| DelegationId { run, call: "c".into(), task: 0 });
+    let errand = of.map(|run| DelegationKey { run, call: "c".into(), task: 0 });
     let prompt = "p".repeat(limits::SESSION_INLINE_PROMPT_BYTES + 1).into();
     let (agent, instance) = ("ada".into(), "ada".into());
     JournalRecord::Began {
@@ -37,7 +37,7 @@ pub(super) fn began(of: Option<u64>) -> JournalRecord {
         depth: 0,
         delegation_key: errand,
         continues: None,
-        beside: None,
+        side_chat: None,
         input: Vec::new(),
         prompt,
         changes: Vec::new(),

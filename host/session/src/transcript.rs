@@ -5,7 +5,7 @@ use std::{
 
 use super::{JournalLine, JournalLineContent};
 use shelly_core::{
-    agent::journal::{DelegationId, JournalRecord, RecordedRunEnd},
+    agent::journal::{DelegationKey, JournalRecord, RecordedRunEnd},
     chat::{ChatChange, ChatEntryRecord, Message, ToolCall, ToolResult},
     limits,
     model::{Ledger, Usage, UsageTally},
@@ -34,7 +34,7 @@ pub struct RunTranscript {
     /// The time of its beginning, in milliseconds since 1970.
     pub began: u64,
     /// The delegation that started it; `None` if a person did.
-    pub errand: Option<DelegationId>,
+    pub errand: Option<DelegationKey>,
     /// The run whose conversation it continues: the messages of that run are not repeated here.
     pub continues: Option<u64>,
     /// The system prompt.

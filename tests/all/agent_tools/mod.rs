@@ -417,7 +417,10 @@ async fn registered_agent_tool_is_built_under_its_callers_ceiling() {
     // Without an agent group there is no agent of that name.
     let tool = AgentTool::registered("bob", "", AgentToolOptions::default()).unwrap();
     let ran = run(&caller(vec![("bob", task("t"))]).with_tool(tool), "go").await;
-    assert_eq!(ran.told(), "agent `bob` failed: whoever calls it has no crew in which there could be one");
+    assert_eq!(
+        ran.told(),
+        "agent `bob` failed: the caller `lead` has no group of agents to find it in: do it yourself"
+    );
 }
 
 #[tokio::test(start_paused = true)]

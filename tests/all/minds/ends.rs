@@ -170,7 +170,7 @@ async fn ended_agents_are_freed() {
     let weak_agent_group = Arc::downgrade(&agent_group);
     run(&lead, "go").await.end.unwrap();
     drop((agent_group, lead));
-    assert!(weak_agent_group.upgrade().is_none(), "somebody still holds the crew");
+    assert!(weak_agent_group.upgrade().is_none(), "somebody still holds the group");
     assert!(weak.upgrade().is_none(), "somebody still holds the model");
 }
 

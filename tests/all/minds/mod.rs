@@ -11,7 +11,7 @@ mod handoff;
 mod inbox;
 mod interaction;
 mod ordering;
-mod places;
+mod permits;
 mod prompt;
 mod refused;
 mod turns;

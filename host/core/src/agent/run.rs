@@ -347,7 +347,7 @@ impl<'a> Run<'a> {
                 input: if self.me.run_origin.assignment().is_none() { input.to_vec() } else { Vec::new() },
                 delegation_key: self.me.delegation_key.clone(),
                 continues,
-                beside: self.me.log.as_ref().and_then(|log| log.beside.clone()),
+                side_chat: self.me.log.as_ref().and_then(|log| log.side_chat.clone()),
                 prompt: prompt.into(),
                 changes: match continues {
                     Some(_) => self.chat.take_changes(),

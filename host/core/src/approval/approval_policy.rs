@@ -84,6 +84,6 @@ impl TrustedSubjects {
 
 impl fmt::Debug for TrustedSubjects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trusted").field("subjects", &self.subjects).finish_non_exhaustive()
+        f.debug_struct("TrustedSubjects").field("subjects", &self.subjects).finish_non_exhaustive()
     }
 }

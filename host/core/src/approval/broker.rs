@@ -153,7 +153,7 @@ impl ApprovalBroker {
 
 impl fmt::Debug for ApprovalBroker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").field("policy", &self.0.0.policy).finish_non_exhaustive()
+        f.debug_struct("ApprovalBroker").field("policy", &self.0.0.policy).finish_non_exhaustive()
     }
 }
 

@@ -177,7 +177,7 @@ impl Drop for ApprovalInbox {
 
 impl fmt::Debug for ApprovalInbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox").finish_non_exhaustive()
+        f.debug_struct("ApprovalInbox").finish_non_exhaustive()
     }
 }
 

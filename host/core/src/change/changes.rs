@@ -40,7 +40,7 @@ type SeenFilesFn = dyn Fn(&[PathBuf]) + Send + Sync;
 
 impl fmt::Debug for SeenFilesHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SeenHook")
+        f.write_str("SeenFilesHook")
     }
 }
 

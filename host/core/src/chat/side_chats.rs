@@ -22,18 +22,18 @@ struct SideChatsState {
 
 impl Chat {
     /// Returns the side conversation of this name; an empty one if there is none.
-    pub(crate) fn beside(&self, name: &Arc<str>) -> Chat {
+    pub(crate) fn side_chat(&self, name: &Arc<str>) -> Chat {
         self.side_chats().chats.entry(Arc::clone(name)).or_default().clone()
     }
 
     /// Stores the side conversation, replacing one of the same name.
-    pub(crate) fn put_beside(&self, name: Arc<str>, beside: Chat) {
-        self.side_chats().chats.insert(name, beside);
+    pub(crate) fn put_side_chat(&self, name: Arc<str>, side_chat: Chat) {
+        self.side_chats().chats.insert(name, side_chat);
     }
 
     /// Returns all side conversations by name.
-    pub(crate) fn all_beside(&self) -> Vec<(Arc<str>, Chat)> {
-        self.side_chats().chats.iter().map(|(name, beside)| (Arc::clone(name), beside.clone())).collect()
+    pub(crate) fn all_side_chats(&self) -> Vec<(Arc<str>, Chat)> {
+        self.side_chats().chats.iter().map(|(name, side_chat)| (Arc::clone(name), side_chat.clone())).collect()
     }
 
     /// Returns the id of the newest message of the main conversation that was put into this side conversation.

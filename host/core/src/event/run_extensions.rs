@@ -12,19 +12,19 @@ pub struct RunExtensions(Arc<Mutex<Vec<Arc<dyn Any + Send + Sync>>>>);
 impl RunExtensions {
     /// Returns the value of this type; the first call creates it.
     pub fn get<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(there) = kept.iter().find_map(|there| Arc::clone(there).downcast().ok()) {
+        let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = values.iter().find_map(|there| Arc::clone(there).downcast().ok()) {
             return there;
         }
         let new = Arc::<T>::default();
-        kept.push(Arc::clone(&new) as _);
+        values.push(Arc::clone(&new) as _);
         new
     }
 }
 
 impl fmt::Debug for RunExtensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Kept")
+        f.debug_struct("RunExtensions").finish_non_exhaustive()
     }
 }
 

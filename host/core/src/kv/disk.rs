@@ -37,7 +37,7 @@ struct OpenKvFile {
 
 impl fmt::Debug for DiskKvBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Disk({})", self.names.join("/"))
+        write!(f, "DiskKvBackend({})", self.names.join("/"))
     }
 }
 

@@ -25,8 +25,8 @@ enum KvStoreKind {
 impl fmt::Debug for KvStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.kind {
-            KvStoreKind::Memory(_) => "Store in memory",
-            KvStoreKind::Disk(_) => "Store on disk",
+            KvStoreKind::Memory(_) => "KvStore(memory)",
+            KvStoreKind::Disk(_) => "KvStore(disk)",
         })
     }
 }

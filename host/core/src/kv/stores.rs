@@ -52,7 +52,7 @@ struct KvStoresInner {
 
 impl fmt::Debug for KvStores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.folder.is_some() { "Stores of a project" } else { "Stores in memory" })
+        f.write_str(if self.0.folder.is_some() { "KvStores(project)" } else { "KvStores(memory)" })
     }
 }
 

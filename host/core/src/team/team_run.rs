@@ -455,25 +455,25 @@ impl TeamLoop<'_> {
         };
         let by = || run.me.cx.agent.to_string();
         let task = task.filter(|_| !has_input).map(|task| Message::text(Role::User, by(), task));
-        let (chat, beside, mut input) = if meeting.is_shared() {
+        let (chat, side_chat, mut input) = if meeting.is_shared() {
             (run.chat.clone(), None, Vec::new())
         } else {
-            let beside = run.chat.beside(&name);
-            let (input, newest) = self.new_to(run, &name, &beside);
-            beside.give(newest);
-            (beside, Some(SideChatRef { name: Arc::clone(&name), heard: newest }), input)
+            let side_chat = run.chat.side_chat(&name);
+            let (input, newest) = self.new_to(run, &name, &side_chat);
+            side_chat.give(newest);
+            (side_chat, Some(SideChatRef { name: Arc::clone(&name), heard: newest }), input)
         };
         input.extend(task);
         let (runner, instructions) = (Arc::clone(&member.runner), Arc::clone(&self.instructions));
-        MemberRun { runner, member: name, chat, beside, input, tools, instructions, retries: member.retries }
+        MemberRun { runner, member: name, chat, side_chat, input, tools, instructions, retries: member.retries }
     }
 
     /// Returns the messages of the shared conversation that are new to this member, and the id of the newest of all.
-    fn new_to(&self, run: &Run<'_>, member: &str, beside: &Chat) -> (Vec<Message>, Option<u64>) {
-        let (shared, heard) = (run.chat.snapshot(), beside.heard());
+    fn new_to(&self, run: &Run<'_>, member: &str, side_chat: &Chat) -> (Vec<Message>, Option<u64>) {
+        let (shared, heard) = (run.chat.snapshot(), side_chat.heard());
         let new: Vec<&ChatEntry> = newest(&shared, heard);
         // A member that has not worked yet has written nothing: messages under its name are another sender's.
-        let has_worked = beside.snapshot().iter().any(|entry| entry.message.role != Role::System);
+        let has_worked = side_chat.snapshot().iter().any(|entry| entry.message.role != Role::System);
         let others = new.into_iter().filter(|entry| !has_worked || entry.message.member() != Some(member));
         let messages = others.filter_map(|entry| as_heard(&entry.message)).collect();
         (messages, shared.last().map(|entry| entry.id).or(heard))

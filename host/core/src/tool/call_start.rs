@@ -41,7 +41,11 @@ impl CallStartHook {
 
 impl fmt::Debug for CallStartHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.callback.is_some() { "Begin(told)" } else { "Begin(untold)" })
+        let Self { callback, is_again } = self;
+        f.debug_struct("CallStartHook")
+            .field("has_callback", &callback.is_some())
+            .field("is_again", is_again)
+            .finish_non_exhaustive()
     }
 }
 

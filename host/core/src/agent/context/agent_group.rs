@@ -333,19 +333,19 @@ impl AgentGroup {
         }
     }
 
-    /// Spawns an agent under the ceiling of the agent `by`, which starts it. If there is none, only the operator is told
+    /// Spawns an agent under the ceiling of the agent `starter`. If there is none, only the operator is told
     /// why, not the requester.
     pub(crate) async fn spawn_agent(
         &self,
         cx: &RunCx,
-        by: &str,
+        starter: &str,
         name: &str,
         ceiling: &Ceiling,
     ) -> Result<SpawnedAgent, SpawnError> {
         let refused = match self.registry.make(name, ceiling) {
             Some(Ok(spawned)) => return Ok(spawned),
             Some(Err(refused)) => refused,
-            None => return Err(SpawnError::Unknown(no_agent(name, &self.registry.others(by, ceiling)))),
+            None => return Err(SpawnError::Unknown(no_agent(name, &self.registry.others(starter, ceiling)))),
         };
         Err(SpawnError::Refused(refusal(cx, name, &refused).await))
     }
@@ -448,7 +448,7 @@ mod tests {
             runner: Arc::new(member),
             member: "ada".into(),
             chat: Chat::new(),
-            beside: None,
+            side_chat: None,
             input: vec![Message::user("go")],
             tools: Default::default(),
             instructions: Arc::default(),

@@ -84,7 +84,7 @@ impl ChildDelegation {
     /// Answers the question of the child, or notes why the answer came too late.
     pub fn answer(&mut self, question: ParkedQuestion, answer: String) {
         match question {
-            ParkedQuestion::Open(asked) => self.answer_open(asked, answer),
+            ParkedQuestion::Open(question) => self.answer_open(question, answer),
             ParkedQuestion::Recorded { question, result: None } => {
                 self.owed = Some(UndeliveredAnswer { question, answer });
             }
@@ -102,15 +102,15 @@ impl ChildDelegation {
     /// Waits until the child has ended or asks.
     pub async fn next(mut self) -> ChildProgress {
         loop {
-            let asked = next_question(self.questions.as_mut());
+            let next_question = next_question(self.questions.as_mut());
             tokio::select! {
                 biased;
                 // An answer is owed to one question; another one may come before it.
-                Some(asked) = asked => match self.owed.take_if(|owed| owed.question == asked.call) {
-                    Some(owed) => self.answer_open(asked, owed.answer),
+                Some(question) = next_question => match self.owed.take_if(|owed| owed.question == question.call) {
+                    Some(owed) => self.answer_open(question, owed.answer),
                     // An agent whose question timed out goes on without the answer.
-                    None if asked.answer.is_closed() => {}
-                    None => return ChildProgress::Asked(self, asked),
+                    None if question.answer.is_closed() => {}
+                    None => return ChildProgress::Asked(self, question),
                 },
                 report = &mut self.work => {
                     let crashed = |_| DelegationReport::failed(&self.agent, "the agent crashed");

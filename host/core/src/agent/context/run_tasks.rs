@@ -2,8 +2,8 @@ use std::future::Future;
 
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-/// The tasks that work for a run and for its sub-runs. Dropping a handle only asks its task to stop, so a run has not ended
-/// before its tasks are gone.
+/// The tasks that work for a run and for its sub-runs. Dropping a handle only asks its task to stop, so a run has not
+/// ended before its tasks are gone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunTasks {
     own: TaskTracker,

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::{AgentGroup, AgentHandle, ConcurrencyPermit, RunOrigin, RunTasks};
 use crate::{
     agent::{
-        journal::{DelegationId, JournalRecord, RecordedRun, RunJournal},
+        journal::{DelegationKey, JournalRecord, RecordedRun, RunJournal},
         outcome::{RunAnswer, RunError},
     },
     capability::{Budget, BudgetAccount, Ceiling},
@@ -183,7 +183,7 @@ pub struct RunParams {
     /// The journal of the run, if there is one.
     pub(crate) log: Option<RunJournal>,
     /// The delegated task that it works on for its parent run.
-    pub(crate) delegation_key: Option<DelegationId>,
+    pub(crate) delegation_key: Option<DelegationKey>,
     /// The state in which the run was interrupted; `None` for a new run.
     pub(crate) recorded: Option<Box<RecordedRun>>,
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
-    child_run::{ParentRun, take_recorded_answer},
-    sub_run::SubRun,
+    sub_run::{ParentRun, take_recorded_answer},
+    sub_run_attempts::SubRunAttempts,
 };
 use crate::{
     agent::{
@@ -218,7 +218,8 @@ impl AgentTool {
                 }
             }
             (AgentToolTarget::Registered, None) => {
-                Err(Fault::other("whoever calls it has no crew in which there could be one"))
+                let caller = &me.agent;
+                Err(Fault::other(format!("the caller `{caller}` has no group of agents to find it in: do it yourself")))
             }
         }
     }
@@ -257,8 +258,8 @@ impl AgentTool {
         let chat = caller.chat.as_ref().filter(|_| self.conversation == ConversationMode::Kept);
         let kept = chat.map(|chat| {
             // In a conversation that several agents share, each has its own.
-            let beside: Arc<str> = format!("{}/{name}", me.agent).into();
-            (chat.beside(&beside), SideChatRef { name: beside, heard: None })
+            let owner: Arc<str> = format!("{}/{name}", me.agent).into();
+            (chat.side_chat(&owner), SideChatRef { name: owner, heard: None })
         });
         let instance = match &recorded_task {
             Some(task) => Arc::clone(&task.instance),
@@ -270,7 +271,7 @@ impl AgentTool {
         let (depth, agent, call) = (me.cx.depth + 1, Arc::clone(&self.agent), call.id.clone());
         // The spawned task does not keep the calling run alive.
         let work = me.tasks.spawn(async move {
-            let (chat, beside) = kept.unzip();
+            let (chat, side_chat) = kept.unzip();
             let _turn = match &chat {
                 Some(chat) => Some(chat.turn().await),
                 None => None,
@@ -284,7 +285,7 @@ impl AgentTool {
                 let task = DelegatedTask { id: None, agent, instance: Arc::clone(&instance), bounds };
                 log.write(&JournalRecord::Delegated { call: call.clone(), tasks: vec![task], arguments: None });
             }
-            let sub_run = SubRun {
+            let attempts = SubRunAttempts {
                 parent_run,
                 call,
                 task: 0,
@@ -293,7 +294,7 @@ impl AgentTool {
                 instance,
                 depth,
                 chat: chat.clone(),
-                beside,
+                side_chat,
                 input: if has_begun { Vec::new() } else { vec![input] },
                 tools: ToolBox::new(),
                 team_instructions: Arc::default(),
@@ -302,14 +303,14 @@ impl AgentTool {
                 share,
                 recorded,
             };
-            sub_run.execute().await
+            attempts.execute().await
         });
         me.permit.wait_for(work).await.unwrap_or_else(|_| Err(Fault::other("the run crashed")))
     }
 
-    /// Returns the result of the call for the calling agent.
-    fn told(&self, RunAnswer { message, ending, .. }: RunAnswer) -> Result<ToolOutput, Fault> {
-        let said = message.parts.into_iter().filter_map(|part| match part {
+    /// Returns the answer of a run as the result of the call.
+    fn answer_as_output(&self, RunAnswer { message, ending, .. }: RunAnswer) -> Result<ToolOutput, Fault> {
+        let content = message.parts.into_iter().filter_map(|part| match part {
             Part::Text(text) => Some(ToolResultContent::Text(text)),
             Part::Media(media) => Some(ToolResultContent::Media(media)),
             _ => None,
@@ -323,9 +324,9 @@ impl AgentTool {
             }
             RunEnding::Completed(completed) if completed.status == CompletionStatus::Failed => {
                 let first = ToolResultContent::Text(format!("agent `{}` says that its task has failed:", self.agent));
-                Ok(ToolOutput::Failed([first].into_iter().chain(said).collect()))
+                Ok(ToolOutput::Failed([first].into_iter().chain(content).collect()))
             }
-            RunEnding::Answered | RunEnding::Completed(_) => Ok(ToolOutput::Reply(said.collect())),
+            RunEnding::Answered | RunEnding::Completed(_) => Ok(ToolOutput::Reply(content.collect())),
         }
     }
 }
@@ -407,11 +408,11 @@ impl Tool for AgentTool {
         let nobody = || Fault::other("no agent works here that could call another one");
         let me = RunState::of_caller(&cx.run).ok_or_else(nobody)?;
         let caller = me.caller.as_ref().ok_or_else(nobody)?;
-        let told = match Box::pin(self.work(&me, caller, cx, call, input)).await {
-            Ok(answer) => self.told(answer),
+        let output = match Box::pin(self.work(&me, caller, cx, call, input)).await {
+            Ok(answer) => self.answer_as_output(answer),
             Err(fault) => Err(fault),
         };
-        told.map_err(|fault| fault.with_context(format!("agent `{}` failed", self.agent)))
+        output.map_err(|fault| fault.with_context(format!("agent `{}` failed", self.agent)))
     }
 }
 

@@ -49,10 +49,10 @@ impl DelegateArgs {
     /// Returns these arguments as JSON if they are not those that the model gave for the call in this conversation.
     fn changed(&self, cx: &ToolCx) -> Option<String> {
         let mut calls = cx.chat.iter().rev().flat_map(|entry| entry.message.tool_calls());
-        let asked = calls.find(|call| *call.id == *cx.call);
-        let asked = asked.and_then(|call| serde_json::from_str::<Self>(&call.arguments).ok());
+        let requested = calls.find(|call| *call.id == *cx.call);
+        let requested = requested.and_then(|call| serde_json::from_str::<Self>(&call.arguments).ok());
         // Cannot fail: they were read from JSON.
-        serde_json::to_string(self).ok().filter(|_| asked.as_ref() != Some(self))
+        serde_json::to_string(self).ok().filter(|_| requested.as_ref() != Some(self))
     }
 }
 

@@ -11,10 +11,10 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    child_run::ParentRun,
     delegate_args::{DelegateCall, DelegationRequest},
     delegation::Delegation,
     instance_name::instance_name,
+    sub_run::ParentRun,
 };
 use crate::{
     agent::{
@@ -192,7 +192,7 @@ async fn gather(me: &RunState, children: Vec<ChildDelegation>) -> Vec<Delegation
             ChildProgress::Done(report) => {
                 DelegationReport { delegation_id: me.tells_ids().then(|| id.clone()), ..report }
             }
-            ChildProgress::Asked(child, asked) => park(me, child, asked),
+            ChildProgress::Asked(child, question) => park(me, child, question),
         };
         if let Some(stop) = stop
             && report.has_failed()
@@ -206,24 +206,25 @@ async fn gather(me: &RunState, children: Vec<ChildDelegation>) -> Vec<Delegation
 }
 
 /// Lets a child wait for the answer to its question. Returns the report with the question.
-fn park(me: &RunState, mut child: ChildDelegation, asked: DelegateQuestion) -> DelegationReport {
+fn park(me: &RunState, mut child: ChildDelegation, question: DelegateQuestion) -> DelegationReport {
     let ((call, task), id) = (child.of.clone(), child.id.clone());
     let question_id = match child.questions_put {
         0 => id.replacen('d', "q", 1),
         earlier => format!("{}.{}", id.replacen('d', "q", 1), earlier + 1),
     };
     child.questions_put += 1;
-    let question = PendingQuestion { id: question_id, agent: asked.agent.clone(), content: asked.question.clone() };
-    me.write(|| JournalRecord::Parked { call, task, delegation: id.clone(), question: asked.call.clone() });
+    let (agent, content) = (question.agent.clone(), question.question.clone());
+    let pending = PendingQuestion { id: question_id, agent, content };
+    me.write(|| JournalRecord::Parked { call, task, delegation: id.clone(), question: question.call.clone() });
     let mut report = DelegationReport {
         delegation_id: Some(id.clone()),
-        pending_question: Some(question),
+        pending_question: Some(pending),
         ..DelegationReport::of(&child.agent)
     };
     if let Some(why) = child.late.take() {
         report.warn(why.into());
     }
-    me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Open(asked) });
+    me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Open(question) });
     report
 }
 
@@ -558,8 +559,8 @@ mod tests {
         let question =
             RecordedQuestion { call: "c1".into(), task: 0, question: "q1".into(), answered_by: None, result: None };
         restore_delegations(&me, [("d-4".into(), vec![question])].into(), delegated, &HashMap::new(), &[]);
-        let told = stream.next().await.unwrap();
-        assert!(matches!(&told, Event::Warning { message } if message.contains("`d-4` is lost")), "{told:?}");
+        let event = stream.next().await.unwrap();
+        assert!(matches!(&event, Event::Warning { message } if message.contains("`d-4` is lost")), "{event:?}");
         let unknown = answer_children(&me, "c2", vec![("d-1".into(), "Red.".into())]).await.unwrap_err();
         assert!(unknown.contains("waiting: d-4"), "{unknown}");
         let reports = answer_children(&me, "c2", vec![("d-4".into(), "Red.".into())]).await.unwrap();

@@ -99,7 +99,7 @@ fn delegate(me: Arc<RunState>) -> impl Tool {
         let me = Arc::clone(&me);
         async move {
             let agent_group = me.delegates_to().ok_or_else(|| Fault::other("this agent cannot delegate"))?;
-            told(delegate_tasks(&me, agent_group, &cx.call, DelegateCall::of(&me, &cx, args)?).await)
+            reports_as_output(delegate_tasks(&me, agent_group, &cx.call, DelegateCall::of(&me, &cx, args)?).await)
         }
     })
     .repeatable()
@@ -108,16 +108,17 @@ fn delegate(me: Arc<RunState>) -> impl Tool {
     .with_result_chars(RESULT_CHARS)
 }
 
-fn told(mut entries: Vec<DelegationReport>) -> Result<ToolOutput, Fault> {
-    fit(&mut entries, limits::DELEGATION_ANSWER_CHARS);
-    let told = ToolOutput::json(&entries)?;
-    if told.chars() <= RESULT_CHARS {
-        return Ok(told);
+/// Returns the reports as one JSON array, whose texts are cut to fit into [`RESULT_CHARS`].
+fn reports_as_output(mut reports: Vec<DelegationReport>) -> Result<ToolOutput, Fault> {
+    fit(&mut reports, limits::DELEGATION_ANSWER_CHARS);
+    let output = ToolOutput::json(&reports)?;
+    if output.chars() <= RESULT_CHARS {
+        return Ok(output);
     }
     // Escapes of JSON can double a text. If the array is still too long, each text gets a sixteenth of its share.
-    let few = limits::DELEGATION_RESULT_CHARS / entries.len().max(1) / 16;
-    fit(&mut entries, few);
-    ToolOutput::json(&entries)
+    let few = limits::DELEGATION_RESULT_CHARS / reports.len().max(1) / 16;
+    fit(&mut reports, few);
+    ToolOutput::json(&reports)
 }
 
 /// The maximum number of characters of the JSON of all reports of a call.
@@ -150,7 +151,7 @@ fn answer_questions(me: Arc<RunState>) -> impl Tool {
         let me = Arc::clone(&me);
         async move {
             let answers = args.answers.into_iter().map(|answer| (answer.delegation_id, answer.answer)).collect();
-            told(answer_children(&me, &cx.call, answers).await.map_err(Fault::invalid)?)
+            reports_as_output(answer_children(&me, &cx.call, answers).await.map_err(Fault::invalid)?)
         }
     })
     .repeatable()
@@ -255,20 +256,20 @@ async fn ask(me: &RunState, call: &str, question: String, quiet: bool) -> Result
         ));
     };
     let gone = || Fault::other("the agent that gave you your task does not listen any more");
-    let ((answer, answered), timed_out) = (oneshot::channel(), Arc::<AtomicBool>::default());
-    let asked = async {
+    let ((answer, receiver), timed_out) = (oneshot::channel(), Arc::<AtomicBool>::default());
+    let answered = async {
         let (agent, call) = (me.cx.agent.clone(), call.to_owned());
         let question = DelegateQuestion { agent, call, question, answer, timed_out: Arc::clone(&timed_out) };
         parent.send(question).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())
+        receiver.await.map_err(|_| gone())
     };
-    let Some(limit) = assignment.question_time else { return me.permit.wait_for(asked).await };
+    let Some(limit) = assignment.question_time else { return me.permit.wait_for(answered).await };
     let in_time = async {
-        let mut asked = pin!(asked);
-        let answered = tokio::time::timeout(limit, asked.as_mut()).await;
-        // Set before `asked` is dropped, which closes the question.
-        timed_out.store(answered.is_err(), Ordering::Relaxed);
-        answered
+        let mut answered = pin!(answered);
+        let answer = tokio::time::timeout(limit, answered.as_mut()).await;
+        // Set before `answered` is dropped, which closes the question.
+        timed_out.store(answer.is_err(), Ordering::Relaxed);
+        answer
     };
     me.permit.wait_for(in_time).await.unwrap_or_else(|_| {
         Err(Fault::Timeout {

@@ -4,9 +4,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     board_task_claim::BoardTaskClaim,
-    child_run::{ChildConversation, ChildRun, ChildRunFailure, ParentRun, take_recorded_answer},
     delegate_args::DelegationRequest,
     instance_name::instance_name,
+    sub_run::{ParentRun, SubRun, SubRunConversation, SubRunFailure, take_recorded_answer},
 };
 use crate::{
     agent::{
@@ -14,7 +14,7 @@ use crate::{
             AgentGroup, ConcurrencyPermit, DelegationContext, QuestionRoute, RunOrigin, Runner, SpawnError,
             SpawnedAgent, in_time,
         },
-        journal::{DelegationId, DelegationReport, JournalRecord, RecordedFailure, RecordedRun},
+        journal::{DelegationKey, DelegationReport, JournalRecord, RecordedFailure, RecordedRun},
         outcome::{RunAnswer, RunEnding, RunError},
         text::{cut, in_tags},
     },
@@ -43,8 +43,8 @@ pub(super) struct Delegation {
     pub question_time: Option<Duration>,
     /// Cancelled when another task of the same call has failed.
     pub stop: CancellationToken,
-    /// The id of this task in the journal of the delegating run.
-    pub delegation_key: Option<DelegationId>,
+    /// The key of this task in the journal of the delegating run.
+    pub delegation_key: Option<DelegationKey>,
     /// The runs that worked on it before the delegating run was interrupted, in order.
     pub recorded_runs: Vec<u64>,
 }
@@ -81,7 +81,9 @@ impl Delegation {
             let _ = Box::pin(gone).await;
         }
         let status = match &outcome {
-            Ok(RunAnswer { ending: RunEnding::Completed(said), .. }) if said.status == CompletionStatus::Failed => {
+            Ok(RunAnswer { ending: RunEnding::Completed(completion), .. })
+                if completion.status == CompletionStatus::Failed =>
+            {
                 TaskStatus::Failed
             }
             Ok(_) => TaskStatus::Completed,
@@ -95,7 +97,7 @@ impl Delegation {
         self.share.budget_account().charge_child(self.parent_run.spent_by_interrupted(&self.recorded_runs));
         let account = self.share.settle();
         // Written before the board changes: after a crash in between, the resumed run changes the board.
-        if let Some((log, DelegationId { call, task, .. })) = self.parent_run.log.zip(self.delegation_key) {
+        if let Some((log, DelegationKey { call, task, .. })) = self.parent_run.log.zip(self.delegation_key) {
             let (entry, board) = (report.clone(), claim.board(status));
             log.write(&JournalRecord::Returned { call, task, entry, account, board });
         }
@@ -224,7 +226,7 @@ impl Delegation {
             question_route: self.question_route.clone(),
             question_time: self.question_time,
         };
-        let child = ChildRun {
+        let sub_run = SubRun {
             parent_run: &self.parent_run,
             runner: &*runner,
             instance,
@@ -232,16 +234,16 @@ impl Delegation {
             ceiling,
             run_origin: RunOrigin::Delegator(Arc::new(assignment)),
             delegation_key: self.delegation_key.clone(),
-            conversation: ChildConversation::New,
+            conversation: SubRunConversation::New,
             tools: ToolBox::new(),
             team_instructions: Arc::default(),
             recorded,
         };
-        let own = child.allocate(share);
-        child.execute(own, permit, input).await.map_err(|failure| match failure {
-            ChildRunFailure::Lost(error) => DelegationFailure::Other(format!("what it did is lost: {error}")),
-            ChildRunFailure::Run(RunError::Cancelled) => DelegationFailure::Cancelled,
-            ChildRunFailure::Run(error) => in_vain(error),
+        let own = sub_run.allocate(share);
+        sub_run.execute(own, permit, input).await.map_err(|failure| match failure {
+            SubRunFailure::Lost(error) => DelegationFailure::Other(format!("what it did is lost: {error}")),
+            SubRunFailure::Run(RunError::Cancelled) => DelegationFailure::Cancelled,
+            SubRunFailure::Run(error) => in_vain(error),
         })
     }
 

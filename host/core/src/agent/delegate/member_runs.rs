@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{child_run::ParentRun, sub_run::SubRun};
+use super::{sub_run::ParentRun, sub_run_attempts::SubRunAttempts};
 use crate::{
     agent::{
         context::{RunState, Runner},
-        journal::{ChosenMember, DelegationId, DelegationState, SideChatRef},
+        journal::{ChosenMember, DelegationKey, DelegationState, SideChatRef},
         outcome::RunAnswer,
     },
     capability::{AllocationBounds, BudgetAllocation, RestoredAllocation},
@@ -26,7 +26,7 @@ pub(crate) struct MemberRun {
     /// The conversation to work in.
     pub chat: Chat,
     /// The relation of this chat to the team's; `None` if it is the team's chat.
-    pub beside: Option<SideChatRef>,
+    pub side_chat: Option<SideChatRef>,
     /// The messages that are new to this member.
     pub input: Vec<Message>,
     /// Tools that it has in addition to its own.
@@ -51,7 +51,7 @@ impl MemberAllocations {
     pub fn of_recorded(me: &RunState, step: u32, chosen: &[ChosenMember]) -> Self {
         let recorded = |task| {
             let log = me.log.as_ref()?;
-            log.journal.take_delegation(&log.delegation_key(&DelegationId::call_of_step(step), task))
+            log.journal.take_delegation(&log.delegation_key(&DelegationKey::call_of_step(step), task))
         };
         let states: Vec<_> = (0..chosen.len()).map(|at| recorded(at).unwrap_or_default()).collect();
         let allocated = chosen.iter().zip(&states).map(|(chosen, recorded)| {
@@ -99,12 +99,12 @@ pub(crate) fn begin_members(
 ) -> Vec<AbortOnDropHandle<MemberResult>> {
     let jobs = jobs.into_iter().zip(shares).enumerate();
     let spawn = |(at, (job, (share, recorded))): (usize, (MemberRun, (BudgetAllocation, DelegationState)))| {
-        let MemberRun { runner, member, chat, beside, input, tools, instructions, retries } = job;
+        let MemberRun { runner, member, chat, side_chat, input, tools, instructions, retries } = job;
         let instance = me.member(&member);
         let may_work = me.agent_group.as_ref().map_or(Ok(()), |agent_group| agent_group.begin_member(&instance));
-        let work = SubRun {
+        let work = SubRunAttempts {
             parent_run: ParentRun::from(&**me),
-            call: DelegationId::call_of_step(step),
+            call: DelegationKey::call_of_step(step),
             task: at,
             // The bound of an agent holds across all runs that started it.
             permits: me.agent_group.as_ref().and_then(|agent_group| agent_group.registry.permits(runner.name())),
@@ -113,7 +113,7 @@ pub(crate) fn begin_members(
             name: member,
             depth: me.cx.depth,
             chat: Some(chat),
-            beside,
+            side_chat,
             input,
             tools,
             team_instructions: instructions,

@@ -1,12 +1,12 @@
 //! Runs of agents and teams for another run: of team members, of agents that are called as tools, and of agents to which
 //! tasks are delegated. The agent loop does not know them.
 //!
-//! Each of them ends in [`ChildRun::execute`](child_run::ChildRun::execute). `delegate_tools.rs` has the tools that a model
-//! sees, `delegate_calls.rs` their calls, `delegation.rs` one task from its request to its report.
+//! Each of them ends in [`SubRun::execute`](sub_run::SubRun::execute): `sub_run.rs` is one run, and
+//! `sub_run_attempts.rs` repeats one that failed. `delegate_tools.rs` has the tools that a model sees, `delegate_calls.rs`
+//! their calls, `delegation.rs` one task from its request to its report.
 
 mod agent_tool;
 mod board_task_claim;
-mod child_run;
 mod delegate_args;
 mod delegate_calls;
 mod delegate_tools;
@@ -14,6 +14,7 @@ mod delegation;
 mod instance_name;
 mod member_runs;
 mod sub_run;
+mod sub_run_attempts;
 
 pub use agent_tool::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode};
 pub(crate) use delegate_calls::restore_delegations;

@@ -1,134 +1,179 @@
-//! The work of a team member, or of an agent that is called as a tool, for its parent run: as many runs as it needs.
+//! One run for a parent run: of a team member, of an agent that is called as a tool, or of an agent with a delegated task.
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::Instant};
 
-use super::child_run::{ChildConversation, ChildRun, ChildRunFailure, ParentRun, take_recorded_answer};
 use crate::{
     agent::{
-        context::{RunOrigin, Runner, in_time},
-        journal::{DelegationReport, DelegationState, JournalRecord, RecordedRun, SideChatRef},
-        outcome::RunAnswer,
+        context::{AgentGroup, ConcurrencyPermit, RunOrigin, RunParams, RunState, RunTasks, Runner},
+        journal::{DelegationKey, RecordedFailure, RecordedRun, RunJournal, SideChatRef},
+        outcome::{RunAnswer, RunError},
     },
-    capability::BudgetAllocation,
-    chat::{Chat, Message, Role},
-    error::Fault,
+    capability::{AllocationBounds, Budget, BudgetAccount, BudgetAllocation, BudgetUsage, Ceiling, RestoredAllocation},
+    chat::{Chat, ChatEditError, Message},
+    event::RunCx,
     tool::ToolBox,
 };
 
-/// Work that a runner does for a parent run, with its retries.
-pub(super) struct SubRun {
-    pub parent_run: ParentRun,
-    /// The id of the tool call, or `step-N` for the members of step N of a team.
-    pub call: String,
-    /// The position among the sub-runs of that call or step, from 0; with `call` it is unique in the parent run.
-    pub task: usize,
-    pub runner: Arc<dyn Runner>,
-    /// The name by which the parent run refers to this agent.
-    pub name: Arc<str>,
-    /// The instance name of this agent.
-    pub instance: Arc<str>,
+/// The part of a run that its sub-runs need. It does not keep the parent run alive: when the parent is dropped, its
+/// sub-runs are cancelled.
+#[derive(Clone)]
+pub(super) struct ParentRun {
+    pub cx: RunCx,
+    pub agent_group: Option<Arc<AgentGroup>>,
+    pub ceiling: Ceiling,
+    pub tasks: RunTasks,
+    pub log: Option<RunJournal>,
+}
+
+impl From<&RunState> for ParentRun {
+    fn from(me: &RunState) -> Self {
+        Self {
+            cx: me.cx.clone(),
+            agent_group: me.agent_group.clone(),
+            ceiling: me.ceiling.clone(),
+            tasks: me.tasks.clone(),
+            log: me.log.clone(),
+        }
+    }
+}
+
+impl ParentRun {
+    /// Returns the recorded run that was the `at`th of these from before the parent run was interrupted.
+    pub fn recorded(&self, runs: &[u64], at: usize) -> Option<(u64, Box<RecordedRun>)> {
+        let run = *runs.get(at)?;
+        self.log.as_ref()?.journal.take_run(run).map(|recorded| (run, recorded))
+    }
+
+    /// Returns what those of these runs have spent that had not ended before the parent run was interrupted, and that nobody
+    /// has continued.
+    pub fn spent_by_interrupted(&self, runs: &[u64]) -> BudgetUsage {
+        let recorded = (0..runs.len()).filter_map(|at| self.recorded(runs, at)).map(|(_, recorded)| recorded);
+        recorded.filter(|recorded| recorded.ended.is_none()).fold(BudgetUsage::default(), |mut sum, recorded| {
+            sum += recorded.spent.total();
+            sum
+        })
+    }
+
+    /// Takes the permits that a run for this parent needs: those of its agent, and one of the group.
+    pub fn take_permit(&self, of_agent: Option<&Arc<Semaphore>>) -> impl Future<Output = ConcurrencyPermit> + use<> {
+        let of_group = self.agent_group.iter().map(|agent_group| agent_group.permits());
+        ConcurrencyPermit::take(of_agent.into_iter().chain(of_group).cloned().collect())
+    }
+}
+
+/// The conversation of a sub-run.
+pub(super) enum SubRunConversation {
+    /// A new one that no later run continues.
+    New,
+    /// One that may have had earlier runs, and its relation to the parent's chat; `None` if it is the parent's.
+    Shared(Chat, Option<SideChatRef>),
+}
+
+/// One run for a parent run.
+pub(super) struct SubRun<'a> {
+    pub parent_run: &'a ParentRun,
+    pub runner: &'a dyn Runner,
+    /// The instance name of the agent.
+    pub instance: &'a Arc<str>,
     pub depth: u32,
-    /// The conversation to work in; `None`: a new one that no later run continues.
-    pub chat: Option<Chat>,
-    /// The relation of this chat to the parent's chat; `None` if it is the parent's chat or a new one.
-    pub beside: Option<SideChatRef>,
-    /// The messages that are new to this agent.
-    pub input: Vec<Message>,
+    /// The upper bound on what the agents that it starts may do.
+    pub ceiling: &'a Ceiling,
+    pub run_origin: RunOrigin,
+    pub delegation_key: Option<DelegationKey>,
+    pub conversation: SubRunConversation,
     /// Tools that it has in addition to its own.
     pub tools: ToolBox,
     /// The instructions for all members of its team; empty outside a team.
     pub team_instructions: Arc<str>,
-    /// The number of failures that are followed by another attempt.
-    pub retries: u32,
-    /// A semaphore from which it takes a permit, in addition to that of the group.
-    pub permits: Option<Arc<Semaphore>>,
-    /// The budget allocation of this work.
-    pub share: BudgetAllocation,
-    /// The state from before the parent run was interrupted.
-    pub recorded: DelegationState,
+    /// The run and its state from before the parent run was interrupted.
+    pub recorded: Option<(u64, Box<RecordedRun>)>,
 }
 
-impl SubRun {
-    /// Works until there is an answer, or until the retries are used up.
-    pub async fn execute(mut self) -> Result<RunAnswer, Fault> {
-        let mut input = std::mem::take(&mut self.input);
-        let (mut attempt, mut has_run) = (0, false);
-        let done = loop {
-            let recorded = self.parent_run.recorded(&self.recorded.runs, attempt as usize);
-            let newest = self.newest_message();
-            let done = self.attempt(input.clone(), recorded, &mut has_run).await;
-            // An attempt that ended before its input was in the conversation leaves it to the next one.
-            if self.newest_message() != newest {
-                input.clear();
-            }
-            match done {
-                // An exhausted budget or bound stays exhausted at the next attempt.
-                Err(fault) if attempt < self.retries && !matches!(fault, Fault::Exhausted { .. }) => attempt += 1,
-                done => break done,
-            }
-        };
-        if let Some(chat) = self.chat.as_ref().filter(|_| has_run) {
-            // Its middleware may have answered or rejected the messages, which are then in no conversation.
-            chat.hear_given();
-        }
-        let Self { parent_run, call, task, name, share, recorded, .. } = self;
-        let account = share.settle();
-        if recorded.returned.is_none()
-            && let Some(log) = parent_run.log
-        {
-            let error = done.as_ref().err().map(ToString::to_string);
-            let entry = DelegationReport { error, ..DelegationReport::of(&name) };
-            log.write(&JournalRecord::Returned { call, task, entry, account, board: None });
-        }
-        done
+/// The reason why a sub-run has no answer.
+pub(super) enum SubRunFailure {
+    /// The recorded changes make no valid conversation.
+    Lost(ChatEditError),
+    Run(RunError),
+}
+
+impl SubRun<'_> {
+    /// Allocates all that is left of the share, within the agent's own budget.
+    pub fn allocate(&self, share: &Arc<BudgetAccount>) -> BudgetAllocation {
+        let Budget { tokens, usd, tool_calls, time } = self.runner.budget().meet(&share.left());
+        let recorded = self.recorded.as_ref().map(|(_, recorded)| (recorded.elapsed, recorded.spent));
+        let (elapsed, spent) = recorded.unwrap_or_default();
+        let start = Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now);
+        let allocated = RestoredAllocation { bounds: AllocationBounds { tokens, usd, tool_calls }, time, start, spent };
+        share.restore_allocations(&[allocated]).pop().expect("one share was asked for")
     }
 
-    /// Returns the id of the newest message in the conversation, apart from the system prompt, which each attempt sets;
-    /// `None` if there is none, or if each attempt has a conversation of its own.
-    fn newest_message(&self) -> Option<u64> {
-        let messages = self.chat.as_ref()?.snapshot();
-        messages.iter().filter(|entry| entry.message.role != Role::System).map(|entry| entry.id).next_back()
-    }
-
-    /// Makes one attempt. Sets `has_run` if a run has ended, which one that got no permit has not.
-    async fn attempt(
-        &self,
+    /// Runs the agent from its first record to its last. Returns what is left of the allocation when it has ended.
+    pub fn execute(
+        self,
+        own: BudgetAllocation,
+        permit: ConcurrencyPermit,
         input: Vec<Message>,
-        mut recorded: Option<(u64, Box<RecordedRun>)>,
-        has_run: &mut bool,
-    ) -> Result<RunAnswer, Fault> {
-        if let Some(answer) = recorded.as_mut().and_then(|(_, recorded)| take_recorded_answer(recorded)) {
-            *has_run = true;
-            return answer.map_err(|failure| failure.fault);
+    ) -> impl Future<Output = Result<RunAnswer, SubRunFailure>> + Send {
+        // Prepared outside of the future, which every working agent pays for.
+        let (runner, prepared) = (self.runner, self.prepare_sub_run(&own, permit));
+        async move {
+            let (params, chat) = prepared.map_err(SubRunFailure::Lost)?;
+            let answer = runner.work(params, &chat, input).await;
+            let _ = own.settle();
+            answer.map_err(SubRunFailure::Run)
         }
-        let ParentRun { cx, ceiling, log, .. } = &self.parent_run;
-        let child = ChildRun {
-            parent_run: &self.parent_run,
-            runner: &*self.runner,
-            instance: &self.instance,
-            depth: self.depth,
-            ceiling,
-            run_origin: RunOrigin::Member(Arc::clone(&cx.agent)),
-            delegation_key: log.as_ref().map(|log| log.delegation_key(&self.call, self.task)),
-            conversation: match &self.chat {
-                Some(chat) => ChildConversation::Shared(chat.clone(), self.beside.clone()),
-                None => ChildConversation::New,
-            },
-            tools: self.tools.clone(),
-            team_instructions: Arc::clone(&self.team_instructions),
+    }
+
+    /// Returns the parameters of the run, with its conversation.
+    fn prepare_sub_run(
+        self,
+        own: &BudgetAllocation,
+        permit: ConcurrencyPermit,
+    ) -> Result<(Box<RunParams>, Chat), ChatEditError> {
+        let ParentRun { cx, agent_group, tasks, log: parent_journal, .. } = self.parent_run;
+        let recorded_run = self.recorded.as_ref().map(|(_, recorded)| &**recorded);
+        let (chat, is_shared, side_chat) = match (self.conversation, recorded_run, parent_journal) {
+            (SubRunConversation::Shared(chat, side_chat), ..) => (chat, true, side_chat),
+            (SubRunConversation::New, Some(recorded), Some(log)) => (log.journal.chat(recorded)?, false, None),
+            (SubRunConversation::New, _, Some(_)) => (Chat::recorded(), false, None),
+            (SubRunConversation::New, ..) => (Chat::new(), false, None),
+        };
+        if is_shared && recorded_run.is_none() {
+            // An earlier run may have been cut off in the middle of its calls, and nobody continues it.
+            chat.reopen().abandon("the run that made it was cut off");
+        }
+        let log = parent_journal.as_ref().map(|log| match &self.recorded {
+            Some((run, _)) => RunJournal::of(&log.journal, *run),
+            None if is_shared => RunJournal::in_shared_chat(&log.journal, &chat, side_chat),
+            None => RunJournal::below(&log.journal),
+        });
+        let (waiting, recorded) = match self.recorded {
+            Some((_, mut recorded)) => (std::mem::take(&mut recorded.inbox), Some(recorded)),
+            None => (Vec::new(), None),
+        };
+        let enter = |agent_group: &Arc<AgentGroup>| agent_group.enter(self.instance, waiting);
+        let params = RunParams {
+            cx: RunCx { agent: Arc::clone(self.instance), depth: self.depth, ..cx.anew() },
+            agent_group: agent_group.clone(),
+            budget_account: Arc::clone(own.budget_account()),
+            ceiling: self.ceiling.clone(),
+            handle: agent_group.as_ref().map(enter).unwrap_or_default(),
+            permit,
+            tasks: tasks.below(),
+            run_origin: self.run_origin,
+            more_tools: self.tools,
+            team_instructions: self.team_instructions,
+            log,
+            delegation_key: self.delegation_key,
             recorded,
         };
-        let own = child.allocate(self.share.budget_account());
-        let permit = in_time(own.budget_account(), self.parent_run.take_permit(self.permits.as_ref())).await;
-        let permit = permit.map_err(|error| error.as_fault())?;
-        let answer = child.execute(own, permit, input).await;
-        *has_run = true;
-        answer.map_err(|failure| match failure {
-            ChildRunFailure::Lost(error) => Fault::other(format!("what it did is lost: {error}")),
-            // The same words as those read back from the journal.
-            ChildRunFailure::Run(error) => error.as_fault().saying(error.in_full()),
-        })
+        Ok((Box::new(params), chat))
     }
+}
+
+/// Takes the result of a run that had ended before its parent run was interrupted; `None` if it had not.
+pub(super) fn take_recorded_answer(recorded: &mut RecordedRun) -> Option<Result<RunAnswer, RecordedFailure>> {
+    recorded.ended.take().map(|(ended, account)| ended.into_answer(account))
 }

@@ -6,7 +6,7 @@ use std::{
     },
 };
 
-use super::{DelegationId, DelegationState, JournalState, RecordedRun, Recorder, journal_state::LiveConversation};
+use super::{DelegationKey, DelegationState, JournalState, RecordedRun, Recorder, journal_state::LiveConversation};
 use crate::{
     capability::BudgetUsage,
     chat::{Chat, ChatEditError},
@@ -20,7 +20,7 @@ pub struct Journal {
     /// The state from before the session was resumed.
     recorded: Mutex<JournalState>,
     /// The conversations that may continue.
-    lines: Mutex<Vec<LiveConversation>>,
+    conversations: Mutex<Vec<LiveConversation>>,
 }
 
 impl Journal {
@@ -32,11 +32,11 @@ impl Journal {
     /// Creates the journal of a resumed session, whose conversation is `chat`: see [`JournalState::chat`].
     pub fn resumed(recorder: Arc<dyn Recorder>, recorded: JournalState, chat: Option<&Chat>) -> Self {
         let next = recorded.runs.keys().next_back().map_or(1, |last| last.saturating_add(1));
-        let mut lines = Vec::new();
-        if let Some((line, chat)) = recorded.main_line().zip(chat) {
-            recorded.lines_of(line, chat, &mut lines);
+        let mut conversations = Vec::new();
+        if let Some((conversation, chat)) = recorded.main_conversation().zip(chat) {
+            recorded.add_live(conversation, chat, &mut conversations);
         }
-        Self { recorder, next: next.into(), recorded: Mutex::new(recorded), lines: Mutex::new(lines) }
+        Self { recorder, next: next.into(), recorded: Mutex::new(recorded), conversations: Mutex::new(conversations) }
     }
 
     /// Returns the recorder that stores the records.
@@ -52,12 +52,12 @@ impl Journal {
     }
 
     /// Takes the recorded state of a delegated task. Later calls return `None`.
-    pub(crate) fn take_delegation(&self, key: &DelegationId) -> Option<DelegationState> {
+    pub(crate) fn take_delegation(&self, key: &DelegationKey) -> Option<DelegationState> {
         self.recorded().delegations.remove(key)
     }
 
     /// Returns `true` if a delegated task has returned as failed and its state was not taken yet.
-    pub(crate) fn has_failed(&self, key: &DelegationId) -> bool {
+    pub(crate) fn has_failed(&self, key: &DelegationKey) -> bool {
         let recorded = self.recorded();
         let returned = recorded.delegations.get(key).and_then(|delegation| delegation.returned.as_ref());
         returned.is_some_and(|(report, _)| report.has_failed())
@@ -70,7 +70,7 @@ impl Journal {
 
     /// Takes what was spent on these delegations before the session was resumed, as far as they have not returned and their
     /// state was not taken. Later calls return nothing.
-    pub(crate) fn take_spent(&self, keys: Vec<DelegationId>) -> BudgetUsage {
+    pub(crate) fn take_spent(&self, keys: Vec<DelegationKey>) -> BudgetUsage {
         self.recorded().take_spent(keys)
     }
 
@@ -81,21 +81,21 @@ impl Journal {
     /// [`ChatEditError`] if the recorded changes make no valid conversation.
     pub(crate) fn chat(&self, run: &RecordedRun) -> Result<Chat, ChatEditError> {
         let recorded = self.recorded();
-        let chat = recorded.chat_of(run.line)?;
-        recorded.lines_of(run.line, &chat, &mut self.lines());
+        let chat = recorded.chat_of(run.conversation)?;
+        recorded.add_live(run.conversation, &chat, &mut self.conversations());
         Ok(chat)
     }
 
     /// Returns the number of a new run in this conversation, with the run that began the conversation and the newest run
     /// before this one.
     pub(super) fn begin(&self, chat: &Chat) -> (u64, Option<(u64, u64)>) {
-        let mut lines = self.lines();
+        let mut conversations = self.conversations();
         let run = self.next_run();
-        lines.retain(|there| !there.chat.is_gone());
-        match lines.iter_mut().find(|there| there.chat.is(chat)) {
-            Some(there) => (run, Some((there.line, std::mem::replace(&mut there.last, run)))),
+        conversations.retain(|there| !there.chat.is_gone());
+        match conversations.iter_mut().find(|there| there.chat.is(chat)) {
+            Some(there) => (run, Some((there.id, std::mem::replace(&mut there.last, run)))),
             None => {
-                lines.push(LiveConversation { line: run, last: run, chat: chat.downgrade() });
+                conversations.push(LiveConversation { id: run, last: run, chat: chat.downgrade() });
                 (run, None)
             }
         }
@@ -107,12 +107,12 @@ impl Journal {
     }
 
     /// Returns `true` if this is the conversation of the person, and was so before the session was resumed.
-    pub(super) fn is_resumed_line(&self, line: u64) -> bool {
-        self.recorded().main_line() == Some(line)
+    pub(super) fn is_resumed_conversation(&self, conversation: u64) -> bool {
+        self.recorded().main_conversation() == Some(conversation)
     }
 
-    fn lines(&self) -> MutexGuard<'_, Vec<LiveConversation>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn conversations(&self) -> MutexGuard<'_, Vec<LiveConversation>> {
+        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn recorded(&self) -> MutexGuard<'_, JournalState> {

@@ -28,13 +28,13 @@ pub enum JournalRecord {
         depth: u32,
         /// The delegated task that it works on; `None` if a person started the run.
         #[serde(rename = "errand", default, skip_serializing_if = "Option::is_none")]
-        delegation_key: Option<DelegationId>,
+        delegation_key: Option<DelegationKey>,
         /// An earlier run whose conversation it continues.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         continues: Option<u64>,
         /// The relation of its conversation to the parent's.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        beside: Option<SideChatRef>,
+        #[serde(rename = "beside", default, skip_serializing_if = "Option::is_none")]
+        side_chat: Option<SideChatRef>,
         /// Its input; empty for a delegated task, which the call of the parent run holds.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         input: Vec<Message>,
@@ -204,9 +204,10 @@ pub enum JournalRecord {
     },
 }
 
-/// The id of a delegated task: the run, its call, and the position of the task in the call.
+/// The key of a delegated task in the journal: the run, its call, and the position of the task in the call. The id that a
+/// model reads, such as `d-1`, is [`DelegatedTask::id`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct DelegationId {
+pub struct DelegationKey {
     /// The run that delegated it.
     pub run: u64,
     /// The call that delegated it; for a team member, the step.
@@ -215,7 +216,7 @@ pub struct DelegationId {
     pub task: usize,
 }
 
-impl DelegationId {
+impl DelegationKey {
     /// Returns what takes the place of a call for the members of a step of a team.
     pub(crate) fn call_of_step(step: u32) -> String {
         format!("step-{step}")
@@ -401,9 +402,9 @@ mod tests {
                 instance: instance.clone(),
                 model: "m".into(),
                 depth: 1,
-                delegation_key: Some(DelegationId { run: 1, call: call.clone(), task: 2 }),
+                delegation_key: Some(DelegationKey { run: 1, call: call.clone(), task: 2 }),
                 continues: Some(3),
-                beside: Some(SideChatRef { name: "m".into(), heard: Some(7) }),
+                side_chat: Some(SideChatRef { name: "m".into(), heard: Some(7) }),
                 input: vec![message()],
                 prompt: "p".into(),
                 changes: changes(),

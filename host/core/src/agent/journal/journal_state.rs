@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{DelegationId, DelegationState, JournalRecord, RecordedRun, RecordedRunEnd, SideChatRef};
+use super::{DelegationKey, DelegationState, JournalRecord, RecordedRun, RecordedRunEnd, SideChatRef};
 use crate::{
     capability::BudgetUsage,
     chat::{Chat, ChatChange, ChatEditError, Usage, WeakChat},
@@ -13,11 +13,11 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct JournalState {
     pub(super) runs: BTreeMap<u64, RecordedRun>,
-    pub(super) delegations: BTreeMap<DelegationId, DelegationState>,
+    pub(super) delegations: BTreeMap<DelegationKey, DelegationState>,
     /// The newest run that a person started.
     main: Option<u64>,
     /// Conversations, by the run that began each.
-    lines: BTreeMap<u64, ConversationState>,
+    conversations: BTreeMap<u64, ConversationState>,
     tasks: Vec<Task>,
     blackboards: BTreeMap<String, Vec<BlackboardChange>>,
     ledger: Ledger,
@@ -38,7 +38,7 @@ pub struct JournalReplayError {
 /// A conversation that may continue.
 pub(super) struct LiveConversation {
     /// The run that began it.
-    pub line: u64,
+    pub id: u64,
     /// The newest run in it.
     pub last: u64,
     pub chat: WeakChat,
@@ -51,7 +51,7 @@ struct ConversationState {
     last: u64,
     changes: Vec<ChatChange>,
     /// Its side chats: the run that began each, and the newest message of this conversation that was put into it.
-    beside: BTreeMap<Arc<str>, (u64, Option<u64>)>,
+    side_chats: BTreeMap<Arc<str>, (u64, Option<u64>)>,
     /// The member that was chosen last.
     active: Option<Arc<str>>,
 }
@@ -76,37 +76,37 @@ impl JournalState {
     ///
     /// [`ChatEditError`] if the recorded changes make no valid conversation.
     pub fn chat(&self) -> Result<Chat, ChatEditError> {
-        self.main_line().map_or_else(|| Ok(Chat::recorded()), |line| self.chat_of(line))
+        self.main_conversation().map_or_else(|| Ok(Chat::recorded()), |conversation| self.chat_of(conversation))
     }
 
     /// Restores a conversation with its side chats.
-    pub(super) fn chat_of(&self, line: u64) -> Result<Chat, ChatEditError> {
-        let Some(there) = self.lines.get(&line) else { return Ok(Chat::recorded()) };
+    pub(super) fn chat_of(&self, conversation: u64) -> Result<Chat, ChatEditError> {
+        let Some(there) = self.conversations.get(&conversation) else { return Ok(Chat::recorded()) };
         let chat = Chat::restore(there.changes.iter().cloned())?;
-        for (name, (line, heard)) in &there.beside {
-            let beside = self.chat_of(*line)?;
-            beside.give(*heard);
-            beside.hear_given();
-            chat.put_beside(Arc::clone(name), beside);
+        for (name, (conversation, heard)) in &there.side_chats {
+            let side_chat = self.chat_of(*conversation)?;
+            side_chat.give(*heard);
+            side_chat.hear_given();
+            chat.put_side_chat(Arc::clone(name), side_chat);
         }
         chat.set_active(there.active.clone());
         Ok(chat)
     }
 
-    /// Adds this conversation, which [`chat_of`](Self::chat_of) returned, and its side chats to `lines`.
-    pub(super) fn lines_of(&self, line: u64, chat: &Chat, lines: &mut Vec<LiveConversation>) {
-        let Some(there) = self.lines.get(&line) else { return };
-        lines.push(LiveConversation { line, last: there.last, chat: chat.downgrade() });
-        for (name, beside) in chat.all_beside() {
-            if let Some((line, _)) = there.beside.get(&name) {
-                self.lines_of(*line, &beside, lines);
+    /// Adds this conversation, which [`chat_of`](Self::chat_of) returned, and its side chats to `conversations`.
+    pub(super) fn add_live(&self, conversation: u64, chat: &Chat, conversations: &mut Vec<LiveConversation>) {
+        let Some(there) = self.conversations.get(&conversation) else { return };
+        conversations.push(LiveConversation { id: conversation, last: there.last, chat: chat.downgrade() });
+        for (name, side_chat) in chat.all_side_chats() {
+            if let Some((conversation, _)) = there.side_chats.get(&name) {
+                self.add_live(*conversation, &side_chat, conversations);
             }
         }
     }
 
     /// Returns the conversation of the newest run that a person started.
-    pub(super) fn main_line(&self) -> Option<u64> {
-        self.main().map(|run| run.line)
+    pub(super) fn main_conversation(&self) -> Option<u64> {
+        self.main().map(|run| run.conversation)
     }
 
     /// Returns `true` if the newest run that a person started has not ended.
@@ -163,7 +163,7 @@ impl JournalState {
     /// Returns the runs that worked for others; `true` marks those of team members.
     fn works_for_others(&self) -> impl Iterator<Item = (&RecordedRun, bool)> {
         let was_given =
-            |key: &DelegationId| self.runs.get(&key.run).is_some_and(|run| run.delegated.contains_key(&key.call));
+            |key: &DelegationKey| self.runs.get(&key.run).is_some_and(|run| run.delegated.contains_key(&key.call));
         let runs =
             self.delegations.iter().flat_map(|(key, delegation)| delegation.runs.iter().map(move |run| (key, run)));
         let runs = runs.filter_map(|(key, run)| Some((key, self.runs.get(run)?)));
@@ -193,7 +193,7 @@ impl JournalState {
     }
 
     /// Takes these delegations as far as they have not returned, with those of their runs. Returns what was spent on them.
-    pub(super) fn take_spent(&mut self, mut keys: Vec<DelegationId>) -> BudgetUsage {
+    pub(super) fn take_spent(&mut self, mut keys: Vec<DelegationKey>) -> BudgetUsage {
         let mut spent = BudgetUsage::default();
         while let Some(key) = keys.pop() {
             let delegation = self.delegations.remove(&key).filter(|delegation| delegation.returned.is_none());
@@ -211,40 +211,42 @@ impl JournalState {
     }
 
     /// Returns the delegations of a run that have not returned.
-    fn unreturned(&self, run: u64) -> impl Iterator<Item = DelegationId> {
-        let of_run = self.delegations.range(DelegationId { run, call: String::new(), task: 0 }..);
+    fn unreturned(&self, run: u64) -> impl Iterator<Item = DelegationKey> {
+        let of_run = self.delegations.range(DelegationKey { run, call: String::new(), task: 0 }..);
         let of_run = of_run.take_while(move |(key, _)| key.run == run);
         of_run.filter(|(_, delegation)| delegation.returned.is_none()).map(|(key, _)| key.clone())
     }
 
     fn add(&mut self, run: u64, record: JournalRecord) -> Result<(), String> {
         match record {
-            JournalRecord::Began { agent, instance, delegation_key, continues, beside, input, changes, .. } => {
+            JournalRecord::Began { agent, instance, delegation_key, continues, side_chat, input, changes, .. } => {
                 // Run numbers need not be in order: runs that begin side by side get their numbers before they are
                 // recorded.
                 if self.runs.contains_key(&run) {
                     return Err("another run has its number".into());
                 }
-                let line = continues.map(|before| self.run(before).map(|run| run.line)).transpose()?.unwrap_or(run);
-                let is_alone = continues.is_none() && beside.is_none();
+                let conversation =
+                    continues.map(|before| self.run(before).map(|run| run.conversation)).transpose()?.unwrap_or(run);
+                let is_alone = continues.is_none() && side_chat.is_none();
                 let mut given = None;
-                if let Some(beside) = beside {
+                if let Some(side_chat) = side_chat {
                     let of = delegation_key.as_ref().ok_or("a conversation goes with that of nobody")?.run;
-                    let of = self.run(of)?.line;
-                    let there = &mut self.lines.entry(of).or_default().beside;
+                    let of = self.run(of)?.conversation;
+                    let there = &mut self.conversations.entry(of).or_default().side_chats;
                     // Prevents a conversation from being its own side chat.
-                    if there.get(&beside.name).map_or(run, |(line, _)| *line) != line {
-                        return Err(format!("`{}` has another conversation", beside.name));
+                    if there.get(&side_chat.name).map_or(run, |(conversation, _)| *conversation) != conversation {
+                        return Err(format!("`{}` has another conversation", side_chat.name));
                     }
-                    there.entry(Arc::clone(&beside.name)).or_insert((line, None));
-                    given = Some((of, beside));
+                    there.entry(Arc::clone(&side_chat.name)).or_insert((conversation, None));
+                    given = Some((of, side_chat));
                 }
-                let there = self.lines.entry(line).or_default();
+                let there = self.conversations.entry(conversation).or_default();
                 there.last = run;
                 there.changes.extend(changes);
                 // The delegating run supplies it again.
                 let input = (delegation_key.is_none() || !input.is_empty()).then_some(input);
-                let mut there = RecordedRun::new(agent, instance, delegation_key.clone(), (line, is_alone), input);
+                let mut there =
+                    RecordedRun::new(agent, instance, delegation_key.clone(), (conversation, is_alone), input);
                 there.given = given;
                 match delegation_key {
                     None => self.main = Some(run),
@@ -267,7 +269,7 @@ impl JournalState {
             _ => {}
         }
         if let JournalRecord::Returned { call, task, entry, account, board } = record {
-            let key = DelegationId { run, call, task };
+            let key = DelegationKey { run, call, task };
             self.run(run)?.spent.of_children += account.total();
             let delegation = self.delegations.entry(key).or_default();
             delegation.returned = Some((entry, board));
@@ -299,13 +301,13 @@ impl JournalState {
         {
             parent.end_question(&key, result);
         }
-        let line = self.run(run)?.line;
+        let conversation = self.run(run)?.conversation;
         if let JournalRecord::Chose { members, .. } = &record
             && let [.., last] = &members[..]
         {
-            self.lines.entry(line).or_default().active = Some(Arc::clone(&last.member));
+            self.conversations.entry(conversation).or_default().active = Some(Arc::clone(&last.member));
         }
-        let there = self.lines.entry(line).or_default();
+        let there = self.conversations.entry(conversation).or_default();
         let recorded = self.runs.get_mut(&run).ok_or("no such run has begun")?;
         let had_input = recorded.has_input;
         recorded.add(record, &mut there.changes)?;
@@ -323,7 +325,7 @@ impl JournalState {
     fn hear_given(&mut self, run: u64) {
         let given = self.runs.get_mut(&run).and_then(|run| run.given.take());
         let Some((of, SideChatRef { name, heard })) = given else { return };
-        if let Some((_, there)) = self.lines.get_mut(&of).and_then(|of| of.beside.get_mut(&name)) {
+        if let Some((_, there)) = self.conversations.get_mut(&of).and_then(|of| of.side_chats.get_mut(&name)) {
             *there = heard;
         }
     }
@@ -346,7 +348,7 @@ impl JournalState {
 mod tests {
     use super::*;
 
-    fn began(delegation_key: Option<DelegationId>) -> JournalRecord {
+    fn began(delegation_key: Option<DelegationKey>) -> JournalRecord {
         let (agent, instance): (Arc<str>, Arc<str>) = ("ada".into(), "ada".into());
         let (model, prompt) = (String::new(), "".into());
         JournalRecord::Began {
@@ -356,7 +358,7 @@ mod tests {
             depth: 0,
             delegation_key,
             continues: None,
-            beside: None,
+            side_chat: None,
             input: vec![],
             prompt,
             changes: vec![],
@@ -365,7 +367,7 @@ mod tests {
 
     #[test]
     fn parallel_runs_are_accepted_in_any_journal_order() {
-        let key = |task| Some(DelegationId { run: 1, call: "c".into(), task });
+        let key = |task| Some(DelegationKey { run: 1, call: "c".into(), task });
         let records = [(1, began(None)), (3, began(key(1))), (2, began(key(0)))];
         let past = JournalState::of(records.clone()).unwrap();
         assert_eq!((past.runs.len(), past.delegations[&key(0).unwrap()].runs.as_slice()), (3, &[2][..]));

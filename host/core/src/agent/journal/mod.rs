@@ -15,7 +15,7 @@ mod run_journal;
 pub(crate) use delegation_report::{DelegationReport, PendingQuestion, fit};
 pub use journal::Journal;
 pub use journal_record::{
-    BoardTaskOutcome, ChosenMember, DelegatedTask, DelegationId, EffectMemory, JournalRecord, SideChatRef,
+    BoardTaskOutcome, ChosenMember, DelegatedTask, DelegationKey, EffectMemory, JournalRecord, SideChatRef,
 };
 pub use journal_state::{JournalReplayError, JournalState};
 pub(crate) use recorded_run::{

@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::{
-    BoardTaskOutcome, ChosenMember, DelegatedTask, DelegationId, DelegationReport, EffectMemory, JournalRecord,
+    BoardTaskOutcome, ChosenMember, DelegatedTask, DelegationKey, DelegationReport, EffectMemory, JournalRecord,
     RecordedRunEnd, SideChatRef,
 };
 use crate::{
@@ -22,9 +22,9 @@ pub(crate) struct RecordedRun {
     pub agent: Arc<str>,
     pub instance: Arc<str>,
     /// The delegated task that it works on.
-    pub(super) delegation_key: Option<DelegationId>,
+    pub(super) delegation_key: Option<DelegationKey>,
     /// Its conversation: the run that began it.
-    pub line: u64,
+    pub conversation: u64,
     /// Set if no other run has its conversation, and none continues it.
     pub(super) is_alone: bool,
     /// The input; `None` if the delegating run supplies it again. Empty if it is in the conversation already.
@@ -168,15 +168,15 @@ impl RecordedRun {
     pub(super) fn new(
         agent: Arc<str>,
         instance: Arc<str>,
-        delegation_key: Option<DelegationId>,
-        (line, is_alone): (u64, bool),
+        delegation_key: Option<DelegationKey>,
+        (conversation, is_alone): (u64, bool),
         input: Option<Vec<Message>>,
     ) -> Self {
         Self {
             agent,
             instance,
             delegation_key,
-            line,
+            conversation,
             is_alone,
             task: input.as_ref().and_then(task_of),
             input,
@@ -320,13 +320,13 @@ impl RecordedRun {
 
     /// Returns `true` if the work on a delegation of this run continues when the run is resumed: its call is repeated, its
     /// step continues, or it waits for an answer.
-    pub(super) fn continues(&self, key: &DelegationId) -> bool {
+    pub(super) fn continues(&self, key: &DelegationKey) -> bool {
         let is_open = |call: &String| self.calls.get(call).is_some_and(|call| call.ended.is_none());
         let waits = |parking: &RecordedQuestion| {
             let is_this = parking.call == key.call && parking.task == key.task;
             is_this && parking.answered_by.as_ref().is_none_or(is_open)
         };
-        let is_chosen = self.chose.as_ref().is_some_and(|chose| key.call == DelegationId::call_of_step(chose.step));
+        let is_chosen = self.chose.as_ref().is_some_and(|chose| key.call == DelegationKey::call_of_step(chose.step));
         is_open(&key.call) || is_chosen || self.parked.values().flatten().any(waits)
     }
 
@@ -363,7 +363,7 @@ impl RecordedRun {
     }
 
     /// Notes the result of a call that may have asked this run, by an agent that works on one of its tasks.
-    pub(super) fn end_question(&mut self, of: &DelegationId, result: &ToolResult) {
+    pub(super) fn end_question(&mut self, of: &DelegationKey, result: &ToolResult) {
         let is_this = |parking: &&mut RecordedQuestion| {
             parking.question == result.call_id && parking.call == of.call && parking.task == of.task
         };

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{DelegationId, Journal, JournalPosition, JournalRecord, SideChatRef};
+use super::{DelegationKey, Journal, JournalPosition, JournalRecord, SideChatRef};
 use crate::chat::Chat;
 
 /// The part of a journal that belongs to one run.
@@ -11,7 +11,7 @@ pub(crate) struct RunJournal {
     /// The previous run in its conversation.
     pub continues: Option<u64>,
     /// The relation of its conversation to the parent's.
-    pub beside: Option<SideChatRef>,
+    pub side_chat: Option<SideChatRef>,
 }
 
 impl RunJournal {
@@ -19,10 +19,10 @@ impl RunJournal {
     /// resumed.
     pub fn main(journal: &Arc<Journal>, chat: &Chat) -> Self {
         let (run, earlier) = journal.begin(chat);
-        if earlier.is_some_and(|(line, _)| journal.is_resumed_line(line)) {
+        if earlier.is_some_and(|(conversation, _)| journal.is_resumed_conversation(conversation)) {
             drop(journal.take_unfinished());
         }
-        Self { journal: Arc::clone(journal), run, continues: earlier.map(|(_, last)| last), beside: None }
+        Self { journal: Arc::clone(journal), run, continues: earlier.map(|(_, last)| last), side_chat: None }
     }
 
     /// Starts the journal of a new sub-run in a conversation that no later run continues.
@@ -31,19 +31,19 @@ impl RunJournal {
     }
 
     /// Starts the journal of a new sub-run in a conversation that may have had earlier runs.
-    pub fn beside(journal: &Arc<Journal>, chat: &Chat, beside: Option<SideChatRef>) -> Self {
+    pub fn in_shared_chat(journal: &Arc<Journal>, chat: &Chat, side_chat: Option<SideChatRef>) -> Self {
         let (run, earlier) = journal.begin(chat);
-        Self { journal: Arc::clone(journal), run, continues: earlier.map(|(_, last)| last), beside }
+        Self { journal: Arc::clone(journal), run, continues: earlier.map(|(_, last)| last), side_chat }
     }
 
     /// Continues the journal of a resumed run.
     pub fn of(journal: &Arc<Journal>, run: u64) -> Self {
-        Self { journal: Arc::clone(journal), run, continues: None, beside: None }
+        Self { journal: Arc::clone(journal), run, continues: None, side_chat: None }
     }
 
-    /// Returns the id of a task that this run delegates.
-    pub fn delegation_key(&self, call: &str, task: usize) -> DelegationId {
-        DelegationId { run: self.run, call: call.into(), task }
+    /// Returns the key of a task that this run delegates.
+    pub fn delegation_key(&self, call: &str, task: usize) -> DelegationKey {
+        DelegationKey { run: self.run, call: call.into(), task }
     }
 
     pub fn write(&self, record: &JournalRecord) -> JournalPosition {

@@ -274,7 +274,7 @@ fn missing_http_requests_are_listed_as_config_entries() {
 }
 
 #[test]
-fn http_place_matches_any_granted_address() {
+fn http_url_matches_any_granted_address() {
     let wanted = HttpGrant::all_below("http://*.lan:8080/v1").unwrap();
     for (given, is_apart) in [
         (entry("http://nas.lan:8080", &["GET"], &["10.0.0.0/8"]), false),

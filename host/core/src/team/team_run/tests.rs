@@ -132,7 +132,7 @@ async fn interrupted_member_hears_what_was_not_delivered() {
     let whole = desk(recorded_group(&recorder, &registry), &model(), FirstAction::Fail);
     whole.run(&cx, &Chat::recorded(), vec![Message::user("first")]).await.unwrap();
     let records = recorder.records();
-    let began = |record: &JournalRecord| matches!(record, JournalRecord::Began { beside: Some(_), .. });
+    let began = |record: &JournalRecord| matches!(record, JournalRecord::Began { side_chat: Some(_), .. });
     let first = position_of(&records, began);
     let second = first + 1 + position_of(&records[first + 1..], began);
     // Before the first attempt passed its middleware, between the attempts, and when the second had begun.
