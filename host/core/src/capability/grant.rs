@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     FileAccess, FileGrant, HttpGrant, KvScopes, MissingCapability, NameSet, Powers,
-    permission::{CapabilityRequest, Permission, RequestFor},
+    permission::{CapabilityRequest, Lattice, Permission, RequestFor},
 };
 
 /// Declares every capability once: the form in which a plugin requests it, and the form in which it is granted. The text
@@ -75,18 +75,18 @@ macro_rules! capabilities {
         impl Grant {
             /// Returns what both allow.
             pub fn meet(&self, other: &Self) -> Self {
-                Self { $($name: Permission::meet(&self.$name, &other.$name),)* }
+                Self { $($name: Lattice::meet(&self.$name, &other.$name),)* }
             }
 
             /// Returns what at least one of them allows.
             pub fn join(&self, other: &Self) -> Self {
-                Self { $($name: Permission::join(&self.$name, &other.$name),)* }
+                Self { $($name: Lattice::join(&self.$name, &other.$name),)* }
             }
 
             /// Returns `true` if it allows any part of a capability.
             pub fn has(&self, capability: Capability) -> bool {
                 match capability {
-                    $(Capability::$variant => !Permission::is_nothing(&self.$name),)*
+                    $(Capability::$variant => !Lattice::is_nothing(&self.$name),)*
                 }
             }
 

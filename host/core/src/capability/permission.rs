@@ -1,11 +1,11 @@
 //! The forms in which capabilities are granted, and those in which a plugin requests them.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use super::{FileAccess, FileGrant, HttpGrant, KvScope, KvScopes, MissingCapability, NameSet, Power, Powers};
 
-/// The granted part of one capability. A lattice, whose least value allows nothing.
-pub(super) trait Permission {
+/// A lattice, whose least value allows nothing.
+pub(super) trait Lattice {
     /// Returns `true` if nothing is allowed.
     fn is_nothing(&self) -> bool;
 
@@ -14,7 +14,10 @@ pub(super) trait Permission {
 
     /// Returns what at least one of them allows.
     fn join(&self, other: &Self) -> Self;
+}
 
+/// The granted part of one capability.
+pub(super) trait Permission: Lattice {
     /// Returns what `other` allows and this does not, with the config lines that would grant it. `name` is the config key,
     /// and `example` stands for a value that is not known.
     fn lacking(&self, other: &Self, name: &str, example: &str) -> Vec<MissingCapability>;
@@ -63,7 +66,7 @@ fn unrequested<G: Permission>(given: &G, is_requested: bool, name: &str) -> Opti
     (!given.is_nothing() && !is_requested).then(|| name.to_owned())
 }
 
-impl Permission for bool {
+impl Lattice for bool {
     fn is_nothing(&self) -> bool {
         !self
     }
@@ -75,25 +78,51 @@ impl Permission for bool {
     fn join(&self, other: &Self) -> Self {
         *self || *other
     }
+}
 
+/// Sets of scopes and of powers.
+impl<T: Ord + Clone> Lattice for BTreeSet<T> {
+    fn is_nothing(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn meet(&self, other: &Self) -> Self {
+        self & other
+    }
+
+    fn join(&self, other: &Self) -> Self {
+        self | other
+    }
+}
+
+/// Implements [`Lattice`] for grants by their methods of the same meaning.
+macro_rules! lattices {
+    ($($grant:ty),*) => {$(
+        impl Lattice for $grant {
+            fn is_nothing(&self) -> bool {
+                self.is_empty()
+            }
+
+            fn meet(&self, other: &Self) -> Self {
+                self.meet(other)
+            }
+
+            fn join(&self, other: &Self) -> Self {
+                self.join(other)
+            }
+        }
+    )*};
+}
+
+lattices!(FileGrant, NameSet, HttpGrant);
+
+impl Permission for bool {
     fn lacking(&self, other: &Self, name: &str, _: &str) -> Vec<MissingCapability> {
         if *other && !self { line(name, true) } else { Vec::new() }
     }
 }
 
 impl Permission for FileGrant {
-    fn is_nothing(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn meet(&self, other: &Self) -> Self {
-        self.meet(other)
-    }
-
-    fn join(&self, other: &Self) -> Self {
-        self.join(other)
-    }
-
     fn lacking(&self, other: &Self, name: &str, example: &str) -> Vec<MissingCapability> {
         let lacks = |(path, access): &(&Path, FileAccess)| self.access(path) < Some(*access);
         let folder = |(path, access): (&Path, FileAccess)| {
@@ -106,18 +135,6 @@ impl Permission for FileGrant {
 }
 
 impl Permission for KvScopes {
-    fn is_nothing(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn meet(&self, other: &Self) -> Self {
-        self & other
-    }
-
-    fn join(&self, other: &Self) -> Self {
-        self | other
-    }
-
     fn lacking(&self, other: &Self, name: &str, _: &str) -> Vec<MissingCapability> {
         let scopes: Vec<_> = (other - self).iter().map(KvScope::to_string).collect();
         match &scopes[..] {
@@ -128,54 +145,18 @@ impl Permission for KvScopes {
 }
 
 impl Permission for NameSet {
-    fn is_nothing(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn meet(&self, other: &Self) -> Self {
-        self.meet(other)
-    }
-
-    fn join(&self, other: &Self) -> Self {
-        self.join(other)
-    }
-
     fn lacking(&self, other: &Self, name: &str, example: &str) -> Vec<MissingCapability> {
         list(name, &self.lacking(other, example))
     }
 }
 
 impl Permission for HttpGrant {
-    fn is_nothing(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn meet(&self, other: &Self) -> Self {
-        self.meet(other)
-    }
-
-    fn join(&self, other: &Self) -> Self {
-        self.join(other)
-    }
-
     fn lacking(&self, other: &Self, name: &str, _: &str) -> Vec<MissingCapability> {
         list(name, &self.lacking(other))
     }
 }
 
 impl Permission for Powers {
-    fn is_nothing(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn meet(&self, other: &Self) -> Self {
-        self & other
-    }
-
-    fn join(&self, other: &Self) -> Self {
-        self | other
-    }
-
     fn lacking(&self, other: &Self, name: &str, _: &str) -> Vec<MissingCapability> {
         let powers: Vec<_> = (other - self).iter().map(Power::to_string).collect();
         list(name, &powers)
