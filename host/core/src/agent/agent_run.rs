@@ -8,48 +8,28 @@ use tokio::time::Instant;
 use super::{
     agent::Agent,
     agent_loop::AgentLoop,
-    context::{AgentGroup, CallerContext, RunParams, RunState, Runner, in_time},
+    context::{CallerContext, RunParams, RunState, Runner, RunnerProfile, in_time},
     delegate::run_tools,
-    middleware::may_replace_answers,
     outcome::{RunAnswer, RunError},
     prompt::system_prompt,
     run::{Run, RunnerInfo},
     tool_call::call_through,
 };
 use crate::{
-    capability::{Budget, BudgetAccount, Ceiling},
+    capability::{Budget, BudgetAccount},
     chat::{Chat, Message, ToolCall, ToolResult},
     event::RunCx,
     tool::{CallStartHook, ToolCx},
 };
 
 impl Runner for Agent {
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    fn description(&self) -> &Arc<str> {
-        &self.description
-    }
-
-    fn budget(&self) -> &Budget {
-        &self.budget
-    }
-
-    fn delegable(&self) -> &Ceiling {
-        &self.delegable
-    }
-
-    fn agent_group(&self) -> Option<&Arc<AgentGroup>> {
-        self.agent_group.as_ref()
+    fn profile(&self) -> RunnerProfile<'_> {
+        let Self { name, description, budget, delegable, agent_group, middleware, .. } = self;
+        RunnerProfile { name, description, budget, delegable, agent_group: agent_group.as_ref(), middleware }
     }
 
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
         Arc::new(Self { name, budget: self.budget.meet(budget), ..self.clone() })
-    }
-
-    fn may_replace_answers(&self) -> bool {
-        may_replace_answers(&self.middleware)
     }
 
     fn work<'a>(
@@ -122,7 +102,7 @@ impl Agent {
         let me = RunState::new(&self.name, &self.options, &self.delegable, *start, Some(caller));
         // A report or question that middleware may still change must not be seen before.
         let was_asked = recorded.as_ref().is_some_and(|recorded| !recorded.parked.is_empty());
-        let run_tools = run_tools(&me, may_replace_answers(&self.middleware), was_asked);
+        let run_tools = run_tools(&me, self.may_replace_answers(), was_asked);
         let mut work = AgentLoop::new(self, &me, run_tools).await;
         let prompt = system_prompt(self, &me, &work.tools);
         let mut run = Run::new(self.info(), me, chat);

@@ -41,13 +41,12 @@ pub use agent::{Agent, DEFAULT_PREFIX};
 pub(crate) use bounded_state::bounded_state;
 pub use context::{
     AgentEntry, AgentFactory, AgentGroup, AgentRefusal, AgentRegistry, AgentRunOptions, CostTier, GrantDecisions,
-    InteractionMode, RunLimits, RunParams, Runner, SendError,
+    InteractionMode, RunLimits, RunParams, Runner, RunnerProfile, SendError,
 };
 pub(crate) use context::{AgentModels, RunState, in_time};
 pub use delegate::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode, RUN_TOOLS};
 pub(crate) use delegate::{MemberAllocations, MemberFailure, MemberRun, begin_members};
 pub use effect::{Effect, EffectAction, EffectEdit, EffectFn, EffectInput, EffectPhase, EffectStep, ModelQuery, Wake};
-pub(crate) use middleware::may_replace_answers;
 pub use middleware::{
     AfterRunDecision, BeforeRunDecision, InputGuardrail, LOGGER_TARGET, LoggingMiddleware, OutputGuardrail,
     RecoveryMiddleware, RunMiddleware, RunOutcome, TimeoutMiddleware,

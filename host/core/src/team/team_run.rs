@@ -11,13 +11,12 @@ use super::{
 };
 use crate::{
     agent::{
-        AgentGroup, AgentModels, AgentRunOptions, MemberAllocations, MemberFailure, MemberRun, ModelQuery, Run,
-        RunAnswer, RunEnding, RunError, RunParams, RunState, RunWork, Runner, RunnerInfo, ask_for, begin_members,
+        AgentModels, AgentRunOptions, MemberAllocations, MemberFailure, MemberRun, ModelQuery, Run, RunAnswer,
+        RunEnding, RunError, RunParams, RunState, RunWork, Runner, RunnerInfo, RunnerProfile, ask_for, begin_members,
         bounded_state, in_time,
         journal::{ChosenMember, EffectModelReply, JournalRecord, RecordedRun, SideChatRef},
-        may_replace_answers,
     },
-    capability::{Budget, Ceiling},
+    capability::Budget,
     chat::{Chat, ChatEntry, ChatSnapshot, Message, Part, Role},
     error::{Fault, OnFailure, cut},
     event::Event,
@@ -27,32 +26,13 @@ use crate::{
 };
 
 impl Runner for Team {
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    fn description(&self) -> &Arc<str> {
-        &self.description
-    }
-
-    fn budget(&self) -> &Budget {
-        &self.budget
-    }
-
-    fn delegable(&self) -> &Ceiling {
-        &self.delegable
-    }
-
-    fn agent_group(&self) -> Option<&Arc<AgentGroup>> {
-        self.agent_group.as_ref()
+    fn profile(&self) -> RunnerProfile<'_> {
+        let Self { name, description, budget, delegable, agent_group, middleware, .. } = self;
+        RunnerProfile { name, description, budget, delegable, agent_group: agent_group.as_ref(), middleware }
     }
 
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
         Arc::new(Self { name, budget: self.budget.meet(budget), ..self.clone() })
-    }
-
-    fn may_replace_answers(&self) -> bool {
-        may_replace_answers(&self.middleware)
     }
 
     fn work<'a>(

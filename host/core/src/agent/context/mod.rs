@@ -41,4 +41,4 @@ pub use run_options::{AgentRunOptions, InteractionMode};
 pub(crate) use run_origin::{DelegateQuestion, DelegationContext, QuestionRoute, RunOrigin};
 pub(crate) use run_state::RunState;
 pub(crate) use run_tasks::RunTasks;
-pub use runner::{RunParams, Runner};
+pub use runner::{RunParams, Runner, RunnerProfile};

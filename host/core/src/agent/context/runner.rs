@@ -7,6 +7,7 @@ use super::{AgentGroup, AgentHandle, ConcurrencyPermit, RunOrigin, RunTasks};
 use crate::{
     agent::{
         journal::{DelegationKey, JournalRecord, RecordedRun, RunJournal},
+        middleware::{RunMiddleware, may_replace_answers},
         outcome::{RunAnswer, RunError},
     },
     capability::{Budget, BudgetAccount, Ceiling},
@@ -21,27 +22,42 @@ use crate::{
 /// Every run passes through the runner's middleware, spends from one budget, emits events, is written to the journal, and
 /// can be resumed after an interruption.
 pub trait Runner: Send + Sync {
-    /// Returns the name by which other agents know it.
-    fn name(&self) -> &Arc<str>;
-
-    /// Returns its purpose, as shown to people and to other agents.
-    fn description(&self) -> &Arc<str>;
-
-    /// Returns the budget of one run, including everything that works for that run.
-    fn budget(&self) -> &Budget;
-
-    /// Returns the upper bound on what the agents that it starts may do.
-    fn delegable(&self) -> &Ceiling;
-
-    /// Returns the agents that it works with; `None` if it works alone.
-    fn agent_group(&self) -> Option<&Arc<AgentGroup>>;
+    /// Returns the properties that it has in common with all runners.
+    fn profile(&self) -> RunnerProfile<'_>;
 
     /// Returns the same runner under another name and with at most this budget.
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner>;
 
+    /// Returns the name by which other agents know it.
+    fn name(&self) -> &Arc<str> {
+        self.profile().name
+    }
+
+    /// Returns its purpose, as shown to people and to other agents.
+    fn description(&self) -> &Arc<str> {
+        self.profile().description
+    }
+
+    /// Returns the budget of one run, including everything that works for that run.
+    fn budget(&self) -> &Budget {
+        self.profile().budget
+    }
+
+    /// Returns the upper bound on what the agents that it starts may do.
+    fn delegable(&self) -> &Ceiling {
+        self.profile().delegable
+    }
+
+    /// Returns the agents that it works with; `None` if it works alone.
+    fn agent_group(&self) -> Option<&Arc<AgentGroup>> {
+        self.profile().agent_group
+    }
+
     /// Returns `true` if a middleware around its runs may replace its messages. Nobody is shown a message before it has
     /// passed such a middleware.
-    fn may_replace_answers(&self) -> bool;
+    fn may_replace_answers(&self) -> bool {
+        may_replace_answers(self.profile().middleware)
+    }
 
     /// Performs the run itself. [`Runner::run`] and the code that starts sub-runs call it.
     #[doc(hidden)]
@@ -127,32 +143,12 @@ pub trait Runner: Send + Sync {
 }
 
 impl<R: Runner + ?Sized> Runner for Arc<R> {
-    fn name(&self) -> &Arc<str> {
-        (**self).name()
-    }
-
-    fn description(&self) -> &Arc<str> {
-        (**self).description()
-    }
-
-    fn budget(&self) -> &Budget {
-        (**self).budget()
-    }
-
-    fn delegable(&self) -> &Ceiling {
-        (**self).delegable()
-    }
-
-    fn agent_group(&self) -> Option<&Arc<AgentGroup>> {
-        (**self).agent_group()
+    fn profile(&self) -> RunnerProfile<'_> {
+        (**self).profile()
     }
 
     fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
         (**self).as_entered(name, budget)
-    }
-
-    fn may_replace_answers(&self) -> bool {
-        (**self).may_replace_answers()
     }
 
     fn work<'a>(
@@ -163,6 +159,23 @@ impl<R: Runner + ?Sized> Runner for Arc<R> {
     ) -> BoxFuture<'a, Result<RunAnswer, RunError>> {
         (**self).work(start, chat, input)
     }
+}
+
+/// The properties that an agent and a team have in common.
+#[derive(Clone, Copy)]
+pub struct RunnerProfile<'a> {
+    /// The name by which other agents know it.
+    pub name: &'a Arc<str>,
+    /// Its purpose, as shown to people and to other agents.
+    pub description: &'a Arc<str>,
+    /// The budget of one run, including everything that works for that run.
+    pub budget: &'a Budget,
+    /// The upper bound on what the agents that it starts may do.
+    pub delegable: &'a Ceiling,
+    /// The agents that it works with; `None` if it works alone.
+    pub agent_group: Option<&'a Arc<AgentGroup>>,
+    /// The middleware around its runs, outermost first.
+    pub middleware: &'a [Arc<dyn RunMiddleware>],
 }
 
 /// The parameters of a run.
