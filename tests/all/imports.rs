@@ -17,9 +17,6 @@ use syn::{
 
 use crate::tidy::{files, module};
 
-/// Rooms with a larger circle, and the number of files in the largest one. A number here only ever becomes smaller.
-const LARGER_CIRCLES: [(&str, usize); 1] = [("provider", 3)];
-
 /// The number of files that may import each other.
 const MAY_BE_MUTUAL: usize = 2;
 
@@ -461,20 +458,9 @@ fn files_of_a_room_import_each_other_in_no_circle() {
     let graph = graph_of_the_host();
     let count = graph.edges.values().map(BTreeMap::len).sum::<usize>();
     assert!(graph.files.len() > 300 && count > 2_000, "they are looked at: {} files, {count}", graph.files.len());
-    let (circles, mut wrong) = (graph.circles(), String::new());
-    for circle in &circles {
-        let rooms = graph.rooms_of(circle);
-        let known = LARGER_CIRCLES.iter().find(|(room, _)| rooms == [*room]).map_or(0, |(_, size)| *size);
-        if circle.len() > known {
-            writeln!(wrong, "in {}: {}", rooms.join(" and "), graph.describe(circle)).unwrap();
-        }
-    }
-    for (room, size) in LARGER_CIRCLES {
-        let of_room = circles.iter().filter(|circle| graph.rooms_of(circle) == [room]);
-        let largest = of_room.map(BTreeSet::len).max().unwrap_or(0);
-        if largest < size {
-            writeln!(wrong, "the largest circle in {room} has {largest} files: write that in LARGER_CIRCLES").unwrap();
-        }
+    let mut wrong = String::new();
+    for circle in &graph.circles() {
+        writeln!(wrong, "in {}: {}", graph.rooms_of(circle).join(" and "), graph.describe(circle)).unwrap();
     }
     assert!(wrong.is_empty(), "{wrong}\nmove what they share into a file of its own, or pass values");
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 
-use shelly_core::{error::Fault, limits};
-use shelly_net::sse::SseEventStream;
+use shelly_core::{error::Fault, limits, model::Completion};
+use shelly_net::sse::{SseEvent, SseEventStream};
 use shelly_net::{ByteStream, Secret, fault_in_reply, shown};
 
 /// The server and model that a reply comes from.
@@ -103,6 +103,49 @@ impl IncomingReply {
             Self::Events(events) => Self::Events(Box::new(events.with_idle_time(time))),
             json @ Self::Json(_) => json,
         }
+    }
+}
+
+/// A reader of one reply in the wire format of a vendor.
+pub trait ReplyReader: Send + Sized {
+    /// Reads a stream to its end, or to the event that ends the reply. Deltas go to the sink as they arrive.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`WireProtocol::read`](crate::WireProtocol::read).
+    fn read_events(self, events: SseEventStream) -> impl Future<Output = Result<Completion, Fault>> + Send;
+
+    /// Reads a reply of a server that does not stream.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`WireProtocol::read`](crate::WireProtocol::read).
+    fn read_json(self, json: &[u8]) -> impl Future<Output = Result<Completion, Fault>> + Send;
+}
+
+/// Accepts the failure of a stream after the end of the reply was announced: failing then would repeat the request and pay
+/// for the reply again.
+///
+/// # Errors
+///
+/// `fault`, if the end was not announced.
+pub fn accept_late_failure(fault: Fault, is_end_announced: bool) -> Result<(), Fault> {
+    if !is_end_announced {
+        return Err(fault);
+    }
+    tracing::debug!(%fault, "the stream broke after its end was announced");
+    Ok(())
+}
+
+/// Returns the next event; `None` at the end of the stream, or if it breaks after the end of the reply was announced.
+///
+/// # Errors
+///
+/// The faults of the stream before that.
+pub async fn next_event(events: &mut SseEventStream, is_end_announced: bool) -> Result<Option<&SseEvent>, Fault> {
+    match events.next().await {
+        Ok(event) => Ok(event),
+        Err(fault) => accept_late_failure(fault, is_end_announced).map(|()| None),
     }
 }
 

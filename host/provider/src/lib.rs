@@ -73,7 +73,7 @@ pub use discovery::{
     local_servers_in_words, vendor_keys,
 };
 pub use gemini::Gemini;
-pub use incoming_reply::{IncomingReply, ReplySource};
+pub use incoming_reply::{IncomingReply, ReplyReader, ReplySource};
 pub use listing::ListedModel;
 pub use openai::{ChatCompletions, MaxTokensField};
 pub use responses::ResponsesApi;

@@ -21,6 +21,21 @@ pub fn data_uri(media_type: &str, bytes: &[u8]) -> String {
     uri
 }
 
+/// A named file as both APIs of OpenAI take it.
+#[derive(Serialize)]
+pub struct InlineFile<'a> {
+    filename: &'a str,
+    file_data: String,
+}
+
+impl<'a> InlineFile<'a> {
+    /// Creates a PDF document from an attachment and its bytes.
+    pub fn pdf(media: &'a Media, bytes: &[u8]) -> Self {
+        let filename = media.name.as_deref().unwrap_or("document.pdf");
+        Self { filename, file_data: data_uri(&media.media_type, bytes) }
+    }
+}
+
 /// Returns the text that replaces an attachment that the wire format cannot carry.
 pub fn placeholder(media: &Media) -> String {
     let name = media.name.as_deref().unwrap_or("attachment");

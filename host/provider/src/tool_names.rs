@@ -18,6 +18,9 @@ pub struct ToolNameRule {
 /// The rule of OpenAI, Anthropic and nearly all compatible servers: 1 to 64 of `A-Z a-z 0-9 _ -`.
 pub const COMMON: ToolNameRule = ToolNameRule { longest: 64, any_first: true };
 
+/// The rule of Google: a letter or `_`, then up to 63 of `A-Z a-z 0-9 _ -`. It also accepts dots, which other vendors do not.
+pub const GEMINI: ToolNameRule = ToolNameRule { longest: 64, any_first: false };
+
 impl ToolNameRule {
     fn takes(&self, name: &str) -> bool {
         let is_first = |byte: u8| self.any_first || byte.is_ascii_alphabetic() || byte == b'_';

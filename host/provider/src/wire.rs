@@ -6,7 +6,7 @@ use url::Url;
 
 use super::{
     adapter::{AdapterConfig, ModelAdapter},
-    incoming_reply::{IncomingReply, ReplySource},
+    incoming_reply::{IncomingReply, ReplyReader, ReplySource},
     tool_names::{ToolNameRule, ToolNames},
 };
 use shelly_core::{
@@ -19,6 +19,9 @@ use shelly_net::{FailedAttempt, HttpClient, Retries, RetryObserver, SuccessRespo
 /// The wire format of one vendor's API: the parts in which it differs from the other APIs.
 #[async_trait]
 pub trait WireProtocol: Send + Sync {
+    /// The reader of one reply.
+    type Reader<'a>: ReplyReader;
+
     /// The rule for tool names that the vendor accepts.
     const NAMES: ToolNameRule;
 
@@ -44,19 +47,29 @@ pub trait WireProtocol: Send + Sync {
     /// [`Fault::Invalid`] if the request cannot be expressed in this API.
     fn body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault>;
 
+    /// Creates the reader of one reply. `names` are the names of the tools that the request offered.
+    fn reader<'a>(&self, source: &'a ReplySource<'a>, names: &'a ToolNames, sink: &'a DeltaSink) -> Self::Reader<'a>;
+
     /// Reads a reply to the end of the stream, or to the event that ends the reply. Deltas go to `sink` as they arrive.
     ///
     /// # Errors
     ///
-    /// [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if the reply or
-    /// one of its events is too large, and the fault that an error object inside the reply stands for.
+    /// [`Fault::Unavailable`] if the reply is cut off, garbled, silent for too long, or contains a call that the vendor
+    /// itself could not parse; [`Fault::TooLarge`] if the reply, one of its events or the number of its parts is too large;
+    /// and the fault that an error object inside the reply stands for.
     async fn read(
         &self,
         reply: IncomingReply,
         source: &ReplySource<'_>,
         names: &ToolNames,
         sink: &DeltaSink,
-    ) -> Result<Completion, Fault>;
+    ) -> Result<Completion, Fault> {
+        let reader = self.reader(source, names, sink);
+        match reply {
+            IncomingReply::Events(events) => reader.read_events(*events).await,
+            IncomingReply::Json(json) => reader.read_json(&json).await,
+        }
+    }
 }
 
 /// A model behind an HTTP API. A reply that fails before any of it was handed on is requested again, like a request that got

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{Anthropic, request, url};
 use crate::{
     adapter::ModelAdapter,
-    batch::{self, BatchProtocol, BatchResultCollector, HttpBatchEntry, HttpBatchOutcome},
+    batch::{self, BatchProtocol, BatchResultCollector, CreatedObject, HttpBatchEntry, HttpBatchOutcome},
     incoming_reply::ReplySource,
 };
 use shelly_core::{
@@ -27,10 +27,8 @@ impl BatchProtocol for Anthropic {
     async fn submit(&self, adapter: &ModelAdapter, entries: &[HttpBatchEntry<'_>]) -> Result<BatchId, Fault> {
         let requests =
             entries.iter().map(|entry| AnthropicBatchEntry { custom_id: entry.id, params: &entry.body }).collect();
-        let unwritable = |error| Fault::invalid(format!("the batch cannot be written as JSON: {error}"));
-        let json = serde_json::to_vec(&AnthropicBatchRequest { requests }).map_err(unwritable)?;
-        let made: AnthropicCreatedBatch =
-            batch::make(adapter, url(adapter, &BATCHES)?, "application/json", json).await?;
+        let json = serde_json::to_vec(&AnthropicBatchRequest { requests }).map_err(batch::unwritable)?;
+        let made: CreatedObject = batch::make(adapter, url(adapter, &BATCHES)?, "application/json", json).await?;
         made.id.parse()
     }
 
@@ -71,11 +69,6 @@ struct AnthropicBatchRequest<'a> {
 struct AnthropicBatchEntry<'a> {
     custom_id: &'a str,
     params: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct AnthropicCreatedBatch {
-    id: String,
 }
 
 #[derive(Deserialize)]

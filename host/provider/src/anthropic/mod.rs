@@ -1,32 +1,28 @@
 //! The Messages API of Anthropic and of compatible servers.
 
 mod batch;
-pub(crate) mod reply;
+mod opaque_state;
+mod reply;
 mod request;
 #[cfg(test)]
 mod tests;
 
-use async_trait::async_trait;
 use url::Url;
 
 use crate::{
     adapter::ModelAdapter,
-    incoming_reply::{IncomingReply, ReplySource},
+    incoming_reply::ReplySource,
     tool_names::{COMMON, ToolNameRule, ToolNames},
     wire::WireProtocol,
 };
 use shelly_core::{
     error::Fault,
-    model::{Completion, CompletionRequest, DeltaSink},
+    model::{CompletionRequest, DeltaSink},
 };
 use shelly_net::endpoint;
 
 /// The API version that the requests name.
 const VERSION: &str = "2023-06-01";
-/// The prefix of opaque state that proves a thought to be the model's own; the vendor's `signature` follows.
-const SIGNATURE: &str = "anthropic.signature:";
-/// The prefix of opaque state that holds a thought hidden by the vendor; its `data` follows.
-const REDACTED: &str = "anthropic.redacted:";
 
 /// The Messages API.
 ///
@@ -57,8 +53,8 @@ impl Default for Anthropic {
     }
 }
 
-#[async_trait]
 impl WireProtocol for Anthropic {
+    type Reader<'a> = reply::AnthropicReplyReader<'a>;
     const NAMES: ToolNameRule = COMMON;
     const FIELDS: &[&str] =
         &["model", "messages", "system", "tools", "tool_choice", "max_tokens", "temperature", "stream"];
@@ -76,14 +72,8 @@ impl WireProtocol for Anthropic {
         adapter.completion_json(request, &body, request::MERGED)
     }
 
-    async fn read(
-        &self,
-        reply: IncomingReply,
-        source: &ReplySource<'_>,
-        names: &ToolNames,
-        sink: &DeltaSink,
-    ) -> Result<Completion, Fault> {
-        reply::read(reply, self.printed_calls, source, names, sink).await
+    fn reader<'a>(&self, source: &'a ReplySource<'a>, names: &'a ToolNames, sink: &'a DeltaSink) -> Self::Reader<'a> {
+        reply::AnthropicReplyReader::new(self.printed_calls, source, names, sink)
     }
 }
 

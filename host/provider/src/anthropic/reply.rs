@@ -6,12 +6,12 @@ use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{REDACTED, SIGNATURE};
+use super::opaque_state::{REDACTED, SIGNATURE};
 use crate::{
     arguments,
     assembly::ReplyAssembly,
     borrowed_text::BorrowedText,
-    incoming_reply::{IncomingReply, ReplySource},
+    incoming_reply::{ReplyReader, ReplySource, next_event},
     tool_names::ToolNames,
 };
 use shelly_core::{
@@ -25,81 +25,6 @@ use shelly_net::sse::SseEventStream;
 const END: &str = "end_turn";
 /// The characters in the JSON of an object without fields.
 const IN_EMPTY: &[char] = &['{', '}', ' ', '\n', '\r', '\t'];
-
-/// Reads a reply to its end; deltas go to `sink` as they arrive. `names` are the names of the tools that the request
-/// offered.
-///
-/// # Errors
-///
-/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if the
-/// reply or one of its events is too large, and the fault that an error object inside the reply stands for.
-pub async fn read(
-    incoming: IncomingReply,
-    printed: bool,
-    source: &ReplySource<'_>,
-    names: &ToolNames,
-    sink: &DeltaSink,
-) -> Result<Completion, Fault> {
-    let reply = AnthropicReplyReader::new(printed, names, sink, source);
-    match incoming {
-        IncomingReply::Events(events) => read_events(*events, reply).await,
-        IncomingReply::Json(json) => read_json(&json, reply).await,
-    }
-}
-
-async fn read_events(mut events: SseEventStream, mut reply: AnthropicReplyReader<'_>) -> Result<Completion, Fault> {
-    loop {
-        let event = match events.next().await {
-            Ok(Some(event)) => event,
-            Ok(None) => break,
-            // The reply is complete. Failing now would repeat the request and pay for the reply again.
-            Err(fault) if reply.stop.is_some() => {
-                tracing::debug!(%fault, "the stream broke after its end was announced");
-                break;
-            }
-            Err(fault) => return Err(fault),
-        };
-        let is_end = match event.data.trim() {
-            "" => false,
-            // Servers that translate from another API may end with that API's marker.
-            "[DONE]" => true,
-            data => {
-                let mut wire: AnthropicEvent =
-                    serde_json::from_str(data).map_err(|error| reply.source.garbled(&error))?;
-                let kind = wire.r#type.take();
-                let kind = kind.as_deref().unwrap_or(&event.name);
-                if kind == "error" || wire.error.is_some() {
-                    return Err(reply.source.fault(wire.error.map_or(data, RawValue::get)));
-                }
-                reply.take(kind, wire).await?;
-                kind == "message_stop"
-            }
-        };
-        if is_end {
-            // The event ends the reply, even if the server gave no stop reason.
-            reply.stop.get_or_insert_with(|| END.into());
-            // The connection is reusable once its end is read; that end has usually arrived already.
-            let _ = events.next().now_or_never();
-            break;
-        }
-        events.note_progress(reply.assembly.progress());
-    }
-    reply.finish().await
-}
-
-async fn read_json(json: &[u8], mut reply: AnthropicReplyReader<'_>) -> Result<Completion, Fault> {
-    let message: AnthropicReplyMessage = serde_json::from_slice(json).map_err(|error| reply.source.garbled(&error))?;
-    if let Some(error) = message.error {
-        return Err(reply.source.fault(error.get()));
-    }
-    let Some(blocks) = &message.content else { return Err(reply.source.unavailable("sent a reply without content")) };
-    for (index, block) in (0..).zip(blocks) {
-        reply.begin(index, block).await?;
-    }
-    reply.head(&message).await;
-    reply.stop = Some(message.stop_reason.unwrap_or_else(|| END.into()));
-    reply.finish().await
-}
 
 /// An event. Its contents are parsed once its kind is known, because the vendor adds kinds.
 #[derive(Deserialize)]
@@ -170,7 +95,7 @@ struct AnthropicUsage {
 }
 
 /// The state of a reply that is being read.
-struct AnthropicReplyReader<'a> {
+pub struct AnthropicReplyReader<'a> {
     assembly: ReplyAssembly<'a>,
     source: &'a ReplySource<'a>,
     /// The newest block of each index.
@@ -193,8 +118,58 @@ enum AnthropicOpenBlock {
     Other,
 }
 
+impl ReplyReader for AnthropicReplyReader<'_> {
+    async fn read_events(mut self, mut events: SseEventStream) -> Result<Completion, Fault> {
+        while let Some(event) = next_event(&mut events, self.stop.is_some()).await? {
+            let is_end = match event.data.trim() {
+                "" => false,
+                // Servers that translate from another API may end with that API's marker.
+                "[DONE]" => true,
+                data => {
+                    let mut wire: AnthropicEvent =
+                        serde_json::from_str(data).map_err(|error| self.source.garbled(&error))?;
+                    let kind = wire.r#type.take();
+                    let kind = kind.as_deref().unwrap_or(&event.name);
+                    if kind == "error" || wire.error.is_some() {
+                        return Err(self.source.fault(wire.error.map_or(data, RawValue::get)));
+                    }
+                    self.take(kind, wire).await?;
+                    kind == "message_stop"
+                }
+            };
+            if is_end {
+                // The event ends the reply, even if the server gave no stop reason.
+                self.stop.get_or_insert_with(|| END.into());
+                // The connection is reusable once its end is read; that end has usually arrived already.
+                let _ = events.next().now_or_never();
+                break;
+            }
+            events.note_progress(self.assembly.progress());
+        }
+        self.finish().await
+    }
+
+    async fn read_json(mut self, json: &[u8]) -> Result<Completion, Fault> {
+        let message: AnthropicReplyMessage =
+            serde_json::from_slice(json).map_err(|error| self.source.garbled(&error))?;
+        if let Some(error) = message.error {
+            return Err(self.source.fault(error.get()));
+        }
+        let Some(blocks) = &message.content else {
+            return Err(self.source.unavailable("sent a reply without content"));
+        };
+        for (index, block) in (0..).zip(blocks) {
+            self.begin(index, block).await?;
+        }
+        self.head(&message).await;
+        self.stop = Some(message.stop_reason.unwrap_or_else(|| END.into()));
+        self.finish().await
+    }
+}
+
 impl<'a> AnthropicReplyReader<'a> {
-    fn new(printed: bool, names: &'a ToolNames, sink: &'a DeltaSink, source: &'a ReplySource<'a>) -> Self {
+    /// Creates the reader of one reply. With `printed`, calls and thoughts are looked for in the text.
+    pub fn new(printed: bool, source: &'a ReplySource<'a>, names: &'a ToolNames, sink: &'a DeltaSink) -> Self {
         let assembly = ReplyAssembly::new(names, sink).reading_text(printed, printed);
         Self { assembly, source, blocks: HashMap::new(), begun: 0, usage: Usage::default(), stop: None }
     }

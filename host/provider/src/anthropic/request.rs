@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::{REDACTED, SIGNATURE};
+use super::opaque_state::{REDACTED, SIGNATURE};
 use crate::{
     adapter::ModelAdapter,
     arguments,
@@ -246,8 +246,7 @@ fn tool_choice(choice: &ToolChoice, thinks: bool) -> Option<AnthropicToolChoice<
 fn output_config(adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Option<Value>, Fault> {
     let configured = adapter.field("output_config").cloned();
     let Some(schema) = &request.response_schema else { return Ok(configured) };
-    let mut schema = serde_json::from_str(schema)
-        .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
+    let mut schema = schema::of_reply(schema)?;
     close(&mut schema);
     let mut config = match configured {
         Some(Value::Object(config)) => config,

@@ -5,6 +5,7 @@ mod outgoing;
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -18,7 +19,7 @@ use crate::{AdapterConfig, HttpModel};
 use shelly_core::{
     chat::{self, Chat, Media, Message, Part, ToolCall},
     event::RunCx,
-    model::{Completer, DeltaTarget, ReplyDelta},
+    model::{Completer, Completion, DeltaTarget, ReplyDelta},
 };
 use shelly_net::{AuthHeader, HttpClient, Secret};
 use shelly_test_support::{TestServer, answer};

@@ -6,7 +6,7 @@ mod results;
 pub(super) mod testing;
 
 use async_trait::async_trait;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use url::Url;
 
@@ -14,6 +14,7 @@ pub use results::{BatchResultCollector, HttpBatchOutcome};
 
 use super::{
     adapter::{AdapterConfig, ModelAdapter},
+    incoming_reply::ReplySource,
     wire::WireProtocol,
 };
 use shelly_core::{
@@ -140,6 +141,26 @@ impl<W: BatchProtocol> BatchSubmitter for HttpBatches<W> {
 
     async fn cancel(&self, batch: &BatchId) -> Result<(), Fault> {
         self.wire.cancel(&self.adapter, batch).await
+    }
+}
+
+/// An object that a server has created.
+#[derive(Deserialize)]
+pub struct CreatedObject {
+    /// The server's id of it.
+    pub id: String,
+}
+
+/// Returns the fault for a batch that cannot be written.
+pub fn unwritable(error: serde_json::Error) -> Fault {
+    Fault::invalid(format!("the batch cannot be written as JSON: {error}"))
+}
+
+/// Returns the fault of a request that has no reply: the error that the server reports for it, if there is one.
+pub fn failure(source: &ReplySource<'_>, error: Option<&RawValue>) -> Fault {
+    match error {
+        Some(error) => source.fault(error.get()),
+        None => source.unavailable("has neither a reply nor an error for a request in a batch"),
     }
 }
 

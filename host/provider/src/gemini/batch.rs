@@ -36,8 +36,7 @@ impl BatchProtocol for Gemini {
             .collect();
         let requests = GeminiInlinedRequests { requests };
         let new = GeminiNewBatch { display_name: DISPLAY_NAME, input_config: GeminiInputConfig { requests } };
-        let unwritable = |error| Fault::invalid(format!("the batch cannot be written as JSON: {error}"));
-        let json = serde_json::to_vec(&GeminiBatchRequest { batch: new }).map_err(unwritable)?;
+        let json = serde_json::to_vec(&GeminiBatchRequest { batch: new }).map_err(batch::unwritable)?;
         let made: GeminiCreatedBatch =
             batch::make(adapter, url(adapter, "batchGenerateContent")?, "application/json", json).await?;
         made.name.parse()
@@ -77,14 +76,10 @@ impl BatchProtocol for Gemini {
         let replies = replies.inlined_responses.unwrap_or_default();
         // Replies come in the order of the requests. Replies without keys are assigned by position if none is missing.
         let are_all = replies.len() == results.ids().len() && replies.iter().all(|reply| reply.key().is_none());
-        let places: Vec<_> = if are_all { results.ids().collect() } else { Vec::new() };
+        let ids: Vec<_> = if are_all { results.ids().collect() } else { Vec::new() };
         for (at, reply) in replies.iter().enumerate() {
-            let Some(id) = reply.key().or_else(|| places.get(at).copied()) else { continue };
-            let outcome = match (reply.response, reply.error) {
-                (Some(response), _) => Ok(response),
-                (None, Some(error)) => Err(source.fault(error.get())),
-                (None, None) => Err(source.unavailable("has neither a reply nor an error for a request in a batch")),
-            };
+            let Some(id) = reply.key().or_else(|| ids.get(at).copied()) else { continue };
+            let outcome = reply.response.ok_or_else(|| batch::failure(&source, reply.error));
             results.take(HttpBatchOutcome { id: id.into(), reply: outcome }).await;
         }
         Ok(())

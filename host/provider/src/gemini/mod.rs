@@ -1,23 +1,23 @@
 //! The Gemini API of Google: `generateContent`, streamed.
 
 mod batch;
+mod opaque_state;
 mod reply;
 mod request;
 #[cfg(test)]
 mod tests;
 
-use async_trait::async_trait;
 use url::Url;
 
 use crate::{
     adapter::ModelAdapter,
-    incoming_reply::{IncomingReply, ReplySource},
-    tool_names::{ToolNameRule, ToolNames},
+    incoming_reply::ReplySource,
+    tool_names::{GEMINI, ToolNameRule, ToolNames},
     wire::WireProtocol,
 };
 use shelly_core::{
     error::Fault,
-    model::{Completion, CompletionRequest, DeltaSink},
+    model::{CompletionRequest, DeltaSink},
 };
 
 /// The Gemini API. Its base URL is usually `https://generativelanguage.googleapis.com/v1beta`. The key goes into the header
@@ -27,27 +27,9 @@ use shelly_core::{
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gemini;
 
-/// The tool names that Google accepts: a letter or `_`, then up to 63 of `A-Z a-z 0-9 _ -`. It also accepts dots, which
-/// other vendors do not.
-const NAMES: ToolNameRule = ToolNameRule { longest: 64, any_first: false };
-
-/// The tags of opaque state that only this vendor understands.
-mod tag {
-    /// The signature of a thought.
-    pub const THOUGHT: &str = "gemini.thought:";
-    /// The signature of the text before it.
-    pub const TEXT: &str = "gemini.text:";
-    /// A signature in a part of its own.
-    pub const ALONE: &str = "gemini.alone:";
-    /// The signature of a call, in the call's metadata.
-    pub const CALL: &str = "gemini.thought_signature";
-    /// The vendor's id of a call, in the call's metadata. The chat may use another id, and not every model assigns one.
-    pub const ID: &str = "gemini.id";
-}
-
-#[async_trait]
 impl WireProtocol for Gemini {
-    const NAMES: ToolNameRule = NAMES;
+    type Reader<'a> = reply::GeminiReplyReader<'a>;
+    const NAMES: ToolNameRule = GEMINI;
     const FIELDS: &[&str] = &["contents", "systemInstruction", "toolConfig"];
 
     fn url(&self, adapter: &ModelAdapter) -> Result<Url, Fault> {
@@ -61,14 +43,8 @@ impl WireProtocol for Gemini {
         adapter.completion_json(request, &body, &[request::TOOLS, request::GENERATION_CONFIG])
     }
 
-    async fn read(
-        &self,
-        reply: IncomingReply,
-        source: &ReplySource<'_>,
-        names: &ToolNames,
-        sink: &DeltaSink,
-    ) -> Result<Completion, Fault> {
-        reply::read(reply, source, names, sink).await
+    fn reader<'a>(&self, source: &'a ReplySource<'a>, names: &'a ToolNames, sink: &'a DeltaSink) -> Self::Reader<'a> {
+        reply::GeminiReplyReader::new(source, names, sink)
     }
 }
 

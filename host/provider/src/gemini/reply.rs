@@ -6,11 +6,11 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::tag;
+use super::opaque_state;
 use crate::{
     assembly::ReplyAssembly,
     borrowed_text::BorrowedText,
-    incoming_reply::{IncomingReply, ReplySource},
+    incoming_reply::{ReplyReader, ReplySource, next_event},
     tool_names::ToolNames,
 };
 use shelly_core::{
@@ -18,37 +18,6 @@ use shelly_core::{
     model::{Completion, DeltaSink, StopReason, Usage},
 };
 use shelly_net::sse::SseEventStream;
-
-/// Reads a reply to its end; deltas go to `sink` as they arrive. `names` are the names of the tools that the request
-/// offered.
-///
-/// # Errors
-///
-/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled, silent for too long, or contains a call that the
-/// vendor itself could not parse; [`Fault::TooLarge`] if the reply or one of its events is too large, and the fault that an
-/// error object inside the reply stands for.
-pub async fn read(
-    incoming: IncomingReply,
-    source: &ReplySource<'_>,
-    names: &ToolNames,
-    sink: &DeltaSink,
-) -> Result<Completion, Fault> {
-    let mut reply = GeminiReplyReader { assembly: ReplyAssembly::new(names, sink), source, stop: None, failure: None };
-    match incoming {
-        IncomingReply::Events(events) => reply.take_events(*events).await?,
-        IncomingReply::Json(json) => {
-            // Without an event stream, the same chunks come as an array.
-            let chunks: Result<Vec<GeminiChunk>, _> = match json.first() {
-                Some(b'[') => serde_json::from_slice(&json),
-                _ => serde_json::from_slice(&json).map(|chunk| vec![chunk]),
-            };
-            for chunk in chunks.map_err(|error| source.garbled(&error))? {
-                reply.take(chunk).await?;
-            }
-        }
-    }
-    reply.finish().await
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -138,7 +107,7 @@ impl GeminiUsage {
 }
 
 /// The state of a reply that is being read.
-struct GeminiReplyReader<'a> {
+pub struct GeminiReplyReader<'a> {
     assembly: ReplyAssembly<'a>,
     source: &'a ReplySource<'a>,
     stop: Option<StopReason>,
@@ -146,19 +115,9 @@ struct GeminiReplyReader<'a> {
     failure: Option<Fault>,
 }
 
-impl GeminiReplyReader<'_> {
-    async fn take_events(&mut self, mut events: SseEventStream) -> Result<(), Fault> {
-        loop {
-            let event = match events.next().await {
-                Ok(Some(event)) => event,
-                Ok(None) => return Ok(()),
-                // The reply is complete. Failing now would repeat the request and pay for the reply again.
-                Err(fault) if self.stop.is_some() => {
-                    tracing::debug!(%fault, "the stream broke after its end was announced");
-                    return Ok(());
-                }
-                Err(fault) => return Err(fault),
-            };
+impl ReplyReader for GeminiReplyReader<'_> {
+    async fn read_events(mut self, mut events: SseEventStream) -> Result<Completion, Fault> {
+        while let Some(event) = next_event(&mut events, self.stop.is_some()).await? {
             if event.data.trim().is_empty() || event.data.trim() == "[DONE]" {
                 continue;
             }
@@ -166,6 +125,26 @@ impl GeminiReplyReader<'_> {
             self.take(chunk).await?;
             events.note_progress(self.assembly.progress());
         }
+        self.finish().await
+    }
+
+    async fn read_json(mut self, json: &[u8]) -> Result<Completion, Fault> {
+        // Without an event stream, the same chunks come as an array.
+        let chunks: Result<Vec<GeminiChunk>, _> = match json.first() {
+            Some(b'[') => serde_json::from_slice(json),
+            _ => serde_json::from_slice(json).map(|chunk| vec![chunk]),
+        };
+        for chunk in chunks.map_err(|error| self.source.garbled(&error))? {
+            self.take(chunk).await?;
+        }
+        self.finish().await
+    }
+}
+
+impl<'a> GeminiReplyReader<'a> {
+    /// Creates the reader of one reply.
+    pub fn new(source: &'a ReplySource<'a>, names: &'a ToolNames, sink: &'a DeltaSink) -> Self {
+        Self { assembly: ReplyAssembly::new(names, sink), source, stop: None, failure: None }
     }
 
     async fn take(&mut self, chunk: GeminiChunk<'_>) -> Result<(), Fault> {
@@ -215,9 +194,9 @@ impl GeminiReplyReader<'_> {
         };
         let kind = if part.thought == Some(true) {
             self.assembly.thinking(text).await?;
-            tag::THOUGHT
+            opaque_state::THOUGHT
         } else {
-            let kind = if text.is_empty() { tag::ALONE } else { tag::TEXT };
+            let kind = if text.is_empty() { opaque_state::ALONE } else { opaque_state::TEXT };
             self.assembly.split();
             self.assembly.text(text).await?;
             self.assembly.split();
@@ -232,11 +211,11 @@ impl GeminiReplyReader<'_> {
     async fn call(&mut self, call: GeminiReplyCall<'_>, signature: Option<String>) -> Result<(), Fault> {
         let at = self.assembly.begin_call()?;
         if let Some(id) = call.id.filter(|id| !id.is_empty()) {
-            self.assembly.call_fact(at, tag::ID, id.clone())?;
+            self.assembly.call_fact(at, opaque_state::ID, id.clone())?;
             self.assembly.call_id(at, id)?;
         }
         if let Some(signature) = signature {
-            self.assembly.call_fact(at, tag::CALL, signature)?;
+            self.assembly.call_fact(at, opaque_state::CALL, signature)?;
         }
         self.assembly.call_name(at, call.name.unwrap_or_default()).await?;
         let arguments = call.args.map(RawValue::get).filter(|arguments| *arguments != "null");

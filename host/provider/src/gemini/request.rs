@@ -6,12 +6,13 @@ use indexmap::IndexMap;
 use serde::{Serialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 
-use super::{NAMES, tag};
+use super::opaque_state;
 use crate::{
     adapter::ModelAdapter,
     arguments,
     media::{Base64, placeholder},
     schema, text,
+    tool_names::GEMINI,
 };
 use shelly_core::{
     chat::{Media, MediaData, Message, Part, Role, ThinkingPart, ToolCall, ToolResult, ToolResultContent, ToolSpec},
@@ -205,7 +206,7 @@ impl<'a> GeminiToolConfig<'a> {
             ToolChoice::Auto => return None,
             ToolChoice::Never => ("NONE", None),
             ToolChoice::Required => ("ANY", None),
-            ToolChoice::Tool(name) => ("ANY", Some([NAMES.wire(name)])),
+            ToolChoice::Tool(name) => ("ANY", Some([GEMINI.wire(name)])),
         };
         Some(Self { function_calling_config: GeminiCallingConfig { mode, allowed_function_names } })
     }
@@ -238,10 +239,9 @@ fn generation_config<'a>(
         settings.insert("temperature", GeminiSetting::Number(temperature));
     }
     if let Some(text) = schema {
-        let raw: &RawValue = serde_json::from_str(text)
-            .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
+        let schema: &RawValue = schema::of_reply(text)?;
         settings.insert("responseMimeType", GeminiSetting::Word("application/json"));
-        settings.insert("responseJsonSchema", GeminiSetting::Schema(schema::gemini(raw)));
+        settings.insert("responseJsonSchema", GeminiSetting::Schema(schema::gemini(schema)));
     }
     match adapter.field(GENERATION_CONFIG) {
         Some(Value::Object(more)) => {
@@ -262,7 +262,7 @@ impl<'a> GeminiFunctionDeclaration<'a> {
     /// Declares a tool, without a schema if it has no parameters.
     fn new(tool: &'a ToolSpec) -> Self {
         let schema = schema::gemini_object(&tool.input_schema);
-        let name = NAMES.wire(&tool.name);
+        let name = GEMINI.wire(&tool.name);
         // The API refuses a declaration without a description.
         let description = if tool.description.trim().is_empty() { tool.name.as_str() } else { &tool.description };
         let has_none = has_no_properties(&schema);
@@ -340,10 +340,10 @@ impl<'a> GeminiConversation<'a> {
                 Part::ToolCall(call) => {
                     self.calls.insert(&call.id, call);
                     let wants_signature = std::mem::take(&mut is_first_call) && !self.is_old;
-                    let signature = fact(call, tag::CALL).or(wants_signature.then_some(NO_SIGNATURE));
-                    let name = NAMES.wire(&call.name);
+                    let signature = fact(call, opaque_state::CALL).or(wants_signature.then_some(NO_SIGNATURE));
+                    let name = GEMINI.wire(&call.name);
                     let function_call =
-                        GeminiFunctionCall { id: fact(call, tag::ID), name, args: arguments::object(call) };
+                        GeminiFunctionCall { id: fact(call, opaque_state::ID), name, args: arguments::object(call) };
                     parts.push(GeminiPart::Call { function_call, thought_signature: signature });
                 }
                 // These parts belong to other roles, or have no counterpart in this API.
@@ -359,7 +359,7 @@ impl<'a> GeminiConversation<'a> {
         let call = self.calls.get(result.call_id.as_str());
         let first = match call {
             Some(call) => {
-                let (id, name) = (fact(call, tag::ID), NAMES.wire(&call.name));
+                let (id, name) = (fact(call, opaque_state::ID), GEMINI.wire(&call.name));
                 let response = if result.is_error {
                     GeminiFunctionOutput::Error(text)
                 } else {
@@ -394,14 +394,14 @@ fn plain(text: &str) -> Option<GeminiPart<'_>> {
 /// Puts signatures back where they came from; drops the thoughts of other vendors.
 fn push_thought<'a>(parts: &mut Vec<GeminiPart<'a>>, thought: &'a ThinkingPart) {
     let opaque = thought.opaque.as_deref().unwrap_or_default();
-    if let Some(signature) = opaque.strip_prefix(tag::THOUGHT) {
+    if let Some(signature) = opaque.strip_prefix(opaque_state::THOUGHT) {
         let text = thought.text.as_str().into();
         parts.push(GeminiPart::Text { text, thought: true, thought_signature: Some(signature) });
-    } else if let Some(signature) = opaque.strip_prefix(tag::TEXT)
+    } else if let Some(signature) = opaque.strip_prefix(opaque_state::TEXT)
         && let Some(GeminiPart::Text { thought: false, thought_signature: place @ None, .. }) = parts.last_mut()
     {
         *place = Some(signature);
-    } else if let Some(signature) = opaque.strip_prefix(tag::ALONE) {
+    } else if let Some(signature) = opaque.strip_prefix(opaque_state::ALONE) {
         parts.push(GeminiPart::Text { text: "".into(), thought: false, thought_signature: Some(signature) });
     }
 }

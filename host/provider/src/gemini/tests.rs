@@ -11,7 +11,7 @@ use shelly_core::{
     },
     event::RunCx,
     limits,
-    model::{Completer, ReplyDelta, StopReason, ToolChoice, Usage},
+    model::{Completer, Completion, ReplyDelta, StopReason, ToolChoice, Usage},
 };
 use shelly_net::{AuthHeader, HttpClient, Secret};
 use shelly_test_support::{TestServer, answer};
@@ -328,7 +328,7 @@ async fn a_chat_with_calls_and_results_goes_out_as_documented() {
     let (head, body) = sent.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("POST /v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse HTTP/1.1\r\n"), "{head}");
     assert!(head.to_lowercase().contains("\r\nx-goog-api-key: sk-secret\r\n"), "{head}");
-    let name = NAMES.wire("2.tool");
+    let name = GEMINI.wire("2.tool");
     let expected = [
         r#"{"systemInstruction":{"parts":[{"text":"Be brief."}]},"contents":["#,
         r#"{"role":"user","parts":[{"text":"Look:"},{"inlineData":{"mimeType":"image/jpeg","data":"AQID"}},"#,

@@ -5,11 +5,12 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
-use super::ChatCompletions;
+use super::options::ChatCompletions;
 use crate::{
     adapter::ModelAdapter,
-    batch::{self, BatchProtocol, BatchResultCollector, HttpBatchEntry, HttpBatchOutcome},
+    batch::{self, BatchProtocol, BatchResultCollector, CreatedObject, HttpBatchEntry, HttpBatchOutcome},
     incoming_reply::ReplySource,
+    wire::WireProtocol,
 };
 use shelly_core::{
     digest::Sha256Digest,
@@ -19,105 +20,103 @@ use shelly_core::{
 };
 use shelly_net::{HttpRequest, fault_of_status};
 
-#[async_trait]
-impl BatchProtocol for ChatCompletions {
-    fn whole_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
+/// An API of OpenAI. Its batches differ from those of the other one only in the endpoint and in the requests.
+pub trait OpenAiApi: WireProtocol {
+    /// OpenAI's name of the API that processes the requests, independent of the base URL.
+    const ENDPOINT: &str;
+
+    /// Builds the body of a request for a reply in one JSON document.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault::Invalid`] if the request cannot be expressed in this API.
+    fn unstreamed_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault>;
+}
+
+impl OpenAiApi for ChatCompletions {
+    const ENDPOINT: &str = "/v1/chat/completions";
+
+    fn unstreamed_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
         adapter.completion_json(request, &self.request(adapter, request)?.whole(), &[])
     }
+}
 
+#[async_trait]
+impl<W: OpenAiApi> BatchProtocol for W {
+    fn whole_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
+        self.unstreamed_body(adapter, request)
+    }
+
+    /// Uploads the requests and creates a batch of them.
     async fn submit(&self, adapter: &ModelAdapter, entries: &[HttpBatchEntry<'_>]) -> Result<BatchId, Fault> {
-        submit(adapter, "/v1/chat/completions", entries).await
+        let mut lines = Vec::new();
+        for HttpBatchEntry { id, body } in entries {
+            let line = OpenAiBatchEntry { custom_id: id, method: "POST", url: W::ENDPOINT, body };
+            serde_json::to_writer(&mut lines, &line).map_err(batch::unwritable)?;
+            lines.push(b'\n');
+        }
+        let (kind, form) = form(&lines);
+        drop(lines);
+        let file: CreatedObject = batch::make(adapter, adapter.url(&["files"])?, &kind, form).await?;
+        let file = segment(&file.id)?;
+        let new = json!({"input_file_id": file, "endpoint": W::ENDPOINT, "completion_window": "24h"});
+        let json = serde_json::to_vec(&new).map_err(batch::unwritable)?;
+        let made: Result<CreatedObject, _> =
+            batch::make(adapter, adapter.url(&["batches"])?, "application/json", json).await;
+        match made.and_then(|made| made.id.parse()) {
+            Ok(batch) => Ok(batch),
+            Err(fault) => {
+                // If the batch was created after all, it has nothing to do without its file.
+                delete(adapter, Some(file)).await;
+                Err(fault)
+            }
+        }
     }
 
     async fn poll(&self, adapter: &ModelAdapter, batch: &BatchId) -> Result<BatchState, Fault> {
-        poll(adapter, batch).await
+        let wire: OpenAiBatch = batch::state(adapter, adapter.url(&["batches", batch.as_str()])?).await?;
+        if matches!(wire.status.as_str(), "completed" | "failed" | "expired" | "cancelled") {
+            return Ok(BatchState::Ended);
+        }
+        let counts = wire.request_counts.unwrap_or_default();
+        let done = counts.completed.unwrap_or(0).saturating_add(counts.failed.unwrap_or(0));
+        Ok(BatchState::Working { done })
     }
 
+    /// Reads the result files of a batch, and deletes its input file.
     async fn results(
         &self,
         adapter: &ModelAdapter,
         batch: &BatchId,
         results: &mut BatchResultCollector<'_, Self>,
     ) -> Result<(), Fault> {
-        fetch(adapter, batch, results).await
+        let wire: OpenAiBatch = batch::state(adapter, adapter.url(&["batches", batch.as_str()])?).await?;
+        let files = [&wire.output_file_id, &wire.error_file_id];
+        for file in files.into_iter().flatten().filter(|file| !file.is_empty()) {
+            if !results.are_complete() {
+                let url = adapter.url(&["files", segment(file)?, "content"])?;
+                let reply = adapter.client().get(&batch::downloading(adapter, url)).await?;
+                results.take_lines(reply.into_stream(), outcome).await?;
+            }
+        }
+        delete(adapter, wire.input_file_id.as_deref()).await;
+        // For a batch that was never started, this error is all there is.
+        let refused = wire.errors.and_then(|errors| errors.data).and_then(|errors| errors.into_iter().next());
+        match refused.filter(|_| wire.status == "failed") {
+            Some(error) => Err(adapter.source().fault(error.get())),
+            None => Ok(()),
+        }
     }
 
+    /// Asks the vendor to stop working on a batch, and deletes its input file.
     async fn cancel(&self, adapter: &ModelAdapter, batch: &BatchId) -> Result<(), Fault> {
-        cancel(adapter, batch).await
-    }
-}
-
-/// Uploads the requests and creates a batch of them. `endpoint` is the vendor's name of the API that processes them,
-/// independent of the base URL.
-pub async fn submit(adapter: &ModelAdapter, endpoint: &str, entries: &[HttpBatchEntry<'_>]) -> Result<BatchId, Fault> {
-    let unwritable = |error| Fault::invalid(format!("the batch cannot be written as JSON: {error}"));
-    let mut lines = Vec::new();
-    for HttpBatchEntry { id, body } in entries {
-        let line = OpenAiBatchEntry { custom_id: id, method: "POST", url: endpoint, body };
-        serde_json::to_writer(&mut lines, &line).map_err(unwritable)?;
-        lines.push(b'\n');
-    }
-    let (kind, form) = form(&lines);
-    drop(lines);
-    let file: OpenAiCreatedObject = batch::make(adapter, adapter.url(&["files"])?, &kind, form).await?;
-    let file = segment(&file.id)?;
-    let new = json!({"input_file_id": file, "endpoint": endpoint, "completion_window": "24h"});
-    let json = serde_json::to_vec(&new).map_err(unwritable)?;
-    let made: Result<OpenAiCreatedObject, _> =
-        batch::make(adapter, adapter.url(&["batches"])?, "application/json", json).await;
-    match made.and_then(|made| made.id.parse()) {
-        Ok(batch) => Ok(batch),
-        Err(fault) => {
-            // If the batch was created after all, it has nothing to do without its file.
-            delete(adapter, Some(file)).await;
-            Err(fault)
+        let reply = adapter.post(adapter.url(&["batches", batch.as_str(), "cancel"])?, vec![]).await?;
+        // Read only for the id of the input file.
+        if let Ok(OpenAiBatch { input_file_id, .. }) = adapter.read_json(reply).await {
+            delete(adapter, input_file_id.as_deref()).await;
         }
+        Ok(())
     }
-}
-
-/// Returns the state of a batch.
-pub async fn poll(adapter: &ModelAdapter, batch: &BatchId) -> Result<BatchState, Fault> {
-    let wire: OpenAiBatch = batch::state(adapter, adapter.url(&["batches", batch.as_str()])?).await?;
-    if matches!(wire.status.as_str(), "completed" | "failed" | "expired" | "cancelled") {
-        return Ok(BatchState::Ended);
-    }
-    let counts = wire.request_counts.unwrap_or_default();
-    let done = counts.completed.unwrap_or(0).saturating_add(counts.failed.unwrap_or(0));
-    Ok(BatchState::Working { done })
-}
-
-/// Reads the result files of a batch, and deletes its input file.
-pub async fn fetch<W: BatchProtocol>(
-    adapter: &ModelAdapter,
-    batch: &BatchId,
-    results: &mut BatchResultCollector<'_, W>,
-) -> Result<(), Fault> {
-    let wire: OpenAiBatch = batch::state(adapter, adapter.url(&["batches", batch.as_str()])?).await?;
-    let files = [&wire.output_file_id, &wire.error_file_id];
-    for file in files.into_iter().flatten().filter(|file| !file.is_empty()) {
-        if !results.are_complete() {
-            let url = adapter.url(&["files", segment(file)?, "content"])?;
-            let reply = adapter.client().get(&batch::downloading(adapter, url)).await?;
-            results.take_lines(reply.into_stream(), outcome).await?;
-        }
-    }
-    delete(adapter, wire.input_file_id.as_deref()).await;
-    // For a batch that was never started, this error is all there is.
-    let refused = wire.errors.and_then(|errors| errors.data).and_then(|errors| errors.into_iter().next());
-    match refused.filter(|_| wire.status == "failed") {
-        Some(error) => Err(adapter.source().fault(error.get())),
-        None => Ok(()),
-    }
-}
-
-/// Asks the vendor to stop working on a batch, and deletes its input file.
-pub async fn cancel(adapter: &ModelAdapter, batch: &BatchId) -> Result<(), Fault> {
-    let reply = adapter.post(adapter.url(&["batches", batch.as_str(), "cancel"])?, vec![]).await?;
-    // Read only for the id of the input file.
-    if let Ok(OpenAiBatch { input_file_id, .. }) = adapter.read_json(reply).await {
-        delete(adapter, input_file_id.as_deref()).await;
-    }
-    Ok(())
 }
 
 /// Deletes a file if possible, so that conversations are not stored longer than necessary. A failure is only logged.
@@ -160,11 +159,6 @@ struct OpenAiBatchEntry<'a> {
     method: &'static str,
     url: &'a str,
     body: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct OpenAiCreatedObject {
-    id: String,
 }
 
 #[derive(Deserialize)]
@@ -211,8 +205,7 @@ fn outcome<'a>(source: &ReplySource<'_>, line: &'a [u8]) -> Result<HttpBatchOutc
         (Some(OpenAiBatchResponse { status_code, body }), _) => {
             Err(fault_of_status(source.origin, status_code, None, body.get(), source.secrets))
         }
-        (None, Some(error)) => Err(source.fault(error.get())),
-        (None, None) => Err(source.unavailable("has neither a reply nor an error for a request in a batch")),
+        (None, error) => Err(batch::failure(source, error)),
     };
     Ok(HttpBatchOutcome { id, reply })
 }

@@ -12,12 +12,12 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::ChatCompletions;
+use super::{options::ChatCompletions, token_counts::OpenAiTokenCounts};
 use crate::{
     arguments,
     assembly::ReplyAssembly,
     borrowed_text::BorrowedText,
-    incoming_reply::{IncomingReply, ReplySource},
+    incoming_reply::{ReplyReader, ReplySource, accept_late_failure},
     tool_names::ToolNames,
 };
 use shelly_core::{
@@ -25,55 +25,6 @@ use shelly_core::{
     model::{Completion, DeltaSink, StopReason, Usage},
 };
 use shelly_net::sse::{SseEvent, SseEventStream};
-
-/// Reads a reply to its end; deltas go to `sink` as they arrive. `names` are the names of the tools that the request
-/// offered.
-///
-/// # Errors
-///
-/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if the
-/// reply or one of its events is too large, and the fault that an error object inside the reply stands for.
-pub async fn read(
-    incoming: IncomingReply,
-    options: &ChatCompletions,
-    source: &ReplySource<'_>,
-    names: &ToolNames,
-    sink: &DeltaSink,
-) -> Result<Completion, Fault> {
-    let reply = OpenAiReplyReader::new(options, names, sink, source);
-    match incoming {
-        IncomingReply::Events(events) => read_events(*events, reply).await,
-        IncomingReply::Json(json) => read_json(&json, reply).await,
-    }
-}
-
-async fn read_events(mut events: SseEventStream, mut reply: OpenAiReplyReader<'_>) -> Result<Completion, Fault> {
-    loop {
-        let event = match events.next().await {
-            Ok(Some(event)) => event,
-            Ok(None) => break,
-            // Only the usage is missing. Failing now would repeat the request and pay for the reply again.
-            Err(fault) if reply.stop.is_some() => {
-                tracing::debug!(%fault, "the stream broke after its end was announced");
-                reply.assembly.estimate_usage().await;
-                break;
-            }
-            Err(fault) => return Err(fault),
-        };
-        if event.data.trim() == "[DONE]" {
-            // The event ends the reply, even if the server gave no finish reason.
-            reply.stop.get_or_insert_with(|| "stop".into());
-            // The connection is reusable once its end is read; that end has usually arrived already.
-            let _ = events.next().now_or_never();
-            break;
-        }
-        if let Some(chunk) = parse(event, reply.source)? {
-            reply.take(chunk, false).await?;
-        }
-        events.note_progress(reply.assembly.progress());
-    }
-    reply.finish().await
-}
 
 fn parse<'a>(event: &'a SseEvent, source: &ReplySource<'_>) -> Result<Option<OpenAiChunk<'a>>, Fault> {
     if event.data.trim().is_empty() {
@@ -85,19 +36,6 @@ fn parse<'a>(event: &'a SseEvent, source: &ReplySource<'_>) -> Result<Option<Ope
         Ok(chunk) => Ok(Some(chunk)),
         Err(error) => Err(source.garbled(&error)),
     }
-}
-
-async fn read_json(json: &[u8], mut reply: OpenAiReplyReader<'_>) -> Result<Completion, Fault> {
-    let chunk: OpenAiChunk = serde_json::from_slice(json).map_err(|error| reply.source.garbled(&error))?;
-    if let Some(error) = chunk.error {
-        return Err(reply.source.fault(error.get()));
-    }
-    if chunk.choices.as_ref().is_none_or(Vec::is_empty) {
-        return Err(reply.source.unavailable("sent a reply without a choice"));
-    }
-    reply.take(chunk, true).await?;
-    reply.stop.get_or_insert_with(|| "stop".into());
-    reply.finish().await
 }
 
 #[derive(Deserialize)]
@@ -220,24 +158,21 @@ struct OpenAiPromptDetails {
 }
 
 impl OpenAiUsage {
-    /// Returns the counts without overlap. The API counts cached tokens as prompt tokens too. Some vendors count thinking in
-    /// the total but not in `completion_tokens`.
     fn usage(&self) -> Usage {
-        let prompt = self.prompt_tokens.unwrap_or(0);
         let cached = self.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-        let cached = cached.or(self.prompt_cache_hit_tokens).unwrap_or(0).min(prompt);
-        let beside_prompt = self.total_tokens.unwrap_or(0).saturating_sub(prompt);
-        Usage {
-            input_tokens: prompt - cached,
-            output_tokens: self.completion_tokens.unwrap_or(0).max(beside_prompt),
-            cache_read_tokens: cached,
-            cache_write_tokens: 0,
-        }
+        let counts = OpenAiTokenCounts {
+            input: self.prompt_tokens,
+            cache_read: cached.or(self.prompt_cache_hit_tokens),
+            cache_write: None,
+            output: self.completion_tokens,
+            total: self.total_tokens,
+        };
+        counts.to_usage()
     }
 }
 
 /// The state of a reply that is being read.
-struct OpenAiReplyReader<'a> {
+pub struct OpenAiReplyReader<'a> {
     assembly: ReplyAssembly<'a>,
     source: &'a ReplySource<'a>,
     /// The data that tells each call from the next, by the call's index in the assembly.
@@ -253,8 +188,56 @@ struct OpenAiCallState {
     scan: JsonObjectScan,
 }
 
+impl ReplyReader for OpenAiReplyReader<'_> {
+    async fn read_events(mut self, mut events: SseEventStream) -> Result<Completion, Fault> {
+        loop {
+            let event = match events.next().await {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                Err(fault) => {
+                    accept_late_failure(fault, self.stop.is_some())?;
+                    // Only the usage is missing.
+                    self.assembly.estimate_usage().await;
+                    break;
+                }
+            };
+            if event.data.trim() == "[DONE]" {
+                // The event ends the reply, even if the server gave no finish reason.
+                self.stop.get_or_insert_with(|| "stop".into());
+                // The connection is reusable once its end is read; that end has usually arrived already.
+                let _ = events.next().now_or_never();
+                break;
+            }
+            if let Some(chunk) = parse(event, self.source)? {
+                self.take(chunk, false).await?;
+            }
+            events.note_progress(self.assembly.progress());
+        }
+        self.finish().await
+    }
+
+    async fn read_json(mut self, json: &[u8]) -> Result<Completion, Fault> {
+        let chunk: OpenAiChunk = serde_json::from_slice(json).map_err(|error| self.source.garbled(&error))?;
+        if let Some(error) = chunk.error {
+            return Err(self.source.fault(error.get()));
+        }
+        if chunk.choices.as_ref().is_none_or(Vec::is_empty) {
+            return Err(self.source.unavailable("sent a reply without a choice"));
+        }
+        self.take(chunk, true).await?;
+        self.stop.get_or_insert_with(|| "stop".into());
+        self.finish().await
+    }
+}
+
 impl<'a> OpenAiReplyReader<'a> {
-    fn new(options: &ChatCompletions, names: &'a ToolNames, sink: &'a DeltaSink, source: &'a ReplySource<'a>) -> Self {
+    /// Creates the reader of one reply.
+    pub fn new(
+        options: &ChatCompletions,
+        source: &'a ReplySource<'a>,
+        names: &'a ToolNames,
+        sink: &'a DeltaSink,
+    ) -> Self {
         Self {
             assembly: ReplyAssembly::new(names, sink).reading_text(options.printed_calls, options.think_tags),
             source,

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::MaxTokensField;
+use super::options::MaxTokensField;
 use crate::{
     adapter::ModelAdapter,
     arguments,
-    media::{data_uri, placeholder},
+    media::{InlineFile, data_uri, placeholder},
     schema, text,
     tool_names::{COMMON, ToolNameRule},
 };
@@ -120,18 +120,12 @@ enum OpenAiUserContent<'a> {
 enum OpenAiUserPart<'a> {
     Text { text: Cow<'a, str> },
     ImageUrl { image_url: OpenAiImageUrl<'a> },
-    File { file: OpenAiFile<'a> },
+    File { file: InlineFile<'a> },
 }
 
 #[derive(Serialize)]
 struct OpenAiImageUrl<'a> {
     url: Cow<'a, str>,
-}
-
-#[derive(Serialize)]
-struct OpenAiFile<'a> {
-    filename: &'a str,
-    file_data: String,
 }
 
 #[derive(Serialize)]
@@ -187,8 +181,7 @@ struct OpenAiJsonSchema<'a> {
 impl<'a> OpenAiResponseFormat<'a> {
     /// Omits `strict`, with which OpenAI accepts only some schemas. The caller checks the reply anyway.
     fn new(schema: &'a str) -> Result<Self, Fault> {
-        let schema = serde_json::from_str(schema)
-            .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
+        let schema = schema::of_reply(schema)?;
         Ok(Self { r#type: "json_schema", json_schema: OpenAiJsonSchema { name: "reply", schema } })
     }
 }
@@ -257,8 +250,7 @@ fn media_part(media: &Media) -> OpenAiUserPart<'_> {
             OpenAiUserPart::Text { text: text.into() }
         }
         MediaData::Bytes(bytes) if media.media_type == "application/pdf" => {
-            let filename = media.name.as_deref().unwrap_or("document.pdf");
-            OpenAiUserPart::File { file: OpenAiFile { filename, file_data: data_uri(&media.media_type, bytes) } }
+            OpenAiUserPart::File { file: InlineFile::pdf(media, bytes) }
         }
         _ => OpenAiUserPart::Text { text: placeholder(media).into() },
     }

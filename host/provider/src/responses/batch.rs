@@ -1,43 +1,14 @@
 //! The batches of the Responses API, which differ from those of Chat Completions only in the endpoint.
 
-use async_trait::async_trait;
-
 use super::ResponsesApi;
-use crate::{
-    adapter::ModelAdapter,
-    batch::{BatchProtocol, BatchResultCollector, HttpBatchEntry},
-    openai::batch,
-};
-use shelly_core::{
-    error::Fault,
-    model::{BatchId, BatchState, CompletionRequest},
-};
+use crate::{adapter::ModelAdapter, openai::batch::OpenAiApi};
+use shelly_core::{error::Fault, model::CompletionRequest};
 
-#[async_trait]
-impl BatchProtocol for ResponsesApi {
-    fn whole_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
+impl OpenAiApi for ResponsesApi {
+    const ENDPOINT: &str = "/v1/responses";
+
+    fn unstreamed_body(&self, adapter: &ModelAdapter, request: &CompletionRequest) -> Result<Vec<u8>, Fault> {
         adapter.completion_json(request, &self.request(adapter, request)?.whole(), &[super::request::TEXT])
-    }
-
-    async fn submit(&self, adapter: &ModelAdapter, entries: &[HttpBatchEntry<'_>]) -> Result<BatchId, Fault> {
-        batch::submit(adapter, "/v1/responses", entries).await
-    }
-
-    async fn poll(&self, adapter: &ModelAdapter, batch: &BatchId) -> Result<BatchState, Fault> {
-        batch::poll(adapter, batch).await
-    }
-
-    async fn results(
-        &self,
-        adapter: &ModelAdapter,
-        batch: &BatchId,
-        results: &mut BatchResultCollector<'_, Self>,
-    ) -> Result<(), Fault> {
-        batch::fetch(adapter, batch, results).await
-    }
-
-    async fn cancel(&self, adapter: &ModelAdapter, batch: &BatchId) -> Result<(), Fault> {
-        batch::cancel(adapter, batch).await
     }
 }
 

@@ -11,18 +11,17 @@ mod request_tests;
 #[cfg(test)]
 mod tests;
 
-use async_trait::async_trait;
 use url::Url;
 
 use crate::{
     adapter::ModelAdapter,
-    incoming_reply::{IncomingReply, ReplySource},
+    incoming_reply::ReplySource,
     tool_names::{COMMON, ToolNameRule, ToolNames},
     wire::WireProtocol,
 };
 use shelly_core::{
     error::Fault,
-    model::{Completion, CompletionRequest, DeltaSink},
+    model::{CompletionRequest, DeltaSink},
 };
 
 /// The Responses API, with options for the differences between models.
@@ -37,8 +36,8 @@ pub struct ResponsesApi {
     pub printed_calls: bool,
 }
 
-#[async_trait]
 impl WireProtocol for ResponsesApi {
+    type Reader<'a> = reply::ResponsesReplyReader<'a>;
     const NAMES: ToolNameRule = COMMON;
     const FIELDS: &[&str] = &[
         "model",
@@ -61,14 +60,8 @@ impl WireProtocol for ResponsesApi {
         adapter.completion_json(request, &self.request(adapter, request)?, &[request::TEXT])
     }
 
-    async fn read(
-        &self,
-        reply: IncomingReply,
-        source: &ReplySource<'_>,
-        names: &ToolNames,
-        sink: &DeltaSink,
-    ) -> Result<Completion, Fault> {
-        reply::read(reply, self.printed_calls, source, names, sink).await
+    fn reader<'a>(&self, source: &'a ReplySource<'a>, names: &'a ToolNames, sink: &'a DeltaSink) -> Self::Reader<'a> {
+        reply::ResponsesReplyReader::new(self.printed_calls, source, names, sink)
     }
 }
 

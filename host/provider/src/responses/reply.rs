@@ -13,7 +13,8 @@ use crate::{
     arguments,
     assembly::ReplyAssembly,
     borrowed_text::BorrowedText,
-    incoming_reply::{IncomingReply, ReplySource},
+    incoming_reply::{ReplyReader, ReplySource},
+    openai::token_counts::OpenAiTokenCounts,
     responses::opaque_state,
     tool_names::ToolNames,
 };
@@ -23,53 +24,6 @@ use shelly_core::{
     model::{Completion, DeltaSink, StopReason, Usage},
 };
 use shelly_net::sse::{SseEvent, SseEventStream};
-
-/// Reads a reply to its end; deltas go to `sink` as they arrive. `names` are the names of the tools that the request
-/// offered.
-///
-/// # Errors
-///
-/// A [`Fault`]: [`Fault::Unavailable`] if the reply is cut off, garbled or silent for too long, [`Fault::TooLarge`] if the
-/// reply, one of its events or the number of its items is too large, and the fault that an error object inside the reply
-/// stands for.
-pub async fn read(
-    incoming: IncomingReply,
-    printed: bool,
-    source: &ReplySource<'_>,
-    names: &ToolNames,
-    sink: &DeltaSink,
-) -> Result<Completion, Fault> {
-    let reply = ResponsesReplyReader::new(printed, names, sink, source);
-    match incoming {
-        IncomingReply::Events(events) => read_events(*events, reply).await,
-        IncomingReply::Json(json) => read_json(&json, reply).await,
-    }
-}
-
-async fn read_events(mut events: SseEventStream, mut reply: ResponsesReplyReader<'_>) -> Result<Completion, Fault> {
-    while reply.stop.is_none() {
-        let Some(event) = events.next().await? else { return Err(reply.source.unavailable("cut its reply off")) };
-        if event.data.trim() == "[DONE]" {
-            // The event ends the reply, even if the server gave no status.
-            reply.stop = Some(StopReason::EndTurn);
-        } else if !event.data.trim().is_empty() {
-            reply.event(event).await?;
-        }
-        events.note_progress(reply.assembly.progress());
-    }
-    // The connection is reusable once its end is read; that end has usually arrived already.
-    let _ = events.next().now_or_never();
-    reply.finish().await
-}
-
-async fn read_json(json: &[u8], mut reply: ResponsesReplyReader<'_>) -> Result<Completion, Fault> {
-    let whole: ResponsesReply = serde_json::from_slice(json).map_err(|error| reply.source.garbled(&error))?;
-    if whole.output.is_none() && whole.error.is_none() {
-        return Err(reply.source.unavailable("sent a reply without an output"));
-    }
-    reply.whole(whole, "").await?;
-    reply.finish().await
-}
 
 /// An event of any type. The type determines the contents of each field.
 #[derive(Deserialize)]
@@ -130,19 +84,16 @@ struct ResponsesInputDetails {
 }
 
 impl ResponsesUsage {
-    /// Returns the counts without overlap: the API counts cached tokens as input too.
     fn usage(&self) -> Usage {
-        let input = self.input_tokens.unwrap_or(0);
         let details = self.input_tokens_details.as_ref();
-        let read = details.and_then(|details| details.cached_tokens).unwrap_or(0).min(input);
-        let written = details.and_then(|details| details.cache_write_tokens).unwrap_or(0).min(input - read);
-        let beside_input = self.total_tokens.unwrap_or(0).saturating_sub(input);
-        Usage {
-            input_tokens: input - read - written,
-            output_tokens: self.output_tokens.unwrap_or(0).max(beside_input),
-            cache_read_tokens: read,
-            cache_write_tokens: written,
-        }
+        let counts = OpenAiTokenCounts {
+            input: self.input_tokens,
+            cache_read: details.and_then(|details| details.cached_tokens),
+            cache_write: details.and_then(|details| details.cache_write_tokens),
+            output: self.output_tokens,
+            total: self.total_tokens,
+        };
+        counts.to_usage()
     }
 }
 
@@ -212,7 +163,7 @@ impl ResponsesOutputContent {
 }
 
 /// The state of a reply that is being read.
-struct ResponsesReplyReader<'a> {
+pub struct ResponsesReplyReader<'a> {
     assembly: ReplyAssembly<'a>,
     source: &'a ReplySource<'a>,
     items: ResponsesItems,
@@ -220,8 +171,36 @@ struct ResponsesReplyReader<'a> {
     refused: bool,
 }
 
+impl ReplyReader for ResponsesReplyReader<'_> {
+    async fn read_events(mut self, mut events: SseEventStream) -> Result<Completion, Fault> {
+        while self.stop.is_none() {
+            let Some(event) = events.next().await? else { return Err(self.source.unavailable("cut its reply off")) };
+            if event.data.trim() == "[DONE]" {
+                // The event ends the reply, even if the server gave no status.
+                self.stop = Some(StopReason::EndTurn);
+            } else if !event.data.trim().is_empty() {
+                self.event(event).await?;
+            }
+            events.note_progress(self.assembly.progress());
+        }
+        // The connection is reusable once its end is read; that end has usually arrived already.
+        let _ = events.next().now_or_never();
+        self.finish().await
+    }
+
+    async fn read_json(mut self, json: &[u8]) -> Result<Completion, Fault> {
+        let whole: ResponsesReply = serde_json::from_slice(json).map_err(|error| self.source.garbled(&error))?;
+        if whole.output.is_none() && whole.error.is_none() {
+            return Err(self.source.unavailable("sent a reply without an output"));
+        }
+        self.whole(whole, "").await?;
+        self.finish().await
+    }
+}
+
 impl<'a> ResponsesReplyReader<'a> {
-    fn new(printed: bool, names: &'a ToolNames, sink: &'a DeltaSink, source: &'a ReplySource<'a>) -> Self {
+    /// Creates the reader of one reply. With `printed`, calls and thoughts are looked for in the text.
+    pub fn new(printed: bool, source: &'a ReplySource<'a>, names: &'a ToolNames, sink: &'a DeltaSink) -> Self {
         let assembly = ReplyAssembly::new(names, sink).reading_text(printed, printed);
         Self { assembly, source, items: ResponsesItems::default(), stop: None, refused: false }
     }

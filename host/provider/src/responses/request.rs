@@ -10,7 +10,7 @@ use super::opaque_state::{ResponsesOpaqueState, kept};
 use crate::{
     adapter::ModelAdapter,
     arguments, incoming_reply,
-    media::{data_uri, placeholder},
+    media::{InlineFile, data_uri, placeholder},
     schema, text,
     tool_names::COMMON,
 };
@@ -149,7 +149,7 @@ enum ResponsesInputPart<'a> {
 #[serde(untagged)]
 enum ResponsesInputFile<'a> {
     At { file_url: &'a str },
-    With { filename: &'a str, file_data: String },
+    Inline(InlineFile<'a>),
 }
 
 #[derive(Serialize)]
@@ -218,8 +218,7 @@ impl<'a> ResponsesTextConfig<'a> {
 impl<'a> ResponsesTextFormat<'a> {
     /// Leaves `strict` off: OpenAI accepts only some schemas with it, and the caller checks the reply anyway.
     fn new(schema: &'a str) -> Result<Self, Fault> {
-        let schema = serde_json::from_str(schema)
-            .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))?;
+        let schema = schema::of_reply(schema)?;
         Ok(Self { r#type: "json_schema", name: "reply", schema, strict: false })
     }
 }
@@ -306,11 +305,7 @@ fn media_part(media: &Media) -> ResponsesInputPart<'_> {
             ResponsesInputPart::Image { detail: "auto", image_url: data_uri(&media.media_type, bytes).into() }
         }
         MediaData::Bytes(bytes) if is_pdf => {
-            let filename = media.name.as_deref().unwrap_or("document.pdf");
-            ResponsesInputPart::File(ResponsesInputFile::With {
-                filename,
-                file_data: data_uri(&media.media_type, bytes),
-            })
+            ResponsesInputPart::File(ResponsesInputFile::Inline(InlineFile::pdf(media, bytes)))
         }
         MediaData::Bytes(bytes)
             if media.media_type.starts_with("text/")

@@ -5,7 +5,7 @@ use crate::delta_recorder::heard;
 use shelly_core::{
     chat::{Part, ThinkingPart, ToolCall},
     limits,
-    model::{ReplyDelta, StopReason, Usage},
+    model::{Completion, ReplyDelta, StopReason, Usage},
 };
 
 /// Reads a reply that arrives in these pieces.

@@ -5,6 +5,7 @@
 //! schemas are acceptable, which one pass without a copy determines. The others are rebuilt: deterministically, with bounded
 //! work and size.
 
+mod dialect;
 mod plain;
 mod rebuild;
 #[cfg(test)]
@@ -12,26 +13,11 @@ mod tests;
 
 use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The dialect of JSON Schema that a vendor accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SchemaDialect {
-    /// The dialect of OpenAI, Anthropic and nearly all others: any schema, provided that its top level plainly describes an
-    /// object.
-    Common,
-    /// The dialect of Gemini: a subset of JSON Schema at every level, without references.
-    Gemini,
-}
-
-/// The kind of value that a schema describes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SchemaRoot {
-    /// The arguments of a tool: an object whose properties are listed at the top level.
-    Object,
-    /// Any value.
-    Value,
-}
+use dialect::{SchemaDialect, SchemaRoot};
+use shelly_core::error::Fault;
 
 /// Returns the schema of a tool's arguments in the form that OpenAI and Anthropic accept: its top level describes an object,
 /// lists the properties, and combines no other schemas.
@@ -49,12 +35,22 @@ pub fn gemini(schema: &RawValue) -> Cow<'_, RawValue> {
     acceptable(schema, SchemaDialect::Gemini, SchemaRoot::Value)
 }
 
-fn acceptable(schema: &RawValue, taste: SchemaDialect, of: SchemaRoot) -> Cow<'_, RawValue> {
-    if plain::is_plain(schema, taste, of) {
+/// Parses the schema of a reply.
+///
+/// # Errors
+///
+/// [`Fault::Invalid`] if it is not JSON.
+pub fn of_reply<'a, T: Deserialize<'a>>(schema: &'a str) -> Result<T, Fault> {
+    serde_json::from_str(schema)
+        .map_err(|error| Fault::invalid(format!("the schema of the reply is not JSON: {error}")))
+}
+
+fn acceptable(schema: &RawValue, dialect: SchemaDialect, of: SchemaRoot) -> Cow<'_, RawValue> {
+    if plain::is_plain(schema, dialect, of) {
         return Cow::Borrowed(schema);
     }
     // A schema that is nested too deeply to parse becomes one without constraints.
     let node = serde_json::from_str(schema.get()).unwrap_or_default();
-    let rebuilt = rebuild::rebuild(&node, taste, of);
+    let rebuilt = rebuild::rebuild(&node, dialect, of);
     Cow::Owned(serde_json::value::to_raw_value(&rebuilt).expect("what was JSON is JSON"))
 }

@@ -5,17 +5,17 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 
-use super::{SchemaDialect, SchemaRoot};
+use super::dialect::{SchemaDialect, SchemaRoot};
 use shelly_core::json_schema::JsonNode;
 
 /// The keywords that vendors refuse at the top level of a tool's schema.
 pub const NOT_AT_TOP: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const"];
 
 /// Returns `true` if nothing in the schema has to change. Returns `false` for invalid JSON.
-pub fn is_plain(schema: &RawValue, taste: SchemaDialect, of: SchemaRoot) -> bool {
-    let place = if of == SchemaRoot::Object { ExpectedSchemaNode::Top(taste) } else { ExpectedSchemaNode::Schema };
+pub fn is_plain(schema: &RawValue, dialect: SchemaDialect, of: SchemaRoot) -> bool {
+    let root = if of == SchemaRoot::Object { ExpectedSchemaNode::Top(dialect) } else { ExpectedSchemaNode::Schema };
     let mut json = serde_json::Deserializer::from_str(schema.get());
-    place.deserialize(&mut json).is_ok() && json.end().is_ok()
+    root.deserialize(&mut json).is_ok() && json.end().is_ok()
 }
 
 /// The kind of node expected at a position of a schema. Any other node is an error.

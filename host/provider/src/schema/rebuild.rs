@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::{
-    SchemaDialect, SchemaRoot,
+    dialect::{SchemaDialect, SchemaRoot},
     plain::{ExpectedSchemaNode, NOT_AT_TOP},
 };
 use shelly_core::{
@@ -15,8 +15,8 @@ use shelly_core::{
 };
 
 /// Rebuilds a schema.
-pub fn rebuild(root: &JsonNode, taste: SchemaDialect, of: SchemaRoot) -> JsonNode {
-    let mut rebuild = SchemaRebuilder { root, taste, following: Vec::new(), inlined: 0, depth: 0 };
+pub fn rebuild(root: &JsonNode, dialect: SchemaDialect, of: SchemaRoot) -> JsonNode {
+    let mut rebuild = SchemaRebuilder { root, dialect, following: Vec::new(), inlined: 0, depth: 0 };
     match of {
         SchemaRoot::Value => rebuild.schema(root),
         SchemaRoot::Object => JsonNode::Object(rebuild.top()),
@@ -25,7 +25,7 @@ pub fn rebuild(root: &JsonNode, taste: SchemaDialect, of: SchemaRoot) -> JsonNod
 
 struct SchemaRebuilder<'a> {
     root: &'a JsonNode,
-    taste: SchemaDialect,
+    dialect: SchemaDialect,
     /// The references that led to the current schema.
     following: Vec<&'a str>,
     /// The number of bytes written so far, checked before a reference is followed.
@@ -88,7 +88,7 @@ impl<'a> SchemaRebuilder<'a> {
         let map = match node {
             JsonNode::Object(map) => map,
             // A Boolean schema.
-            JsonNode::Leaf(Value::Bool(_)) if self.taste == SchemaDialect::Common => return node.clone(),
+            JsonNode::Leaf(Value::Bool(_)) if self.dialect == SchemaDialect::Common => return node.clone(),
             _ => return JsonNode::default(),
         };
         if self.depth == limits::SCHEMA_DEPTH {
@@ -111,7 +111,7 @@ impl<'a> SchemaRebuilder<'a> {
                 add(&mut schema, found);
             }
         }
-        if self.taste == SchemaDialect::Gemini {
+        if self.dialect == SchemaDialect::Gemini {
             for part in map.get("allOf").map(JsonNode::list).unwrap_or_default() {
                 if let JsonNode::Object(part) = self.schema(part) {
                     add(&mut schema, part);
@@ -126,7 +126,7 @@ impl<'a> SchemaRebuilder<'a> {
     /// Rebuilds the value of a keyword; `None` if the keyword is dropped.
     fn keyword(&mut self, keyword: &str, value: &'a JsonNode) -> Option<(String, JsonNode)> {
         self.inlined += keyword.len();
-        if self.taste == SchemaDialect::Gemini {
+        if self.dialect == SchemaDialect::Gemini {
             return self.gemini_keyword(keyword, value);
         }
         let value = match (keyword, value) {
@@ -201,7 +201,8 @@ impl<'a> SchemaRebuilder<'a> {
     /// Returns `true` if a reference must be replaced by its target. References to definitions stay valid when the top level
     /// is merged.
     fn is_inlined(&self, target: &str) -> bool {
-        self.taste == SchemaDialect::Gemini || !(target.starts_with("#/$defs/") || target.starts_with("#/definitions/"))
+        self.dialect == SchemaDialect::Gemini
+            || !(target.starts_with("#/$defs/") || target.starts_with("#/definitions/"))
     }
 
     /// Applies `make` to the target of a reference; returns the default if there is no target. Returns `None` for a circular
@@ -227,7 +228,8 @@ impl<'a> SchemaRebuilder<'a> {
         let mut seen = HashSet::new();
         names.retain(|name| {
             let Some(name) = name.text() else { return false };
-            let is_there = self.taste == SchemaDialect::Common || properties.is_some_and(|map| map.contains_key(name));
+            let is_there =
+                self.dialect == SchemaDialect::Common || properties.is_some_and(|map| map.contains_key(name));
             is_there && seen.insert(name.to_owned())
         });
         if names.is_empty() {

@@ -12,7 +12,7 @@ use shelly_core::{
     },
     event::RunCx,
     limits,
-    model::{Completer, ReplyDelta, StopReason, ToolChoice, Usage},
+    model::{Completer, Completion, ReplyDelta, StopReason, ToolChoice, Usage},
 };
 use shelly_net::{AuthHeader, HttpClient, Secret};
 use shelly_test_support::{TestServer, answer};
