@@ -65,7 +65,8 @@ impl Serialize for Sha256Digest {
 impl<'de> Deserialize<'de> for Sha256Digest {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(from)?;
-        Self::parse(&text).ok_or_else(|| D::Error::custom("it is not `sha256:` and 64 hexadecimal digits"))
+        Self::parse(&text)
+            .ok_or_else(|| D::Error::custom("invalid digest; expected `sha256:` and 64 hexadecimal digits"))
     }
 }
 
@@ -81,7 +82,8 @@ pub mod digits {
     /// Reads the digits.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Sha256Digest, D::Error> {
         let text = Cow::<'de, str>::deserialize(from)?;
-        let bytes = hex::decode(&text).ok_or_else(|| D::Error::custom("it is not 64 hexadecimal digits"))?;
+        let bytes =
+            hex::decode(&text).ok_or_else(|| D::Error::custom("invalid digest; expected 64 hexadecimal digits"))?;
         Ok(Sha256Digest(bytes))
     }
 }

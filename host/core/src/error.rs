@@ -255,11 +255,11 @@ impl std::error::Error for Report {}
 /// Returns the reason for which a file cannot be read, worded the same on every system.
 pub fn why_unreadable(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file or folder".into(),
-        io::ErrorKind::IsADirectory => "it is a folder, not a file".into(),
-        io::ErrorKind::NotADirectory => "a part of its path is a file, not a folder".into(),
-        io::ErrorKind::PermissionDenied => "you have no permission to read it".into(),
-        io::ErrorKind::InvalidData => "it is not UTF-8 text".into(),
+        io::ErrorKind::NotFound => "no such file or folder".into(),
+        io::ErrorKind::IsADirectory => "expected a file, found a folder".into(),
+        io::ErrorKind::NotADirectory => "a part of the path is a file, not a folder".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        io::ErrorKind::InvalidData => "not UTF-8 text".into(),
         _ => without_number(&error.to_string()),
     }
 }

@@ -41,11 +41,11 @@ fn check_regular(there: &fs::Metadata) -> io::Result<()> {
             (kind.is_char_device() || kind.is_block_device(), "a device"),
         ] {
             if is_it {
-                return Err(io::Error::other(format!("it is not a file but {what}")));
+                return Err(io::Error::other(format!("expected a file, found {what}")));
             }
         }
     }
-    Err(io::Error::other("it is not a file"))
+    Err(io::Error::other("not a regular file"))
 }
 
 /// The reason for which a file was not read.
@@ -55,13 +55,13 @@ pub enum FileReadError {
     #[error("{}", why_unreadable(.0))]
     Io(#[from] io::Error),
     /// The path is a link that leads out of the folder.
-    #[error("it is a link that leads out of {}", .0.display())]
+    #[error("the link leads out of {}", .0.display())]
     Outside(PathBuf),
     /// The file exceeds the size limit.
-    #[error("it has more than {0} bytes")]
+    #[error("larger than {0} bytes")]
     TooLarge(u64),
     /// The file is not UTF-8 text.
-    #[error("it is not UTF-8 text, from line {line} on")]
+    #[error("not UTF-8 text from line {line} on")]
     NotText {
         /// The first line that is not, counted from 1.
         line: usize,
@@ -177,8 +177,8 @@ pub fn create_folder(path: &Path) -> io::Result<bool> {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::symlink_metadata(path)?.file_type() {
             kind if kind.is_dir() => Ok(false),
-            kind if kind.is_symlink() => Err(io::Error::other("a link stands in its place")),
-            _ => Err(io::Error::other("a file stands in its place")),
+            kind if kind.is_symlink() => Err(io::Error::other("the path is a link")),
+            _ => Err(io::Error::other("the path is a file")),
         },
         Err(error) => Err(error),
     }
@@ -274,7 +274,7 @@ mod tests {
             assert_eq!(matches!(read, Err(FileReadError::NotText { line: 2 })), most > 3, "{most}: {read:?}");
         }
         let why = read(folder.path(), folder.path(), 5).unwrap_err().to_string();
-        assert_eq!(why, "it is a folder, not a file");
+        assert_eq!(why, "expected a file, found a folder");
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         let link = folder.path().join("link");
         for (path, what) in [(&pipe, "pipe"), (&link, "pipe"), (&socket, "socket"), (&"/dev/zero".into(), "device")] {
             let why = why_unreadable(&open(path).unwrap_err());
-            assert_eq!(why, format!("it is not a file but a {what}"), "{}", path.display());
+            assert_eq!(why, format!("expected a file, found a {what}"), "{}", path.display());
         }
         assert!(matches!(read(&pipe, folder.path(), 5), Err(FileReadError::Io(_))));
         fs::write(folder.path().join("file"), "a").unwrap();

@@ -49,22 +49,22 @@ pub enum SkillError {
     #[error("the skill {} has more than {most} bytes", path.display())]
     TooLarge { path: PathBuf, most: u64 },
     /// The text between the `---` lines is not YAML, or a name or a description is not a string.
-    #[error("the front matter of {} cannot be understood, line {line}", path.display())]
+    #[error("invalid front matter in {}, line {line}", path.display())]
     FrontMatter { path: PathBuf, line: u64, message: String },
     /// The name is empty, too long or not on one line.
-    #[error("the skill {} has no usable name", path.display())]
+    #[error("invalid name of the skill {}", path.display())]
     Name { path: PathBuf, name: String },
     /// The description has more than [`limits::SKILL_DESCRIPTION_CHARS`] characters.
-    #[error("the description of the skill {} has {chars} characters, at most {} are taken", path.display(), limits::SKILL_DESCRIPTION_CHARS)]
+    #[error("the description of the skill {} has {chars} characters, the maximum is {}", path.display(), limits::SKILL_DESCRIPTION_CHARS)]
     Description { path: PathBuf, chars: usize },
     /// Two skills of one directory have the same name.
-    #[error("two skills are called `{name}`")]
+    #[error("two skills have the name `{name}`")]
     Twice { name: String, first: PathBuf, second: PathBuf },
     /// There are more than [`limits::SKILLS`] skills.
-    #[error("{} holds more than {} skills", dir.display(), limits::SKILLS)]
+    #[error("{} has more than {} skills", dir.display(), limits::SKILLS)]
     TooMany { dir: PathBuf },
     /// The skills without a description have more than [`limits::INLINE_SKILLS_BYTES`] bytes together.
-    #[error("the skills without a description in {} have {bytes} bytes together, at most {} are taken", dir.display(), limits::INLINE_SKILLS_BYTES)]
+    #[error("the skills without a description in {} have {bytes} bytes in total, the maximum is {}", dir.display(), limits::INLINE_SKILLS_BYTES)]
     TooMuchInline { dir: PathBuf, bytes: usize },
 }
 
@@ -76,22 +76,24 @@ impl SkillError {
             Self::Unreadable { reason, .. } => report
                 .cause(reason)
                 .hint("a skill is a folder with a readable SKILL.md in UTF-8; copy it there if it is a link"),
-            Self::TooLarge { .. } => report.hint("move parts of it into files beside it and name them in SKILL.md"),
+            Self::TooLarge { .. } => {
+                report.hint("move parts of it into other files of its folder and name these files in SKILL.md")
+            }
             Self::FrontMatter { message, .. } => report.cause(message).hint(
-                "write `name: …` and `description: …` between the lines `---`, in quotes if they hold `: ` or `#`",
+                "write `name: …` and `description: …` between the lines `---`, in quotes if the value has `: ` or `#`",
             ),
             Self::Name { name, .. } => {
                 let cause = format!("`{}`", name.escape_debug().take(2 * limits::SKILL_NAME_CHARS).collect::<String>());
                 let most = limits::SKILL_NAME_CHARS;
-                report.cause(cause).hint(format!("give it a `name` of 1 to {most} characters on one line"))
+                report.cause(cause).hint(format!("give the skill a `name` of 1 to {most} characters on one line"))
             }
-            Self::Description { .. } => report.hint("say in one or two sentences when to use it"),
+            Self::Description { .. } => report.hint("say in one or two sentences when to use the skill"),
             Self::Twice { first, second, .. } => report
                 .cause(format!("{} and {}", first.display(), second.display()))
-                .hint("give one of them another `name`"),
-            Self::TooMany { .. } => report.hint("remove those that no agent uses"),
+                .hint("change the `name` of one of them"),
+            Self::TooMany { .. } => report.hint("remove skills that no agent uses"),
             Self::TooMuchInline { .. } => {
-                report.hint("give the longer ones a `description`: then they are loaded when they are needed")
+                report.hint("give the longer skills a `description`, so that agents load them on demand")
             }
         }
     }
@@ -307,11 +309,14 @@ impl Tool for LoadSkill {
 
     async fn call(&self, _: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let names = || self.documents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let LoadSkillArgs { name } = serde_json::from_str(&call.arguments)
-            .map_err(|error| Fault::invalid(format!("give the skill's `name`, one of {}: {error}", names())))?;
+        let LoadSkillArgs { name } = serde_json::from_str(&call.arguments).map_err(|error| {
+            Fault::invalid(format!("invalid arguments; pass the `name` of a skill, one of {}: {error}", names()))
+        })?;
         let document = self.documents.get(name.trim()).ok_or_else(|| {
             let name: String = name.chars().take(limits::SKILL_NAME_CHARS).collect();
-            Fault::NotFound { message: format!("there is no skill `{}`; there are: {}", name.escape_debug(), names()) }
+            Fault::NotFound {
+                message: format!("unknown skill `{}`; available skills: {}", name.escape_debug(), names()),
+            }
         })?;
         Ok(document.clone().into())
     }
@@ -358,11 +363,11 @@ mod tests {
         let long = "x".repeat(limits::SKILL_DESCRIPTION_CHARS + 1);
         for (text, expected) in [
             ("---\nname: a\ndescription: [\n---\n".to_owned(), "line "),
-            ("---\nname: a\ndescription: {a: b}\n---\n".to_owned(), "SKILL.md cannot be understood, line 3"),
-            ("---\nname: ''\n---\n".to_owned(), "no usable name"),
-            ("---\nname: \"a\\nb\"\n---\n".to_owned(), "no usable name"),
-            (format!("---\nname: {}\n---\n", &long[..=limits::SKILL_NAME_CHARS]), "no usable name"),
-            (format!("---\ndescription: {long}\n---\n"), "has 2049 characters, at most 2048"),
+            ("---\nname: a\ndescription: {a: b}\n---\n".to_owned(), "SKILL.md, line 3"),
+            ("---\nname: ''\n---\n".to_owned(), "invalid name"),
+            ("---\nname: \"a\\nb\"\n---\n".to_owned(), "invalid name"),
+            (format!("---\nname: {}\n---\n", &long[..=limits::SKILL_NAME_CHARS]), "invalid name"),
+            (format!("---\ndescription: {long}\n---\n"), "has 2049 characters, the maximum is 2048"),
             ("x".repeat(limits::SKILL_BYTES as usize + 1), "more than 65536 bytes"),
         ] {
             let report = load(&text).unwrap_err().report();
@@ -370,7 +375,7 @@ mod tests {
             assert!(report.hint.is_some());
         }
         let report = load(b"a\n\xff").unwrap_err().report();
-        assert!(report.to_string().contains("not UTF-8 text, from line 2 on"), "{report}");
+        assert!(report.to_string().contains("not UTF-8 text from line 2 on"), "{report}");
         load("x".repeat(limits::SKILL_BYTES as usize)).unwrap();
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(Skill::load(dir.path()), Err(SkillError::Unreadable { .. })));
@@ -423,7 +428,7 @@ mod tests {
         fs::remove_file(dir.join("same")).unwrap();
         std::os::unix::fs::symlink("../elsewhere", dir.join("linked")).unwrap();
         let error = load_dir(&dir).unwrap_err().report();
-        assert!(error.to_string().contains("a link that leads out of"), "{error}");
+        assert!(error.to_string().contains("the link leads out of"), "{error}");
         fs::remove_file(dir.join("linked")).unwrap();
         fs::remove_file(dir.join("own").join(FILE)).unwrap();
         std::os::unix::fs::symlink("../../elsewhere/SKILL.md", dir.join("own").join(FILE)).unwrap();
@@ -453,8 +458,8 @@ mod tests {
                     project's root.";
         assert_eq!(tool.call(&cx, &call(r#"{"name": "review"}"#)).await, Ok(text.into()));
         for (arguments, expected) in [
-            (r#"{"name": "inline"}"#, "there is no skill `inline`; there are: review"),
-            (r#"{"nam": "review"}"#, "give the skill's `name`, one of review: "),
+            (r#"{"name": "inline"}"#, "unknown skill `inline`; available skills: review"),
+            (r#"{"nam": "review"}"#, "invalid arguments; pass the `name` of a skill, one of review: "),
         ] {
             let fault = tool.call(&cx, &call(arguments)).await.unwrap_err().to_string();
             assert!(fault.starts_with(expected), "{fault}");

@@ -157,7 +157,7 @@ impl Agent {
     pub fn toolbox(&self) -> ToolBox {
         self.sources.iter().fold(self.tools.clone(), |mut tools, source| {
             for clash in tools.extend(source.tools()) {
-                tracing::warn!("agent `{}`: {clash}; the first one is used", self.name);
+                tracing::warn!("agent `{}`: {clash}; using the first one", self.name);
             }
             tools
         })

@@ -197,7 +197,7 @@ impl AgentLoop<'_> {
         if options.warn_iterations > 0 && iteration == options.warn_iterations {
             let left = options.max_iterations - iteration;
             let note = format!(
-                "You have {left} of {} turns left. Bring your work to an end: finish what is begun, and answer.",
+                "You have {left} of {} turns left. Finish what you have begun, then answer.",
                 options.max_iterations
             );
             run.chat.note(&self.agent.name, note);
@@ -257,7 +257,7 @@ impl AgentLoop<'_> {
     pub(crate) fn end_with_a_user(&self, run: &Run<'_>) {
         let chat = run.chat.snapshot();
         if !chat.last().is_some_and(|entry| matches!(entry.message.role, Role::User | Role::Tool)) {
-            run.chat.note(&self.agent.name, "Go on.");
+            run.chat.note(&self.agent.name, "Continue.");
         }
     }
 
@@ -342,7 +342,7 @@ impl AgentLoop<'_> {
         run.tell_messages().await;
         match reply.stop {
             StopReason::MaxTokens => {
-                reply.open.abandon("the reply that made it was cut off");
+                reply.open.abandon("the reply with this call was cut off");
                 Err(self.why_cut(run))
             }
             StopReason::Refusal => {
@@ -416,8 +416,12 @@ impl AgentLoop<'_> {
             }
         };
         let most = limits::CALLS_PER_REPLY;
-        let too_many =
-            |call: &ToolCall| ToolResult::error(&call.id, format!("at most {most} calls of one reply are run"));
+        let too_many = |call: &ToolCall| {
+            ToolResult::error(
+                &call.id,
+                format!("not run: a reply can have at most {most} calls; repeat this call in your next reply"),
+            )
+        };
         let too_many: Vec<_> = beyond.iter().map(too_many).collect();
         let mut control = None;
         let results = outcomes.into_iter().map(|(mut dispatched, whole)| {
@@ -445,12 +449,12 @@ impl AgentLoop<'_> {
         let Some(why) = message.unread_call() else { return false };
         let again = !std::mem::replace(&mut self.told_of_unread_call, true) && self.has_turns(run);
         let (agent, model) = (run.me.cx.agent.clone(), self.agent.completer.info().name.clone());
-        let reason = format!("its reply looks like a tool call and is none: {why}");
+        let reason = format!("the reply looks like a tool call but is not one: {why}");
         run.me.cx.events.emit(Event::ModelFailed { agent, model, reason, again }).await;
         if again {
             let note = format!(
-                "Your reply looks like a tool call, but no tool was called: {why}. Call the tool again in the form that you \
-                 were given. If this was your answer, give it again."
+                "Your reply looks like a tool call, but no tool was called: {why}. Call the tool again in the \
+                 required format. If this was your answer, repeat it."
             );
             run.chat.note(&self.agent.name, note);
         }
@@ -520,5 +524,4 @@ impl ModelReplySummary {
 }
 
 /// The text for the model in place of a second call in one reply that would end its turn.
-const TOO_LATE: &str =
-    "another call of the same reply, before this one, has ended your turn already: this one did nothing";
+const TOO_LATE: &str = "not run: an earlier call of the same reply has already ended your turn";

@@ -4,7 +4,7 @@ use crate::{error::Fault, limits};
 /// [`limits::STATE_BYTES`].
 pub(crate) fn bounded_state(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
     if state.len() > limits::STATE_BYTES {
-        let message = format!("its state has {} bytes, at most {} are kept", state.len(), limits::STATE_BYTES);
+        let message = format!("the returned state has {} bytes, the maximum is {}", state.len(), limits::STATE_BYTES);
         return Err(Fault::TooLarge { message });
     }
     Ok(state)

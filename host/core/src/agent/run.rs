@@ -287,7 +287,7 @@ impl<'a> Run<'a> {
                 let reply = match limit {
                     None => inner.await,
                     Some(limit) => tokio::time::timeout(limit, inner).await.unwrap_or_else(|_| {
-                        let message = format!("it took longer than {}", seconds(limit));
+                        let message = format!("the attempt took longer than {}", seconds(limit));
                         Err(rejected(Fault::Timeout { message }))
                     }),
                 };
@@ -314,7 +314,7 @@ impl<'a> Run<'a> {
                     AfterRunDecision::Retry { feedback, delay, state: kept } => {
                         state = kept;
                         if attempt == limits::MIDDLEWARE_RETRIES {
-                            let message = format!("it asked for more than {attempt} further attempts");
+                            let message = format!("the middleware asked for more than {attempt} retries");
                             return Err(rejected(Fault::Exhausted { message }));
                         }
                         self.me.budget_account.check().map_err(RunError::Budget)?;
@@ -450,7 +450,7 @@ impl<'a> Run<'a> {
     fn end(&self, error: Option<&RunError>) -> Vec<Event> {
         let (cx, account) = (&self.me.cx, self.me.budget_account.spent());
         let overspent = self.me.budget_account.overshoot().map(|over| {
-            let message = format!("{over} beyond its budget were charged");
+            let message = format!("the charges exceed the budget by {over}");
             Event::Overspent { agent: cx.agent.clone(), message }
         });
         let finished = Event::RunFinished {
@@ -485,7 +485,7 @@ fn recovered<'a>(inner: BoxFuture<'a, Result<Message, RunError>>) -> BoxFuture<'
 /// Returns the message of a panic.
 fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    let mut text = text.unwrap_or("it did not say why").to_owned();
+    let mut text = text.unwrap_or("panic without a message").to_owned();
     text.truncate(text.floor_char_boundary(limits::ERROR_BYTES));
     text
 }

@@ -30,7 +30,7 @@ impl AgentLoop<'_> {
         self.end_with_a_user(run);
         let again = self.request_tokens(run) < before;
         if let Some(refusal) = &exceeded.refusal {
-            let reason = format!("its window is taken as {} tokens from now on: {refusal}", exceeded.window);
+            let reason = format!("the host assumes a window of {} tokens from now on: {refusal}", exceeded.window);
             let (agent, model) = (run.me.cx.agent.clone(), exceeded.model.clone());
             run.me.cx.events.emit(Event::ModelFailed { agent, model, reason, again }).await;
         }

@@ -45,7 +45,7 @@ impl TrustedSubjects {
         for subject in subjects {
             if !trusted.takes(&subject) {
                 let most = limits::TRUSTED_SUBJECTS;
-                let message = format!("more than {most} things are trusted: take out what is not needed");
+                let message = format!("more than {most} trusted subjects; remove those that are not needed");
                 return Err(Fault::TooLarge { message });
             }
             trusted.insert(subject);

@@ -82,7 +82,8 @@ impl ApprovalBroker {
             QuestionOutcome::Answer(answer) => Ok(Some(answer)),
             QuestionOutcome::Nobody => Ok(None),
             QuestionOutcome::Declined => {
-                let message = "the person does not want to answer: decide by yourself, or say what you lack".into();
+                let message =
+                    "the person declined to answer; decide by yourself, or say what information is missing".into();
                 Err(Fault::Denied { message })
             }
             QuestionOutcome::Verdict(_) => unreachable!("the inbox takes no verdict for an open question"),
@@ -115,7 +116,7 @@ impl ApprovalBroker {
 
     async fn put(&self, cx: &RunCx, kind: QuestionKind) -> Result<(QuestionOutcome, AnsweredBy), Fault> {
         time::timeout(limits::QUESTION_TIME, self.put_for_ever(cx, &kind)).await.map_err(|_| Fault::Timeout {
-            message: format!("nobody answered within {} hours", limits::QUESTION_TIME.as_secs() / 3_600),
+            message: format!("no answer within {} hours", limits::QUESTION_TIME.as_secs() / 3_600),
         })
     }
 

@@ -26,28 +26,28 @@ pub struct InboxQuestion {
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum AnswerError {
     /// The id was never used, or its question was answered or withdrawn.
-    #[error("question {id} is not open: it was answered or withdrawn, or never asked")]
+    #[error("question {id} is not open; it was answered, withdrawn or never asked")]
     NotOpen { id: u64 },
     /// An open question got a verdict, or a permission question an answer.
-    #[error("question {id} wants {wants}")]
+    #[error("question {id} expects {wants}")]
     WrongKind { id: u64, wants: &'static str },
     /// An unknown option was chosen.
     #[error("question {id} has no option `{label}`")]
     NoOption { id: u64, label: String },
     /// No option was chosen, or too many.
-    #[error("question {id}: {chosen} options were chosen, it must be 1 to {most}")]
+    #[error("question {id}: {chosen} options were chosen, choose 1 to {most}")]
     Selections { id: u64, chosen: usize, most: usize },
     /// The answer is empty.
     #[error("the answer to question {id} is empty")]
     Empty { id: u64 },
     /// The answer is too long.
-    #[error("the answer to question {id} has {bytes} bytes, at most {} are taken", limits::ANSWER_BYTES)]
+    #[error("the answer to question {id} has {bytes} bytes, the maximum is {}", limits::ANSWER_BYTES)]
     TooLong { id: u64, bytes: usize },
     /// The maximum number of trusted subjects is reached.
-    #[error("{} things are trusted already, no more can be: say yes or no", limits::TRUSTED_SUBJECTS)]
+    #[error("{} subjects are trusted already, which is the maximum; answer yes or no", limits::TRUSTED_SUBJECTS)]
     TrustIsFull,
     /// The subject is trusted and the question closed, but the trust could not be stored beyond this process.
-    #[error("it is trusted until this ends, but that could not be kept: {0}")]
+    #[error("the subject is trusted until this process ends, but the decision could not be stored: {0}")]
     NotKept(Fault),
 }
 

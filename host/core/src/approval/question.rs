@@ -154,10 +154,10 @@ impl OpenQuestion {
     /// Checks that the question can be asked.
     pub(super) fn check(&self) -> Result<(), Fault> {
         let too_large = |what: &str, most: usize| {
-            Err(Fault::TooLarge { message: format!("{what} has more than {most} bytes: make it shorter") })
+            Err(Fault::TooLarge { message: format!("{what} has more than {most} bytes; shorten it") })
         };
         if self.text.trim().is_empty() {
-            return Err(Fault::invalid("the question is empty: say what you want to know"));
+            return Err(Fault::invalid("the question is empty; say what you want to know"));
         }
         if self.text.len() > limits::QUESTION_BYTES {
             return too_large("the question", limits::QUESTION_BYTES);
@@ -167,12 +167,14 @@ impl OpenQuestion {
         }
         if self.options.len() > limits::QUESTION_OPTIONS {
             let (count, most) = (self.options.len(), limits::QUESTION_OPTIONS);
-            return Err(Fault::TooLarge { message: format!("there are {count} options, at most {most} can be asked") });
+            return Err(Fault::TooLarge {
+                message: format!("the question has {count} options, the maximum is {most}"),
+            });
         }
         let mut labels = HashSet::new();
         for QuestionOption { label, description } in &self.options {
             if label.trim().is_empty() {
-                return Err(Fault::invalid("an option has no label: name each"));
+                return Err(Fault::invalid("an option has no label; give each option a label"));
             }
             if label.len() > limits::QUESTION_LABEL_BYTES {
                 return too_large("the label of an option", limits::QUESTION_LABEL_BYTES);
@@ -181,20 +183,20 @@ impl OpenQuestion {
                 return too_large("the description of an option", limits::OPTION_DESCRIPTION_BYTES);
             }
             if !labels.insert(label) {
-                return Err(Fault::invalid(format!("two options are called `{label}`: name them differently")));
+                return Err(Fault::invalid(format!("two options have the label `{label}`; use different labels")));
             }
         }
         match self.max_selections {
-            Some(_) if !self.multi_select => {
-                Err(Fault::invalid("max_selections is given, but multi_select is not true: set it, or leave both out"))
-            }
+            Some(_) if !self.multi_select => Err(Fault::invalid(
+                "max_selections is set, but multi_select is not true; set multi_select to true, or leave both out",
+            )),
             Some(most) if !(1..=self.options.len()).contains(&most) => Err(Fault::invalid(format!(
-                "max_selections is {most}: it must be at least 1 and at most the number of options, {}",
+                "max_selections is {most}; use 1 to the number of options, {}",
                 self.options.len()
             ))),
-            None if self.multi_select && self.options.is_empty() => {
-                Err(Fault::invalid("multi_select is true, but there are no options: give some, or leave it out"))
-            }
+            None if self.multi_select && self.options.is_empty() => Err(Fault::invalid(
+                "multi_select is true, but there are no options; add options, or leave multi_select out",
+            )),
             _ => Ok(()),
         }
     }
@@ -244,7 +246,7 @@ impl PermissionSubject {
             Self::Server { url } => ("a server", url.len(), limits::PERMISSION_DETAIL_CHARS / 2),
         };
         if bytes > most {
-            let message = format!("{what} whose name has more than {most} bytes cannot be allowed");
+            let message = format!("cannot ask for permission: the name of {what} has more than {most} bytes");
             return Err(Fault::TooLarge { message });
         }
         Ok(())
@@ -264,7 +266,7 @@ impl fmt::Display for PermissionSubject {
             Self::Topic { origin, topic, .. } => write!(f, "do what `{origin}` asks about: `{topic}`"),
             Self::Program { name } => write!(f, "run the program `{name}`"),
             Self::GitReading => f.write_str("read the project's repository with `git`"),
-            Self::Folder { path } => write!(f, "read the folder `{}` with all below it", path.display()),
+            Self::Folder { path } => write!(f, "read the folder `{}` and everything below it", path.display()),
             Self::Server { url } => write!(f, "send GET and HEAD requests to `{url}`"),
             Self::Change { origin, name, .. } => write!(f, "change files, as `{name}` of `{origin}` proposes"),
         }
@@ -293,7 +295,9 @@ impl QuestionKind {
     pub(super) fn summary(&self) -> String {
         match self {
             Self::Open(open) => cut(&open.text, limits::QUESTION_SUMMARY_CHARS).0,
-            Self::Permission { subject, .. } => cut(&format!("may it {subject}?"), limits::QUESTION_SUMMARY_CHARS).0,
+            Self::Permission { subject, .. } => {
+                cut(&format!("may the agent {subject}?"), limits::QUESTION_SUMMARY_CHARS).0
+            }
         }
     }
 }
@@ -337,9 +341,12 @@ mod tests {
             (OpenQuestion { text: " \n".into(), ..plain() }, Some("the question is empty")),
             (OpenQuestion { text: long(limits::QUESTION_BYTES), ..plain() }, Some("the question has more than 8192")),
             (OpenQuestion { header: long(limits::QUESTION_LABEL_BYTES), ..plain() }, Some("the header has more")),
-            (OpenQuestion { options: options(&many), ..plain() }, Some("there are 33 options, at most 32")),
+            (
+                OpenQuestion { options: options(&many), ..plain() },
+                Some("the question has 33 options, the maximum is 32"),
+            ),
             (OpenQuestion { options: options(&[""]), ..plain() }, Some("an option has no label")),
-            (OpenQuestion { options: options(&["a", "a"]), ..plain() }, Some("two options are called `a`")),
+            (OpenQuestion { options: options(&["a", "a"]), ..plain() }, Some("two options have the label `a`")),
             (
                 OpenQuestion { options: options(&[&long(limits::QUESTION_LABEL_BYTES)]), ..plain() },
                 Some("the label of an option has more than 256"),

@@ -127,7 +127,10 @@ async fn yes_to_git_reading_holds_for_all_waiting_callers() {
     assert!(!broker.trusts(&git) && !broker.trusts(&PermissionSubject::GitReading));
     let long = PermissionSubject::Program { name: "x".repeat(limits::QUESTION_LABEL_BYTES + 1) };
     let fault = broker.permit(&cx, long, "").await.unwrap_err();
-    assert!(fault.to_string().starts_with("a program whose name has more than 256 bytes"), "{fault}");
+    assert!(
+        fault.to_string().starts_with("cannot ask for permission: the name of a program has more than 256 bytes"),
+        "{fault}"
+    );
 }
 
 #[tokio::test]
@@ -373,7 +376,7 @@ async fn events_name_the_asking_agent_and_the_decider() {
     };
     future::join(broker.ask(&cx, open("why?")), person).await.0.unwrap();
     for (id, question, outcome, by) in [
-        (1, "may it call the tool `t` of `p`?", "yes", AnsweredBy::Trust),
+        (1, "may the agent call the tool `t` of `p`?", "yes", AnsweredBy::Trust),
         (2, "why?", "nobody", AnsweredBy::Policy),
         (3, "why?", "answered", AnsweredBy::Person),
     ] {

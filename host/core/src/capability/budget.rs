@@ -76,7 +76,9 @@ pub(super) fn smaller<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
 fn some<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default + PartialEq>(from: D) -> Result<Option<T>, D::Error> {
     let amount = Option::<T>::deserialize(from)?;
     if amount == Some(T::default()) {
-        return Err(de::Error::custom("a budget of 0 allows nothing; leave it out for no bound of its own"));
+        return Err(de::Error::custom(
+            "a budget of 0 allows nothing; use a larger value, or leave the key out for no limit",
+        ));
     }
     Ok(amount)
 }
@@ -105,7 +107,7 @@ impl<'de> Deserialize<'de> for HumanDuration {
                 if time.is_zero() || time > limits::BUDGET_TIME {
                     let days = limits::BUDGET_TIME.as_secs() / 86_400;
                     return Err(E::custom(format!(
-                        "a time is more than 0 and at most {days}days; leave it out for no bound"
+                        "a time must be more than 0 and at most {days}days; leave the key out for no limit"
                     )));
                 }
                 Ok(HumanDuration(time))
@@ -162,9 +164,9 @@ mod tests {
     fn invalid_budget_error_says_what_to_write() {
         for (budget, says) in [
             (json!({"token": 1}), "unknown field `token`, expected one of `tokens`, `usd`, `tool_calls`, `time`"),
-            (json!({"tokens": 0}), "a budget of 0 allows nothing; leave it out"),
-            (json!({"usd": 0.0}), "a budget of 0 allows nothing; leave it out"),
-            (json!({"tool_calls": 0}), "a budget of 0 allows nothing; leave it out"),
+            (json!({"tokens": 0}), "a budget of 0 allows nothing; use a larger value"),
+            (json!({"usd": 0.0}), "a budget of 0 allows nothing; use a larger value"),
+            (json!({"tool_calls": 0}), "a budget of 0 allows nothing; use a larger value"),
             (json!({"tokens": -5}), "expected u64"),
             (json!({"usd": "much"}), "such as 0.50"),
             (json!({"usd": 1_000_001}), "from 0 to 1000000"),

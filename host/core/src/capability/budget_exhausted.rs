@@ -29,7 +29,7 @@ impl fmt::Display for BudgetExhausted {
         ) -> fmt::Result {
             write!(f, "the budget of {bound}{what} is used up: {spent} spent")?;
             if set_aside != T::default() {
-                write!(f, ", {set_aside} set aside for delegated work")?;
+                write!(f, ", {set_aside} reserved for delegated work")?;
             }
             if needed != T::default() {
                 write!(f, ", about {needed} needed for the next request")?;
@@ -42,8 +42,8 @@ impl fmt::Display for BudgetExhausted {
             }
             Self::Money { bound, spent, set_aside, needed } => used_up(f, "", [bound, spent, set_aside, needed]),
             Self::ToolCalls { bound, spent, set_aside } => used_up(f, " tool calls", [bound, spent, set_aside, 0]),
-            Self::Time { bound } => write!(f, "the time of {} is used up", humantime::format_duration(bound)),
-            Self::Settled => f.write_str("the budget was given back when the run ended"),
+            Self::Time { bound } => write!(f, "the time budget of {} is used up", humantime::format_duration(bound)),
+            Self::Settled => f.write_str("the budget was released when the run ended"),
         }
     }
 }

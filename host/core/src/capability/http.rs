@@ -83,11 +83,14 @@ impl HttpGrant {
         let pattern = UrlPattern::parse(url)?;
         for method in methods {
             if method != ANY_METHOD && !is_method(method) {
-                return Err(format!("`{}` is no method: write it in upper case, as GET", method.escape_debug()));
+                return Err(format!(
+                    "invalid HTTP method `{}`; write it in upper case, such as GET",
+                    method.escape_debug()
+                ));
             }
         }
         if !networks.is_empty() && matches!(pattern.host, HostPattern::Address(_)) {
-            return Err("networks: an address that is written out needs none".into());
+            return Err("networks: not allowed for a URL with an IP address; leave `networks` out".into());
         }
         let mut reaches = match &pattern.host {
             HostPattern::Address(address) => vec![AddressScope::Network((*address).into())],
@@ -424,46 +427,50 @@ impl UrlPattern {
     fn parse(text: &str) -> Result<Self, String> {
         let after_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
         if after_scheme.split(['/', '\\', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
-            return Err("a URL here holds no user and no password".into());
+            return Err("a URL with a user or a password is not allowed; remove both".into());
         }
         // Query and fragment may hold a key.
         let shown = text.split(['?', '#']).next().unwrap_or_default().escape_debug();
         // A URL parser rejects `*` in the host, so a reserved name replaces it while the URL is parsed.
         const ANY: &str = "any-host.invalid";
-        let (scheme, rest) = text
-            .split_once("://")
-            .ok_or_else(|| format!("`{shown}` is no URL: write it with its scheme, as https://api.example.com"))?;
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| {
+            format!("invalid URL `{shown}`; write it with its scheme, such as https://api.example.com")
+        })?;
         let (is_any, is_below) = (is_host(rest, "*"), rest.starts_with("*."));
         let readable = match (is_any, is_below) {
             (true, _) => format!("{scheme}://{ANY}{}", &rest[1..]),
             (false, true) => format!("{scheme}://{}", &rest[2..]),
             (false, false) => text.to_owned(),
         };
-        let url = Url::parse(&readable).map_err(|error| format!("`{shown}` is no URL: {error}"))?;
+        let url = Url::parse(&readable).map_err(|error| format!("invalid URL `{shown}`: {error}"))?;
         let is_encrypted = match url.scheme() {
             "https" => true,
             "http" => false,
-            _ => return Err(format!("`{shown}` begins neither with https:// nor with http://")),
+            _ => return Err(format!("invalid URL `{shown}`; begin it with https:// or http://")),
         };
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(format!("`{shown}` has a query or a fragment: what is allowed ends with the path"));
+            return Err(format!("invalid URL `{shown}`; remove the query and the fragment"));
         }
         if is_ambiguous(url.path()) {
-            return Err(format!("the path of `{shown}` can be read in two ways: write it without % and .."));
+            return Err(format!("the path of `{shown}` is ambiguous; write it without % and .."));
         }
         let host = match url.host() {
             Some(Host::Domain(_)) if is_any => HostPattern::Any,
             Some(Host::Domain(name)) if name.contains('*') => {
-                return Err(format!("`{shown}`: `*` stands alone, or before a point at the beginning of the host"));
+                return Err(format!(
+                    "invalid URL `{shown}`; use `*` only as the whole host, or as `*.` at the beginning of the host"
+                ));
             }
             Some(Host::Domain(name)) if is_below => HostPattern::Below(plain_name(name)),
             Some(Host::Domain(name)) => HostPattern::Name(plain_name(name)),
-            Some(_) if is_below => return Err(format!("`{shown}`: there is nothing below an address")),
+            Some(_) if is_below => {
+                return Err(format!("invalid URL `{shown}`: an IP address has no subdomains; remove `*.`"));
+            }
             Some(Host::Ipv4(address)) => HostPattern::Address(address.into()),
             Some(Host::Ipv6(address)) => HostPattern::Address(unmapped(address.into())),
-            None => return Err(format!("`{shown}` names no host")),
+            None => return Err(format!("invalid URL `{shown}`: the host is missing")),
         };
-        let port = url.port_or_known_default().ok_or_else(|| format!("`{shown}` has no port"))?;
+        let port = url.port_or_known_default().ok_or_else(|| format!("invalid URL `{shown}`: the port is missing"))?;
         Ok(Self { host, is_encrypted, port, path: url.path().to_owned() })
     }
 }

@@ -78,7 +78,8 @@ impl fmt::Display for Usd {
 /// The error for a text or number that is no valid amount of dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it is no amount of US dollars; write a number from 0 to {} with at most {DECIMALS} digits after the point, such as 0.50",
+    "invalid amount of US dollars; write a number from 0 to {} with at most {DECIMALS} digits after the point, such \
+     as 0.50",
     limits::MONEY_DOLLARS
 )]
 pub struct ParseUsdError;

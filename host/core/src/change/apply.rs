@@ -53,12 +53,12 @@ impl BeforeImages {
         if let Some(content) = self.memory.get(&digest) {
             return Ok(Arc::clone(content));
         }
-        let folder = self.folder.as_ref().ok_or_else(|| io::Error::other("what it held was not kept"))?;
+        let folder = self.folder.as_ref().ok_or_else(|| io::Error::other("the previous content was not stored"))?;
         let mut content = Vec::new();
         open_file(&folder.join(digest.hex()))?.take(limits::CHANGE_UNDO_BYTES).read_to_end(&mut content)?;
         match Sha256Digest::of(&content) == digest {
             true => Ok(content.into()),
-            false => Err(io::Error::other("what was kept of it is damaged")),
+            false => Err(io::Error::other("the stored previous content is damaged")),
         }
     }
 }
@@ -324,7 +324,7 @@ fn is_there(folder: &FolderHandle, name: &str) -> bool {
 
 /// Opens the folder that contains a path, if it exists, and returns it with the name in it.
 fn open(at: &ResolvedChangePath) -> Result<Option<(FolderHandle, &str)>, ChangeError> {
-    let failed = ChangeError::io(&at.shown, "looked at");
+    let failed = ChangeError::io(&at.shown, "examined");
     let (folder, name) = at.parts().map_err(&failed)?;
     match FolderHandle::open(folder) {
         Ok(folder) => Ok(Some((folder, name))),
@@ -346,7 +346,7 @@ fn put(folder: &FolderHandle, temp: &str, name: &str, item: &PlannedChange, afte
             let (from, from_name) = item.at.parts()?;
             copy(&FolderHandle::open(from)?.at(from_name), &folder.at(temp), node)
         }
-        _ => Err(io::Error::other("there is nothing to put there")),
+        _ => Err(io::Error::other("there is no new content")),
     }
 }
 
@@ -411,5 +411,5 @@ fn link(target: &str, at: &Path) -> io::Result<()> {
 
 #[cfg(not(unix))]
 fn link(_: &str, _: &Path) -> io::Result<()> {
-    Err(io::Error::other("links are not made here"))
+    Err(io::Error::other("symbolic links are not supported on this system"))
 }

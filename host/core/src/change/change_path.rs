@@ -70,7 +70,7 @@ impl ChangePath {
     pub(super) fn resolve(&self, last: FinalLinkPolicy) -> Result<ResolvedChangePath, ChangeError> {
         let shown = || self.shown.clone();
         let outside = || ChangeError::Outside { shown: shown() };
-        let unreadable = ChangeError::io(&self.shown, "looked at");
+        let unreadable = ChangeError::io(&self.shown, "examined");
         // The folder may have been replaced by a link since it was granted.
         if self.folder.canonicalize().map_err(&unreadable)? != self.folder {
             return Err(outside());
@@ -91,7 +91,7 @@ impl ChangePath {
                     return Err(ChangeError::WrongKind {
                         shown: shown(),
                         is: "below a file",
-                        wanted: "what is in a folder",
+                        wanted: "a path in a folder",
                     });
                 }
                 Ok(_) => {}
@@ -118,6 +118,6 @@ impl ResolvedChangePath {
     /// Returns the folder that contains it, and its name.
     pub fn parts(&self) -> io::Result<(&Path, &str)> {
         let name = self.real.file_name().and_then(|name| name.to_str());
-        self.real.parent().zip(name).ok_or_else(|| io::Error::other("it has no name"))
+        self.real.parent().zip(name).ok_or_else(|| io::Error::other("the path has no file name"))
     }
 }

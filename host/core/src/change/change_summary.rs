@@ -20,14 +20,14 @@ impl ChangeSummary {
             "remove" => "removed",
             "move" => "moved",
             "copy" => "copied",
-            _ => "made the folder",
+            _ => "created the folder",
         };
         self.line(word)
     }
 
     /// Formats the change on one line in the imperative.
     pub fn wanted(&self) -> String {
-        self.line(if self.act == "make-folder" { "make the folder" } else { self.act })
+        self.line(if self.act == "make-folder" { "create the folder" } else { self.act })
     }
 
     fn line(&self, word: &str) -> String {

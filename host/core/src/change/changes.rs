@@ -106,16 +106,18 @@ impl ChangeApplier {
     ///
     /// [`ChangeError`] if one of the changes cannot be made.
     pub fn plan(&self, changes: &[FileChange]) -> Result<ChangePlan, ChangeError> {
-        let none = "nothing of this run is written down";
+        let none = "this run has no session";
         let Some(kept) = self.0.session.get() else { return ChangePlan::of(changes, &self.0.guarded, Some(none)) };
         let (bytes, records) = kept.used();
         if !self.0.own.has_place() {
-            let none = "there is no place for the key by which it would be known as yours";
+            let none = "there is no folder for the key that authenticates the record of changes";
             return ChangePlan::of(changes, &self.0.guarded, Some(none));
         }
         let full = match (bytes > limits::SESSION_UNDO_BYTES - limits::CHANGE_UNDO_BYTES, records) {
-            (_, limits::SESSION_UNDO_RECORDS..) => Some("the session has changed files too often to keep more"),
-            (true, _) => Some("the session keeps as much of what was there before as it may"),
+            (_, limits::SESSION_UNDO_RECORDS..) => {
+                Some("the session has reached its maximum number of recorded changes")
+            }
+            (true, _) => Some("the session has reached its maximum size of stored previous content"),
             (false, _) => None,
         };
         ChangePlan::of(changes, &self.0.guarded, full)
@@ -146,7 +148,7 @@ impl ChangeApplier {
         let mut intent = None;
         if let Some(kept) = kept {
             kept.make()?;
-            let failed = ChangeError::io("what is changed", "written down");
+            let failed = ChangeError::io("record of changes", "written");
             lock = files::lock_folder(&kept.common).map_err(failed)?;
             new = kept.keep(plan)?;
             images.folder = Some(kept.folder.clone());
@@ -170,7 +172,7 @@ impl ChangeApplier {
             done.push(step.clone());
             Ok(())
         });
-        let failed = ChangeError::io("what is changed", "written down");
+        let failed = ChangeError::io("record of changes", "written");
         let is_aside = steps.iter().any(|(step, _)| step.puts_aside());
         let mark = |intent: &ChangeIntent| if is_aside { intent.made() } else { intent.done() };
         let made = made.and_then(|()| intent.as_ref().map_or(Ok(()), |intent| mark(intent).map_err(failed)));
@@ -214,7 +216,7 @@ const FOLDER: &str = "changes";
 /// Returns a unique id that sorts by time.
 fn id(now: Duration) -> Result<String, ChangeError> {
     let mut random = [0; 8];
-    let failed = ChangeError::io("what is changed", "named");
+    let failed = ChangeError::io("record of changes", "named");
     getrandom::fill(&mut random).map_err(|error| failed(std::io::Error::other(error.to_string())))?;
     Ok(format!("{:013}-{:016x}", now.as_millis(), u64::from_le_bytes(random)))
 }
@@ -255,10 +257,13 @@ impl ChangeHistory {
     pub fn last(&self) -> Option<Result<UndoableChange, String>> {
         let path = records(&self.folder, DONE).into_iter().next()?;
         let Some(record) = read(&path, &self.own) else {
-            return Some(Err(format!("{} was not written by you here, or is damaged", path.display())));
+            return Some(Err(format!("{} was not written by you on this machine, or is damaged", path.display())));
         };
         if !record.can_undo {
-            return Some(Err(format!("what `{}` changed was not kept", record.tool.escape_debug())));
+            return Some(Err(format!(
+                "the previous content of the changes by `{}` was not stored",
+                record.tool.escape_debug()
+            )));
         }
         let (images, common) = (self.folder.clone(), self.common.clone());
         Some(Ok(UndoableChange { record, path, images, common }))
@@ -298,9 +303,9 @@ impl UndoableChange {
         let (mut lines, mut texts) = (String::new(), String::new());
         for step in self.record.steps.iter().rev() {
             let line = match step {
-                ChangeStep::Made { at, .. } => format!("remove the folder {}, if nothing is in it", at.shown),
+                ChangeStep::Made { at, .. } => format!("remove the folder {} if it is empty", at.shown),
                 ChangeStep::Moved { from, to, .. } => format!("move {} back to {}", to.shown, from.shown),
-                ChangeStep::Removed { at, before, .. } => format!("bring back {}{}", at.shown, in_words(before)),
+                ChangeStep::Removed { at, before, .. } => format!("restore {}{}", at.shown, in_words(before)),
                 ChangeStep::Placed { at, before: PathFingerprint::Nothing, after, .. } => {
                     texts.push_str(&difference(at, None, after));
                     format!("remove {}{}", at.shown, in_words(after))
@@ -311,11 +316,11 @@ impl UndoableChange {
                     after,
                     ..
                 } => {
-                    let old = images.get(*digest).map_err(ChangeError::io(&at.shown, "brought back"))?;
+                    let old = images.get(*digest).map_err(ChangeError::io(&at.shown, "restored"))?;
                     texts.push_str(&difference(at, Some(&old), after));
-                    format!("bring back what was in {}", at.shown)
+                    format!("restore the previous content of {}", at.shown)
                 }
-                ChangeStep::Placed { at, .. } => format!("bring back {}", at.shown),
+                ChangeStep::Placed { at, .. } => format!("restore {}", at.shown),
             };
             lines.push_str(&line);
             lines.push('\n');
@@ -337,7 +342,7 @@ impl UndoableChange {
     /// [`ChangeError`] if a changed path was modified since, in which case nothing is undone, or if the disk fails.
     pub fn make(&self) -> Result<(), ChangeError> {
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let failed = ChangeError::io("what was changed", "undone");
+        let failed = ChangeError::io("changes", "undone");
         let _lock = files::create_private_folders(&self.common)
             .and_then(|()| files::lock_folder(&self.common))
             .map_err(&failed)?;

@@ -23,15 +23,15 @@ pub(super) fn between(shown: &str, before: Option<&[u8]>, after: Option<&[u8]>) 
     let sentence = |what: String| FileDiff { text: format!("{shown}: {what}\n"), lines: None };
     let bytes = |content: Option<&[u8]>| content.map_or(0, <[u8]>::len);
     let size = |content: Option<&[u8]>| content.map_or("no file".into(), |content| format!("{} bytes", content.len()));
-    let becomes = || format!("{} become {}", size(before), size(after));
+    let becomes = || format!("{} before, {} after", size(before), size(after));
     if before == after {
-        return FileDiff { text: format!("{shown}: it stays as it is\n"), lines: Some((0, 0)) };
+        return FileDiff { text: format!("{shown}: unchanged\n"), lines: Some((0, 0)) };
     }
     if bytes(before).max(bytes(after)) > limits::DIFF_BYTES {
         return sentence(format!("too large to be shown: {}", becomes()));
     }
     let (Some(old), Some(new)) = (text(before), text(after)) else {
-        return sentence(format!("no text: {}", becomes()));
+        return sentence(format!("not text: {}", becomes()));
     };
     // If all lines end in CRLF, showing it on each line is useless.
     let crlf = [old, new].iter().all(|text| text.is_empty() || ends_all_in_crlf(text));
@@ -78,13 +78,13 @@ mod tests {
                 Some((1, 1)),
             ),
             (b"a\r\n", b"a\n", format!("{head}@@ -1 +1 @@\n-a\r\n+a\n"), Some((1, 1))),
-            (b"a\xff", b"a", "f: no text: 2 bytes become 1 bytes\n".into(), None),
-            (b"a\0", b"a", "f: no text: 2 bytes become 1 bytes\n".into(), None),
-            (b"a", b"a", "f: it stays as it is\n".into(), Some((0, 0))),
+            (b"a\xff", b"a", "f: not text: 2 bytes before, 1 bytes after\n".into(), None),
+            (b"a\0", b"a", "f: not text: 2 bytes before, 1 bytes after\n".into(), None),
+            (b"a", b"a", "f: unchanged\n".into(), Some((0, 0))),
             (
                 &vec![b'x'; limits::DIFF_BYTES + 1],
                 b"",
-                format!("f: too large to be shown: {} bytes become 0 bytes\n", limits::DIFF_BYTES + 1),
+                format!("f: too large to be shown: {} bytes before, 0 bytes after\n", limits::DIFF_BYTES + 1),
                 None,
             ),
         ] {
@@ -92,7 +92,7 @@ mod tests {
         }
         assert_eq!(between("f", None, Some(b"a\nb\n")).text, "--- /dev/null\n+++ f\n@@ -0,0 +1,2 @@\n+a\n+b\n");
         assert_eq!(between("f", Some(b"a\n"), None).lines, Some((0, 1)));
-        assert_eq!(between("f", None, Some(b"")).text, "f: no file become 0 bytes\n");
+        assert_eq!(between("f", None, Some(b"")).text, "f: no file before, 0 bytes after\n");
         assert_eq!(
             between("日本", Some("é\n".as_bytes()), Some("日\n".as_bytes())).text,
             "--- 日本\n+++ 日本\n@@ -1 +1 @@\n-é\n+日\n"

@@ -10,46 +10,48 @@ use crate::{
 #[allow(missing_docs, reason = "the fields are the facts in the sentence of each")]
 pub enum ChangeError {
     /// The path is in no folder of the tool, or leads out of it.
-    #[error("`{shown}` is in none of the folders that this tool has, or a link there leads out of them")]
+    #[error("`{shown}` is outside the folders granted to this tool, itself or through a link")]
     Outside { shown: String },
     /// The path belongs to the host.
-    #[error("`{shown}` is what shelly-host itself goes by, and no tool changes that: leave it to the person")]
+    #[error("`{shown}` controls shelly-host and cannot be changed by a tool; leave the change to the person")]
     Protected { shown: String },
     /// The path must exist for this change.
-    #[error("`{shown}` is not there")]
+    #[error("`{shown}` does not exist")]
     NotThere { shown: String },
     /// The path must not exist for this change.
-    #[error("`{shown}` is there already: read it first, and say what it is to become from what it holds")]
+    #[error("`{shown}` already exists; read it first, and propose a change of its content")]
     Exists { shown: String },
     /// The path is not in the state from which the proposal was made, or which was shown.
-    #[error("`{shown}` has changed meanwhile, and nothing was changed: read it again")]
+    #[error("`{shown}` has changed in the meantime, so nothing was changed; read it again and retry")]
     Stale { shown: String },
     /// The path is a folder where a file is expected, or the reverse.
-    #[error("`{shown}` is {is}, and only {wanted} can be changed so")]
+    #[error("`{shown}` is {is}, but this change needs {wanted}")]
     WrongKind { shown: String, is: &'static str, wanted: &'static str },
     /// The path is the folder itself, or contains `..`.
-    #[error("`{shown}` is no path below a folder: write it without `..`")]
+    #[error("invalid path `{shown}`; use a path below a folder, without `..`")]
     BadPath { shown: String },
     /// The text is not a digest.
-    #[error("`{text}` is no SHA-256 in hexadecimal")]
+    #[error("`{text}` is not a hexadecimal SHA-256 digest")]
     BadDigest { text: String },
     /// Two changes of one result conflict: one path lies in the other.
-    #[error("one result changes both `{one}` and `{two}`, and one of them lies in the other: make two calls of it")]
+    #[error("one result changes both `{one}` and `{two}`, and one contains the other; make two calls")]
     Nested { one: String, two: String },
     /// A limit was exceeded.
-    #[error("`{shown}` has {what}, more than the {most} that a tool may change: leave it to the person")]
+    #[error(
+        "`{shown}` is too large to be changed by a tool: {what}, the maximum is {most}; leave the change to the person"
+    )]
     TooLarge { shown: String, what: String, most: String },
     /// The result proposes too many changes.
-    #[error("{count} changes were proposed at once, at most {} are made", limits::CHANGES_PER_RESULT)]
+    #[error("{count} changes in one result, the maximum is {}; make several calls", limits::CHANGES_PER_RESULT)]
     TooMany { count: usize },
     /// The source and the target are on different disks.
-    #[error("`{from}` and `{to}` are on two disks, between which nothing can be moved: copy it, then remove it")]
+    #[error("cannot move `{from}` to `{to}`: they are on different disks; copy `{from}`, then remove it")]
     OtherDisk { from: String, to: String },
     /// The operating system returned an error.
-    #[error("`{shown}` could not be {done}: {reason}")]
+    #[error("`{shown}` cannot be {done}: {reason}")]
     Io { shown: String, done: &'static str, reason: String },
     /// A change failed, and the rollback was incomplete.
-    #[error("{error}; and what had been changed before that could not be taken back: {left}")]
+    #[error("{error}; the changes made before it could not be rolled back: {left}")]
     NotTakenBack { error: Box<ChangeError>, left: String },
 }
 

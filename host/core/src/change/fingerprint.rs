@@ -148,11 +148,11 @@ pub(super) fn state_within(
     spot: &ResolvedChangePath,
     left: &mut FingerprintBudget,
 ) -> Result<PathFingerprint, ChangeError> {
-    let (folder, name) = spot.parts().map_err(ChangeError::io(&spot.shown, "looked at"))?;
+    let (folder, name) = spot.parts().map_err(ChangeError::io(&spot.shown, "examined"))?;
     let folder = match FolderHandle::open(folder) {
         Ok(folder) => folder,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathFingerprint::Nothing),
-        Err(error) => return Err(ChangeError::io(&spot.shown, "looked at")(error)),
+        Err(error) => return Err(ChangeError::io(&spot.shown, "examined")(error)),
     };
     node(&folder.at(name), &spot.shown, left, limits::CHANGED_DEPTH)
 }
@@ -163,7 +163,7 @@ pub(super) fn state_in(folder: &FolderHandle, name: &str, shown: &str) -> Result
 }
 
 fn node(path: &Path, shown: &str, left: &mut FingerprintBudget, deep: u32) -> Result<PathFingerprint, ChangeError> {
-    let unreadable = ChangeError::io(shown, "looked at");
+    let unreadable = ChangeError::io(shown, "examined");
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PathFingerprint::Nothing),
@@ -175,7 +175,7 @@ fn node(path: &Path, shown: &str, left: &mut FingerprintBudget, deep: u32) -> Re
         too_large(format!("more than {most} entries"), format!("{most}"))
     })?;
     let kind = found.file_type();
-    let not_unicode = || unreadable(io::Error::other("a name in it is not Unicode"));
+    let not_unicode = || unreadable(io::Error::other("a name is not valid Unicode"));
     if kind.is_symlink() {
         let to = fs::read_link(path).map_err(&unreadable)?;
         return Ok(PathFingerprint::There(FingerprintNode::Link {
@@ -197,7 +197,7 @@ fn node(path: &Path, shown: &str, left: &mut FingerprintBudget, deep: u32) -> Re
     }
     let Some(deeper) = deep.checked_sub(1) else {
         let most = limits::CHANGED_DEPTH;
-        return Err(too_large(format!("more than {most} folders in each other"), format!("{most}")));
+        return Err(too_large(format!("more than {most} nested folders"), format!("{most}")));
     };
     let mut entries = Vec::new();
     for entry in fs::read_dir(path).map_err(&unreadable)? {

@@ -37,7 +37,7 @@ impl FolderHandle {
             match part {
                 Component::RootDir => {}
                 Component::Normal(part) => held = openat(&held, part, STEP, Mode::empty())?,
-                _ => return Err(io::Error::other("its path is not absolute, or leads upwards")),
+                _ => return Err(io::Error::other("the path is not absolute, or contains `..`")),
             }
         }
         let path = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
@@ -49,7 +49,7 @@ impl FolderHandle {
     pub fn open(path: &Path) -> io::Result<Self> {
         match path.canonicalize()? == path && path.is_dir() {
             true => Ok(Self { path: path.to_owned(), names: FolderSync::AtOnce }),
-            false => Err(io::Error::other("it is a link, lies behind one, or is no folder")),
+            false => Err(io::Error::other("the path is a link, leads through a link, or is not a folder")),
         }
     }
 
@@ -141,7 +141,7 @@ pub(super) fn open_file(path: &Path) -> io::Result<fs::File> {
     let file = options.open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::other("it is not a file any more")),
+        false => Err(io::Error::other("the path is no longer a file")),
     }
 }
 

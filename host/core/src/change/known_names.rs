@@ -4,7 +4,7 @@
 /// with `/` also matches a folder with its content.
 pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
     (
-        "agents are told what stands there, or go by it",
+        "read by agents as instructions or configuration",
         ".agent.md .agent/ .agents/ .ai/ .aider* .amazonq/ .augment*/ .bolt/ .claude.json .claude/ .clinerules*/ \
          .codebuddy/ .codeium/ .coderabbit.y*ml .codex/ .cody/ .continue*/ .crush*/ .cursor/ .cursorrules .devin/ \
          .factory/ .firebender/ .gemini/ .goose*/ .idx/ .junie/ .kilocode*/ .kiro/ .lovable/ .mcp.json .mcp/ .mentat/ \
@@ -17,14 +17,14 @@ pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
          system_prompt* warp.md",
     ),
     (
-        "version control runs programs that are named there, or goes by it",
+        "read by version control, which may run programs that the file names",
         ".commitlintrc* .git/ .gitattributes .gitconfig .githooks/ .gitlint .gitmessage .gitmodules .hg/ .hgrc \
          .husky/ .huskyrc* .jj/ .lefthook*/ .lfsconfig .lintstagedrc* .overcommit.yml .pre-commit-config.y*ml \
          .pre-commit-hooks.y*ml .sl/ .svn/ commit-msg head lefthook.* post-checkout post-commit post-merge post-rewrite pre-commit \
          pre-merge-commit pre-push pre-rebase pre-receive prepare-commit-msg .simple-git-hooks.*",
     ),
     (
-        "it is run where the project is built",
+        "runs where the project is built",
         ".appveyor.yml .azure-pipelines* .build.yml .buildkite/ .builds/ .ci/ .circleci/ .cirrus.y*ml .codeship*/ \
          .concourse/ .dagger/ .drone.y*ml .forgejo/ .gitea/ .github/ .gitlab*/ .harness/ .mergify.y*ml .prow.y*ml \
          .releaserc* .screwdriver* .scrutinizer.yml .semaphore/ .teamcity/ .tekton/ .travis.y*ml .vsts-ci.yml \
@@ -33,7 +33,7 @@ pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
          release-please-config.json renovate.json* screwdriver.y*ml wercker.yml zuul*",
     ),
     (
-        "editors go by it, and may run what it names",
+        "read by editors, which may run programs that the file names",
         ".atom/ .ccls .clangd .classpath .devcontainer*/ .dir-locals*.el .editorconfig .emacs* .exrc \
          .externaltoolbuilders/ .factorypath .fleet/ .helix/ .idea/ .ideavimrc .kakrc .kateconfig .lapce/ .luarc.json \
          .lvimrc .nanorc .neoconf.json .nvim*/ .project .projectile .run/ .settings/ .sublime* .vim*/ .vs/ .vscode/ \
@@ -41,7 +41,7 @@ pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
          nbproject/",
     ),
     (
-        "a shell, a debugger or a session goes by it",
+        "read by a shell, a debugger or a login session",
         ".ackrc .aws/ .bash* .bundle/ .condarc .config/ .cshrc .curlrc .direnv*/ .docker/ .emacs.d/ .env .env.* \
          .envrc .erlang .forward .gdbinit .ghci .gnupg/ .guile .iex.exs .inputrc .ipython/ .irbrc .jupyter/ .kshrc \
          .kube/ .lessfilter .lesskey .lldbinit .login .mailcap .msmtprc .muttrc .my.cnf .netrc .netrwhist .ocamlinit \
@@ -52,7 +52,7 @@ pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
          launchdaemons/ pip.conf pip.ini startup.jl",
     ),
     (
-        "builds go by it, and run what it names",
+        "read by builds, which run programs that the file names",
         ".air.toml .bazel* .buckconfig .cargo/ .golangci.y*ml .goreleaser.y*ml .justfile .luacheckrc .mill* .mvn/ \
          .sbtopts .scala-build/ *.am *.buck *.bzl *.cabal *.cake *.cmake *.csproj *.csx *.dproj *.fsproj *.gemspec \
          *.gradle *.gradle.kts *.just *.mak *.make *.mill *.mk *.nimble *.nims *.ninja *.nix *.opam *.pbxproj \
@@ -69,7 +69,7 @@ pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
          shard.yml spago.* stack.yaml taskfile*.y*ml v.mod vcpkg*.json waf workspace workspace.bazel wscript xmake.lua",
     ),
     (
-        "package managers, builds and tests go by it, and run what it names",
+        "read by package managers, builds and tests, which run programs that the file names",
         ".asdfrc .babelrc* .bunfig.toml .coveragerc .eslintrc* .flake8 .formatter.exs .mise*.toml .mocharc* \
          .node-version .npmrc .nvmrc .nycrc* .php-cs-fixer* .pnpmfile* .postcssrc* .prettierrc* .pylintrc \
          .python-version .remarkrc* .rspec .rubocop.y*ml .ruby-version .sdkmanrc .stylelintrc* .swcrc .tool-versions \
@@ -85,7 +85,7 @@ pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
          tasks.py thorfile tox.ini turbo.json usercustomize.py uv.lock yarn.lock",
     ),
     (
-        "it says what is started or deployed",
+        "defines what is started or deployed",
         ".ebextensions/ .kitchen.y*ml .platform* *.bicep *.hcl *.nomad *.tf *.tfvars *.tofu amplify.yml ansible.cfg \
          cdk.json chart.yaml cloudformation*.y*ml compose*.y*ml containerfile* devbox.json docker-bake.* \
          docker-compose*.y*ml docker-stack.y*ml dockerfile* firebase.json fly.toml helmfile.y*ml heroku.yml \
@@ -94,7 +94,7 @@ pub(super) const KNOWN_NAMES: [(&str, &str); 9] = [
          wrangler.toml",
     ),
     (
-        "it is a program, or is loaded as one",
+        "a program, or loaded as one",
         ".nox/ .tox/ .venv/ *.appimage *.bat *.cmd *.com *.command *.cpl *.crx *.deb *.dll *.docm *.dylib *.dylib.* \
          *.elc *.exe *.hta *.inf *.jar *.jse *.ko *.lnk *.msi *.node *.ocx *.phar *.pif *.pkg *.ps1 *.psd1 *.psm1 \
          *.pyc *.pyd *.pyo *.pyz *.reg *.rpm *.run *.scpt *.scr *.so *.so.* *.sys *.url *.vbe *.vbs *.vsix *.war \

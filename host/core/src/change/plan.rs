@@ -39,7 +39,7 @@ impl ChangePlan {
         cautions.dedup();
         let kept: u64 = items.iter().map(PlannedChange::kept_bytes).sum();
         let too_much = (kept > limits::CHANGE_UNDO_BYTES)
-            .then(|| format!("{kept} bytes would have to be kept for that, more than {}", limits::CHANGE_UNDO_BYTES));
+            .then(|| format!("the previous content has {kept} bytes, the maximum is {}", limits::CHANGE_UNDO_BYTES));
         Ok(Self { items, no_undo: no_undo.map(str::to_owned).or(too_much), cautions })
     }
 
@@ -109,11 +109,11 @@ impl ChangePlan {
             let _ = writeln!(shown, "careful: {beyond} more such");
         }
         if let Some(why) = &self.no_undo {
-            let _ = writeln!(shown, "it cannot be undone: {why}");
+            let _ = writeln!(shown, "cannot be undone: {why}");
         }
         for (at, item) in self.items.iter().enumerate() {
             if at == limits::CHANGES_SHOWN {
-                let _ = writeln!(shown, "and {} more, which are not shown", self.items.len() - at);
+                let _ = writeln!(shown, "and {} more changes, which are not shown", self.items.len() - at);
                 break;
             }
             let ChangeSummary { act, path, to, lines } = item.summary();
@@ -122,7 +122,7 @@ impl ChangePlan {
             // Shows where a link leads, or the real path of a folder that the tool sees under another name.
             for spot in item.spots().filter(|spot| !spot.real.ends_with(&spot.shown)) {
                 let real = ends(&legible(&spot.real.to_string_lossy()));
-                let _ = writeln!(shown, "  {} is {real}", ends(&spot.shown));
+                let _ = writeln!(shown, "  {} resolves to {real}", ends(&spot.shown));
             }
         }
         let mut room = limits::DIFF_CHARS;
@@ -140,7 +140,7 @@ impl ChangePlan {
                         let _ = writeln!(shown, "[{more} more lines of {path} are not shown]");
                         let rest = self.items[at + 1..].iter().filter(|item| !item.difference.text.is_empty()).count();
                         if rest > 0 {
-                            let _ = writeln!(shown, "[what changes in {rest} more is not shown]");
+                            let _ = writeln!(shown, "[the diffs of {rest} more files are not shown]");
                         }
                         break 'items;
                     }

@@ -114,7 +114,7 @@ impl PlannedChange {
             (PlannedAction::Remove | PlannedAction::MakeFolder, _) => false,
         };
         if is_one {
-            cautions.push(format!("{}: it is a program", ends(&self.at.shown)));
+            cautions.push(format!("{}: a program", ends(&self.at.shown)));
         }
         // The permissions of its folder allow the replacement anyway.
         if let (
@@ -123,7 +123,7 @@ impl PlannedChange {
         ) = (&self.does, &self.before)
             && mode & 0o222 == 0
         {
-            cautions.push(format!("{}: somebody has made it read-only", ends(&self.at.shown)));
+            cautions.push(format!("{}: read-only", ends(&self.at.shown)));
         }
         cautions
     }

@@ -85,8 +85,8 @@ impl PlannedTree {
                     (PathFingerprint::There(FingerprintNode::File { .. }), Some(old)) => {
                         self.compared(&shown, Some(old), None)
                     }
-                    (PathFingerprint::There(node), _) => sentence(format!("it goes: {}", listed(node))),
-                    (PathFingerprint::Nothing, _) => sentence("it is not there".into()),
+                    (PathFingerprint::There(node), _) => sentence(format!("removed: {}", listed(node))),
+                    (PathFingerprint::Nothing, _) => sentence("does not exist".into()),
                 };
                 self.set(&at, PathFingerprint::Nothing, PlannedContent::Nothing);
                 (PlannedAction::Remove, difference)
@@ -96,7 +96,7 @@ impl PlannedTree {
                 let held = self.held(&at);
                 self.set(&at, PathFingerprint::Nothing, PlannedContent::Nothing);
                 self.set(&to, before.clone(), held);
-                let difference = sentence(format!("it goes to {}{}", to.shown, holding(&before)));
+                let difference = sentence(format!("moved to {}{}", to.shown, holding(&before)));
                 (PlannedAction::Move(to), difference)
             }
             FileChangeAction::CopyTo(to) => {
@@ -106,7 +106,7 @@ impl PlannedTree {
                     return Err(ChangeError::Outside { shown: at.shown });
                 }
                 self.set(&target, copy.clone(), self.held(&at));
-                let difference = sentence(format!("a copy comes to {}{}", target.shown, holding(&copy)));
+                let difference = sentence(format!("copied to {}{}", target.shown, holding(&copy)));
                 (PlannedAction::Copy(target, copy), difference)
             }
             FileChangeAction::MakeFolder => {
@@ -115,7 +115,7 @@ impl PlannedTree {
                     PathFingerprint::There(FingerprintNode::Folder { mode: 0o700, entries: Vec::new() }),
                     PlannedContent::Nothing,
                 );
-                (PlannedAction::MakeFolder, sentence("an empty folder is made".into()))
+                (PlannedAction::MakeFolder, sentence("new empty folder".into()))
             }
         };
         let item = PlannedChange { at, before, content, does, difference };
@@ -166,11 +166,9 @@ impl PlannedTree {
                 _,
                 PathFingerprint::There(node @ (FingerprintNode::Folder { .. } | FingerprintNode::Link { .. })),
                 Some(_),
-            ) => Err(ChangeError::WrongKind {
-                shown: shown(),
-                is: node.kind(),
-                wanted: "a file, of which a digest is known,",
-            }),
+            ) => {
+                Err(ChangeError::WrongKind { shown: shown(), is: node.kind(), wanted: "a file whose digest is known" })
+            }
             (_, PathFingerprint::There(_), _) => Ok(()),
         }
     }
@@ -214,7 +212,9 @@ impl PlannedTree {
         let bytes = [before, after].into_iter().flatten().map(<[u8]>::len).sum::<usize>();
         self.compared = self.compared.saturating_add(bytes);
         match self.compared > limits::DIFFS_BYTES {
-            true => FileDiff { text: format!("{shown}: not compared, it is too much at once\n"), lines: None },
+            true => {
+                FileDiff { text: format!("{shown}: not compared, the changes together are too large\n"), lines: None }
+            }
             false => diff::between(shown, before, after),
         }
     }
@@ -235,8 +235,10 @@ impl PlannedTree {
         bytes: u64,
     ) -> Result<Arc<[u8]>, ChangeError> {
         if self.held_bytes.saturating_add(bytes) > limits::CHANGE_UNDO_BYTES {
-            let (what, most) =
-                (format!("with others {} bytes", self.held_bytes + bytes), limits::CHANGE_UNDO_BYTES.to_string());
+            let (what, most) = (
+                format!("{} bytes together with other files", self.held_bytes + bytes),
+                limits::CHANGE_UNDO_BYTES.to_string(),
+            );
             return Err(ChangeError::TooLarge { shown: at.shown.clone(), what, most });
         }
         self.held_bytes += bytes;

@@ -35,7 +35,7 @@ impl ProtectedFiles {
     pub fn caution(&self, path: &Path) -> Option<&'static str> {
         caution(path).or_else(|| {
             let is_told = !self.instructions.is_empty() && self.instructions.contains(&names(path));
-            is_told.then_some("agents of this project are told what stands there")
+            is_told.then_some("read by agents of this project as instructions")
         })
     }
 
@@ -87,7 +87,7 @@ fn caution(path: &Path) -> Option<&'static str> {
             let name = part.as_os_str().to_str();
             name.is_some_and(|name| !name.chars().any(|c| acts_on_terminal(c) || is_unseen(c)))
         });
-        (!is_as_it_looks).then_some("its name holds characters that cannot be seen")
+        (!is_as_it_looks).then_some("the name has invisible characters")
     })
 }
 
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn file_that_an_instruction_file_links_to_is_asked_about() {
         let guarded = ProtectedFiles::new([]).with_instructions(["/p/docs/guide.md".into()]);
-        assert!(guarded.caution(Path::new("/p/docs/guide.md")).is_some_and(|why| why.contains("are told")));
+        assert!(guarded.caution(Path::new("/p/docs/guide.md")).is_some_and(|why| why.contains("read by agents")));
         assert!(
             guarded.caution(Path::new("/p/Docs/Guide.md")).is_some(),
             "as file systems take it that tell no case apart"

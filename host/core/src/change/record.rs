@@ -65,10 +65,10 @@ impl ChangeFolders {
             files::create_private_folders(folder)?;
             match fs::symlink_metadata(folder)?.is_dir() {
                 true => Ok(()),
-                false => Err(io::Error::other("a link stands in the place of its folder")),
+                false => Err(io::Error::other("the folder is a symbolic link")),
             }
         });
-        made.map_err(ChangeError::io("what is changed", "written down"))
+        made.map_err(ChangeError::io("record of changes", "written"))
     }
 
     /// Returns the bytes of kept contents, and the number of results with a record.
@@ -141,10 +141,10 @@ impl ChangeFolders {
 
     /// Records that changes are about to be made.
     pub fn begin(&self, id: &str, record: &ChangeRecord, own: &UserKey) -> Result<ChangeIntent, ChangeError> {
-        let failed = ChangeError::io("what is changed", "written down");
+        let failed = ChangeError::io("record of changes", "written");
         let json = serde_json::to_string(record).map_err(|error| failed(io::Error::other(error)))?;
         if json.len() as u64 > limits::CHANGE_RECORD_BYTES {
-            return Err(failed(io::Error::other("it is too much")));
+            return Err(failed(io::Error::other("the record is too large")));
         }
         // Without a key the record is not recognized as the person's own: it is neither rolled back nor undone.
         let mark = own.mark(WHAT, json.as_bytes()).unwrap_or_default();
@@ -237,7 +237,7 @@ pub fn recover(common: &Path, own: &UserKey, of_session: impl Fn(&str) -> PathBu
 fn recover_one(path: &Path, own: &UserKey, of_session: impl Fn(&str) -> PathBuf) -> Option<String> {
     let Some(record) = read(path, own) else {
         return Some(format!(
-            "{} tells of changes of files that were interrupted, but is not known as yours: look at it, and remove it",
+            "{} records interrupted file changes, but was not written by you on this machine; inspect and remove it",
             path.display()
         ));
     };
@@ -257,16 +257,14 @@ fn recover_one(path: &Path, own: &UserKey, of_session: impl Fn(&str) -> PathBuf)
     match left.is_empty() {
         true => {
             let _ = fs::remove_file(path);
-            Some(format!(
-                "changes of files by `{tool}` in the session `{session}` were interrupted, and are taken back"
-            ))
+            Some(format!("file changes by `{tool}` in session `{session}` were interrupted, and have been rolled back"))
         }
         false => {
             let kept = path.with_extension(LEFT);
             let _ = fs::rename(path, &kept);
             Some(format!(
-                "changes of files by `{tool}` in the session `{session}` were interrupted, and could not be taken back: {}; {} \
-                 tells what was there",
+                "file changes by `{tool}` in session `{session}` were interrupted, and could not be rolled back: {}; \
+                 the previous state is recorded in {}",
                 left.join("; "),
                 kept.display()
             ))

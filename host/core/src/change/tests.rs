@@ -179,7 +179,7 @@ fn proposed_changes_are_applied_and_undone() {
         (
             "make a folder and fill it",
             |w| vec![w.of("f", FileChangeAction::MakeFolder), w.write("f/g/h", None, "h")],
-            &["made the folder f", "created f/g/h (+1 -0)"],
+            &["created the folder f", "created f/g/h (+1 -0)"],
             &[("f/", ""), ("f/g/", ""), ("f/g/h", "h")],
             &[],
         ),
@@ -231,52 +231,52 @@ fn impossible_changes_leave_files_unchanged() {
     }
     let start = world.tree_without("pipe");
     for (wanted, says) in [
-        (vec![w.write("a", None, "n")], "`a` is there already"),
-        (vec![w.write("a", Some("old"), "n")], "`a` has changed meanwhile"),
-        (vec![w.write("none", Some("old"), "n")], "`none` has changed meanwhile"),
-        (vec![w.write("d", None, "n")], "`d` is a folder, and only a file"),
+        (vec![w.write("a", None, "n")], "`a` already exists"),
+        (vec![w.write("a", Some("old"), "n")], "`a` has changed in the meantime"),
+        (vec![w.write("none", Some("old"), "n")], "`none` has changed in the meantime"),
+        (vec![w.write("d", None, "n")], "`d` is a folder, but this change needs a file"),
         (vec![w.write("a/b", None, "n")], "`a/b` is below a file"),
-        (vec![w.write("new", None, &long)], "`new` has 8388609 bytes, more than the 8388608"),
-        (vec![w.of("none", FileChangeAction::Remove)], "`none` is not there"),
-        (vec![w.of("a", FileChangeAction::MoveTo(w.place("b")))], "`b` is there already"),
-        (vec![w.of("a", FileChangeAction::MoveTo(w.place("a")))], "`a` is there already"),
+        (
+            vec![w.write("new", None, &long)],
+            "`new` is too large to be changed by a tool: 8388609 bytes, the maximum is 8388608",
+        ),
+        (vec![w.of("none", FileChangeAction::Remove)], "`none` does not exist"),
+        (vec![w.of("a", FileChangeAction::MoveTo(w.place("b")))], "`b` already exists"),
+        (vec![w.of("a", FileChangeAction::MoveTo(w.place("a")))], "`a` already exists"),
         (vec![w.of("d", FileChangeAction::MoveTo(w.place("d/e")))], "one result changes both `d` and `d/e`"),
         (vec![w.of("d", FileChangeAction::CopyTo(w.place("d/e")))], "one result changes both `d` and `d/e`"),
         (vec![w.of("d", FileChangeAction::Remove), w.write("d/y", None, "y")], "one result changes both `d` and `d/y`"),
-        (vec![w.of("d", FileChangeAction::MakeFolder)], "`d` is there already"),
+        (vec![w.of("d", FileChangeAction::MakeFolder)], "`d` already exists"),
         (
             vec![FileChange { expected: Some(Sha256Digest::of(b"")), ..w.of("d", FileChangeAction::Remove) }],
             "`d` is a folder",
         ),
-        (vec![w.write("guarded/s", Some("s"), "n")], "`guarded/s` is what shelly-host itself goes by"),
-        (vec![w.write(".shelly/local/new", None, "n")], "what shelly-host itself goes by"),
-        (vec![w.of(".shelly", FileChangeAction::Remove)], "what shelly-host itself goes by"),
-        (vec![w.of("guarded", FileChangeAction::MoveTo(w.place("free")))], "what shelly-host itself goes by"),
-        (vec![w.of("d", FileChangeAction::MoveTo(w.place(".shelly/plugins")))], "what shelly-host itself goes by"),
+        (vec![w.write("guarded/s", Some("s"), "n")], "`guarded/s` controls shelly-host"),
+        (vec![w.write(".shelly/local/new", None, "n")], "controls shelly-host"),
+        (vec![w.of(".shelly", FileChangeAction::Remove)], "controls shelly-host"),
+        (vec![w.of("guarded", FileChangeAction::MoveTo(w.place("free")))], "controls shelly-host"),
+        (vec![w.of("d", FileChangeAction::MoveTo(w.place(".shelly/plugins")))], "controls shelly-host"),
         (
             vec![w.of("guarded", FileChangeAction::CopyTo(w.place("free"))), w.of("none", FileChangeAction::Remove)],
-            "`none` is not there",
+            "`none` does not exist",
         ),
         (
             vec![w.write("ok", None, "n"), w.write("b", Some("2\n"), "n"), w.write("a", Some("no"), "n")],
             "`a` has changed",
         ),
         #[cfg(unix)]
-        (vec![w.write("out", Some("s"), "n")], "`out` is in none of the folders"),
+        (vec![w.write("out", Some("s"), "n")], "`out` is outside the folders"),
         #[cfg(unix)]
-        (vec![w.write("up/secret", Some("s"), "n")], "`up/secret` is in none of the folders"),
+        (vec![w.write("up/secret", Some("s"), "n")], "`up/secret` is outside the folders"),
         #[cfg(unix)]
-        (vec![w.of("d/x", FileChangeAction::MoveTo(w.place("up/x")))], "`up/x` is in none of the folders"),
+        (vec![w.of("d/x", FileChangeAction::MoveTo(w.place("up/x")))], "`up/x` is outside the folders"),
         #[cfg(unix)]
-        (vec![w.write("dangling", None, "n")], "`dangling` is in none of the folders"),
+        (vec![w.write("dangling", None, "n")], "`dangling` is outside the folders"),
         #[cfg(unix)]
-        (vec![w.of("out", FileChangeAction::CopyTo(w.place("stolen")))], "`out` is in none of the folders"),
+        (vec![w.of("out", FileChangeAction::CopyTo(w.place("stolen")))], "`out` is outside the folders"),
         #[cfg(unix)]
         (vec![w.of("pipe", FileChangeAction::Remove)], "`pipe` is a device, a pipe or a socket"),
-        (
-            vec![w.of("a", FileChangeAction::Remove); limits::CHANGES_PER_RESULT + 1],
-            "1001 changes were proposed at once",
-        ),
+        (vec![w.of("a", FileChangeAction::Remove); limits::CHANGES_PER_RESULT + 1], "1001 changes in one result"),
     ] {
         let error = make(&world.changes(), &wanted).unwrap_err().to_string();
         assert!(error.contains(says), "{says}: {error}");
@@ -383,7 +383,7 @@ fn links_inside_are_resolved_and_modes_stay() {
     set("real", 0o500);
     let error =
         make(&changes, &[world.write("new", None, "n"), world.of("real/a", FileChangeAction::Remove)]).unwrap_err();
-    assert!(error.to_string().contains("`real/a` could not be removed: Permission denied"), "{error}");
+    assert!(error.to_string().contains("`real/a` cannot be removed: Permission denied"), "{error}");
     assert!(!world.root.join("new").exists());
 }
 
@@ -428,7 +428,7 @@ fn undo_is_refused_after_a_later_modification() {
     .unwrap();
     world.put("b", "mine");
     let undo = world.history().last().unwrap().unwrap();
-    assert!(undo.shown().unwrap_err().to_string().starts_with("`b` has changed meanwhile"));
+    assert!(undo.shown().unwrap_err().to_string().starts_with("`b` has changed in the meantime"));
     let start = world.tree();
     assert!(matches!(undo.make(), Err(ChangeError::Stale { .. })));
     assert_eq!(world.tree(), start, "none of it is undone");
@@ -462,7 +462,7 @@ fn link_in_place_of_a_protected_file_is_refused() {
     for act in [FileChangeAction::MoveTo(world.place(".shelly")), FileChangeAction::CopyTo(world.place("sub/.Shelly"))]
     {
         let error = make(&world.changes(), &[world.of("link", act)]).unwrap_err().to_string();
-        assert!(error.contains("is what shelly-host itself goes by"), "{error}");
+        assert!(error.contains("controls shelly-host"), "{error}");
         assert_eq!(world.tree(), start);
     }
 }
@@ -481,11 +481,11 @@ fn foreign_change_record_is_neither_undone_nor_rolled_back() {
     let intent = world.common().join("0-1.intent");
     fs::write(&intent, text.replace("\"edit\"", "\"evil\"")).unwrap();
     let told = recover(&world.common(), &world.key(), |_| world.session().join("changes"));
-    assert!(told.len() == 1 && told[0].contains("is not known as yours"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("was not written by you"), "{told:?}");
     assert_eq!(world.tree(), tree(&[("a", "one")]));
     fs::write(&intent, &text).unwrap();
     let told = recover(&world.common(), &world.key(), |_| world.session().join("changes"));
-    assert!(told.len() == 1 && told[0].ends_with("were interrupted, and are taken back"), "{told:?}");
+    assert!(told.len() == 1 && told[0].ends_with("were interrupted, and have been rolled back"), "{told:?}");
     assert_eq!(world.tree(), tree(&[("a", "1")]));
     assert_eq!(recover(&world.common(), &world.key(), |_| world.session().join("changes")), [] as [&str; 0]);
 }

@@ -9,6 +9,6 @@ pub(crate) mod as_base64 {
 
     pub fn deserialize<'de, D: Deserializer<'de>, T: From<Vec<u8>>>(from: D) -> Result<T, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
-        STANDARD.decode(&*text).map(T::from).map_err(|_| D::Error::custom("it is not base64"))
+        STANDARD.decode(&*text).map(T::from).map_err(|_| D::Error::custom("invalid base64"))
     }
 }

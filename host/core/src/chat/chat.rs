@@ -86,7 +86,7 @@ impl Chat {
     pub fn append(&self, message: Message) -> Result<(), ChatEditError> {
         if message.is_paired() {
             return Err(ChatEditError::Unpaired(
-                "a message with calls or results can only be a reply or its answer".into(),
+                "a message with calls or results must be a reply of the model or its results".into(),
             ));
         }
         if message.says_nothing() {

@@ -136,7 +136,7 @@ mod tests {
         let told = chat.snapshot().last().unwrap().message.tool_results().next().unwrap().text();
         assert_eq!(
             told,
-            "The result is too large for the conversations of this run, which may hold 1000 bytes together."
+            "The result is too large for the conversations of this run, whose maximum is 1000 bytes in total."
         );
         assert!(!budget.is_exceeded());
     }

@@ -22,28 +22,28 @@ pub enum ChatEditError {
     #[error("message {0} comes after message {1}")]
     Backwards(u64, u64),
     /// A tool call would lose its result, or a result its call.
-    #[error("a group of a reply and its results would be cut apart at message {0}")]
+    #[error("the edit would separate a reply from its results at message {0}")]
     CutsGroup(u64),
     /// Calls and results of the new messages do not pair up.
     #[error("calls and results of the new messages do not pair up: {0}")]
     Unpaired(String),
     /// No result answers this call.
-    #[error("there is no result of a call `{0}`")]
+    #[error("there is no result of call `{0}`")]
     NoResult(String),
     /// A system message may only be the first.
-    #[error("a system message can only be the first")]
+    #[error("a system message must be the first message")]
     MisplacedSystem,
     /// The message has no content: see [`Message::says_nothing`].
-    #[error("a message has nothing in it but blank text or thoughts")]
+    #[error("a message has only blank text or thoughts")]
     Empty,
     /// The first message after the system message must be a user's: vendors require it.
-    #[error("the first message after the system message must be a user's")]
+    #[error("the first message after the system message must be a user message")]
     NoUserFirst,
     /// The conversation would exceed [`limits::CHAT_BYTES`], and the edit would make it larger.
-    #[error("the conversation would have more than {} MiB", limits::CHAT_BYTES >> 20)]
+    #[error("the conversation would exceed {} MiB", limits::CHAT_BYTES >> 20)]
     Full,
     /// The conversations of the run would together exceed this number of bytes, and the edit would make them larger.
-    #[error("the conversations of this run would have more than {0} bytes together (limit `runs.chat_bytes`)")]
+    #[error("the conversations of this run would exceed {0} bytes in total (limit `runs.chat_bytes`)")]
     RunFull(usize),
 }
 

@@ -131,7 +131,7 @@ impl ChatLog {
         let mut new = HashSet::new();
         for id in messages.iter().flat_map(ids) {
             if (self.call_ids.contains(&id) && !free.contains(&id)) || !new.insert(id.clone()) {
-                return Err(ChatEditError::Unpaired(format!("another call has the id `{id}`")));
+                return Err(ChatEditError::Unpaired(format!("duplicate call id `{id}`")));
             }
         }
         self.call_ids.extend(new);
@@ -188,7 +188,7 @@ impl ChatLog {
             let message = if self.bytes + message.bytes() > limits::CHAT_BYTES {
                 too_large("this conversation".into())
             } else if let Some(budget) = self.counted.exceeded_by(message.bytes(), 0) {
-                too_large(format!("the conversations of this run, which may hold {} bytes together", budget.most()))
+                too_large(format!("the conversations of this run, whose maximum is {} bytes in total", budget.most()))
             } else {
                 message
             };
@@ -215,7 +215,7 @@ impl ChatLog {
     pub fn redo(&mut self, change: ChatChange) -> Result<(), ChatEditError> {
         match change {
             ChatChange::Answered { call, .. } => {
-                return Err(ChatEditError::Unpaired(format!("the result of call `{call}` is not there")));
+                return Err(ChatEditError::Unpaired(format!("the result of call `{call}` is missing")));
             }
             ChatChange::Kept { call, text } => Arc::make_mut(&mut self.kept).add(call, text),
             ChatChange::Waits(message) => self.waiting.push(Message::clone(&message)),

@@ -40,7 +40,7 @@ impl OpenCalls {
 impl Drop for OpenCalls {
     fn drop(&mut self) {
         if !self.calls.is_empty() {
-            self.settle(Vec::new(), "the run ended before");
+            self.settle(Vec::new(), "the run ended first");
         }
     }
 }
@@ -56,7 +56,7 @@ impl Chat {
         message.role = Role::Assistant;
         message.parts.retain(|part| !matches!(part, Part::ToolResult(_)));
         let mut log = self.lock();
-        log.close(Vec::new(), "another reply came before");
+        log.close(Vec::new(), "another reply came first");
         if message.says_nothing() {
             return OpenCalls { chat: self.clone(), calls: Vec::new(), group: None };
         }

@@ -33,7 +33,7 @@ impl MetaSchemaCheck<'_> {
                 let Some(shape) = KeywordShape::under(keyword) else { return Ok(()) };
                 self.keyword(shape, value).map_err(|why| below(keyword, &why))
             }),
-            _ => Err(": a schema is an object, `true` or `false`".into()),
+            _ => Err(": expected an object, `true` or `false`".into()),
         }
     }
 
@@ -48,7 +48,7 @@ impl MetaSchemaCheck<'_> {
             (KeywordShape::SchemasByPattern, JsonNode::Object(map)) => {
                 match map.keys().all(|name| pattern::is_portable(name)) {
                     true => self.named(map),
-                    false => Err(": a name is no regular expression that every engine reads".into()),
+                    false => Err(": expected names that are portable regular expressions".into()),
                 }
             }
             (KeywordShape::Reference, JsonNode::Leaf(Value::String(target))) if self.leads_to_schema(target) => Ok(()),
@@ -118,23 +118,23 @@ fn is_each_once(list: &[JsonNode]) -> bool {
 
 fn wanted(shape: KeywordShape) -> &'static str {
     match shape {
-        KeywordShape::Schema => "it is no schema",
-        KeywordShape::Schemas => "it is no list of at least one schema",
-        KeywordShape::NamedSchemas | KeywordShape::SchemasByPattern => "it is no object of schemas",
-        KeywordShape::Types => "it is no type: there are object, array, string, integer, number, boolean and null",
-        KeywordShape::Number => "it is no number",
-        KeywordShape::Positive => "it is no number above 0",
-        KeywordShape::Count => "it is no integer from 0 on",
-        KeywordShape::Flag => "it is neither true nor false",
-        KeywordShape::Text => "it is no text",
-        KeywordShape::Pattern => "it is no regular expression that every engine reads",
-        KeywordShape::Names => "it is no list of names, each once",
-        KeywordShape::NamesByName => "it is no object of lists of names, each once",
-        KeywordShape::Choices => "it is no list of at least one value, each once",
-        KeywordShape::Values => "it is no list",
-        KeywordShape::Reference => "it leads to no schema in this one",
-        KeywordShape::Anchor => "it is no name of an anchor",
-        KeywordShape::Id => "it is no URI without a fragment",
+        KeywordShape::Schema => "expected a schema",
+        KeywordShape::Schemas => "expected a non-empty list of schemas",
+        KeywordShape::NamedSchemas | KeywordShape::SchemasByPattern => "expected an object of schemas",
+        KeywordShape::Types => "expected a type: object, array, string, integer, number, boolean or null",
+        KeywordShape::Number => "expected a number",
+        KeywordShape::Positive => "expected a number above 0",
+        KeywordShape::Count => "expected a non-negative integer",
+        KeywordShape::Flag => "expected true or false",
+        KeywordShape::Text => "expected a string",
+        KeywordShape::Pattern => "expected a portable regular expression",
+        KeywordShape::Names => "expected a list of unique names",
+        KeywordShape::NamesByName => "expected an object of lists of unique names",
+        KeywordShape::Choices => "expected a non-empty list of unique values",
+        KeywordShape::Values => "expected a list",
+        KeywordShape::Reference => "expected a reference to a schema in this one",
+        KeywordShape::Anchor => "expected the name of an anchor",
+        KeywordShape::Id => "expected a URI without a fragment",
     }
 }
 

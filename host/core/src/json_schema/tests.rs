@@ -136,21 +136,27 @@ fn order_of_properties_stays() {
 #[test]
 fn schema_error_names_its_position() {
     for (schema, why) in [
-        (json!({"properties": {"a": {"type": "float"}}}), "properties.a.type: it is no type"),
-        (json!({"properties": {"a": null}}), "properties.a: a schema is an object, `true` or `false`"),
-        (json!({"required": true}), "required: it is no list of names, each once"),
-        (json!({"items": [{}]}), "items: a schema is an object"),
-        (json!({"anyOf": [{}, {"exclusiveMinimum": true}]}), "anyOf.1.exclusiveMinimum: it is no number"),
-        (json!({"anyOf": []}), "anyOf: it is no list of at least one schema"),
-        (json!({"properties": {"a": {"$ref": "#/$defs/b"}}}), "properties.a.$ref: it leads to no schema in this one"),
-        (json!({"patternProperties": {"[": {}}}), "patternProperties: a name is no regular expression"),
-        (json!({"multipleOf": 0}), "multipleOf: it is no number above 0"),
-        (json!({"minLength": -1}), "minLength: it is no integer from 0 on"),
-        (json!({"enum": [1, 1]}), "enum: it is no list of at least one value, each once"),
-        (json!({"$anchor": "1"}), "$anchor: it is no name of an anchor"),
-        (json!({"$id": "a#b"}), "$id: it is no URI without a fragment"),
-        (json!({"dependentRequired": {"a": "b"}}), "dependentRequired: it is no object of lists"),
-        (json!(7), ": a schema is an object, `true` or `false`"),
+        (json!({"properties": {"a": {"type": "float"}}}), "properties.a.type: expected a type"),
+        (json!({"properties": {"a": null}}), "properties.a: expected an object, `true` or `false`"),
+        (json!({"required": true}), "required: expected a list of unique names"),
+        (json!({"items": [{}]}), "items: expected an object"),
+        (json!({"anyOf": [{}, {"exclusiveMinimum": true}]}), "anyOf.1.exclusiveMinimum: expected a number"),
+        (json!({"anyOf": []}), "anyOf: expected a non-empty list of schemas"),
+        (
+            json!({"properties": {"a": {"$ref": "#/$defs/b"}}}),
+            "properties.a.$ref: expected a reference to a schema in this one",
+        ),
+        (
+            json!({"patternProperties": {"[": {}}}),
+            "patternProperties: expected names that are portable regular expressions",
+        ),
+        (json!({"multipleOf": 0}), "multipleOf: expected a number above 0"),
+        (json!({"minLength": -1}), "minLength: expected a non-negative integer"),
+        (json!({"enum": [1, 1]}), "enum: expected a non-empty list of unique values"),
+        (json!({"$anchor": "1"}), "$anchor: expected the name of an anchor"),
+        (json!({"$id": "a#b"}), "$id: expected a URI without a fragment"),
+        (json!({"dependentRequired": {"a": "b"}}), "dependentRequired: expected an object of lists"),
+        (json!(7), ": expected an object, `true` or `false`"),
     ] {
         let found = check(&node(&schema)).unwrap_err();
         assert!(found.starts_with(why), "{schema}: {found}");

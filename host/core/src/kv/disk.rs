@@ -52,7 +52,9 @@ impl DiskKvBackend {
         let failed = |path: &PathBuf, reason: String| KvError::Disk { what: "open", path: path.clone(), reason };
         let folder = (self.folder)().map_err(|reason| failed(&path, reason))?;
         path.clone_from(&folder);
-        let Some((file, folders)) = self.names.split_last() else { return Err(failed(&path, "no name".into())) };
+        let Some((file, folders)) = self.names.split_last() else {
+            return Err(failed(&path, "the store has no name".into()));
+        };
         for name in folders {
             path.push(name);
             make_folder(&path).map_err(|error| failed(&path, without_number(&error.to_string())))?;
@@ -101,7 +103,7 @@ impl OpenKvFile {
         let next = now.checked_add(1).ok_or_else(|| KvError::Damaged {
             path: self.path.with_extension("lock"),
             at: 0,
-            reason: "the number in it is the last that there is",
+            reason: "the generation number has reached its maximum",
         })?;
         let (number, log) = match self.log.take() {
             Some((number, mut log)) if number == now => {

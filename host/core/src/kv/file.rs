@@ -63,7 +63,7 @@ impl KvLogFile {
             Err(error) => return Err(disk(error)),
         };
         if !is_whole || magic != *MAGIC {
-            return Err(log.damaged("it does not begin as such a file does, or a newer shelly-host has written it"));
+            return Err(log.damaged("unknown file header, or written by a newer shelly-host"));
         }
         log.end = MAGIC.len() as u64;
         log.catch_up()?;
@@ -78,10 +78,10 @@ impl KvLogFile {
             return Ok(());
         }
         if len < self.end {
-            return Err(self.damaged("a part of it was cut off while it was in use"));
+            return Err(self.damaged("the file was truncated while it was in use"));
         }
         if len > limits::KV_FILE_BYTES {
-            return Err(self.damaged("the file is larger than any that a store has"));
+            return Err(self.damaged("the file is larger than the maximum of a store"));
         }
         let path = self.path.clone();
         let disk = disk("read", &path);
@@ -92,7 +92,7 @@ impl KvLogFile {
                 NextKvRecord::Record(record) => {
                     self.apply(record);
                     if self.index.len() > limits::KV_STORE_KEYS {
-                        return Err(self.damaged("there are more keys than a store has"));
+                        return Err(self.damaged("the file has more keys than the maximum of a store"));
                     }
                 }
                 NextKvRecord::End => return Ok(()),
@@ -159,7 +159,7 @@ impl KvLogFile {
     /// Writes durably; without a value, removes the key.
     pub fn write(&mut self, key: &str, value: Option<&[u8]>) -> Result<(), KvError> {
         let Some(revision) = self.last.checked_add(1) else {
-            return Err(self.damaged("its newest revision is the last that there is"));
+            return Err(self.damaged("the revision number has reached its maximum"));
         };
         let bytes = log::encode(revision, key, value);
         let written = self.add(&bytes);
@@ -256,7 +256,7 @@ pub(super) fn options() -> fs::OpenOptions {
 pub(super) fn is_file(path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
-        Ok(_) => Err(io::Error::other("something that is no file stands in its place")),
+        Ok(_) => Err(io::Error::other("the path is not a regular file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

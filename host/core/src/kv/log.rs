@@ -78,12 +78,12 @@ pub fn next(from: &mut impl Read, left: u64) -> io::Result<NextKvRecord> {
         // After a power loss a file can be longer than its written content.
         return Ok(match left <= (HEAD + MOST_BODY) as u64 && head == [0; HEAD] && is_zero(from)? {
             true => NextKvRecord::Torn,
-            false => NextKvRecord::Damaged("the head of a record is not what was written"),
+            false => NextKvRecord::Damaged("checksum mismatch in the head of a record"),
         });
     }
     let (len, revision) = (number(0) as usize, u64::from(number(4)) | u64::from(number(8)) << 32);
     if !(2..=MOST_BODY).contains(&len) {
-        return Ok(NextKvRecord::Damaged("a record is too long or too short"));
+        return Ok(NextKvRecord::Damaged("invalid length of a record"));
     }
     let whole = (HEAD + len) as u64;
     if left < whole {
@@ -94,10 +94,11 @@ pub fn next(from: &mut impl Read, left: u64) -> io::Result<NextKvRecord> {
     if crc32fast::hash(&body) != number(16) {
         return Ok(match left == whole {
             true => NextKvRecord::Torn,
-            false => NextKvRecord::Damaged("the body of a record is not what was written"),
+            false => NextKvRecord::Damaged("checksum mismatch in the body of a record"),
         });
     }
-    Ok(decode(revision, &body, whole).map_or(NextKvRecord::Damaged("a record makes no sense"), NextKvRecord::Record))
+    Ok(decode(revision, &body, whole)
+        .map_or(NextKvRecord::Damaged("invalid content of a record"), NextKvRecord::Record))
 }
 
 fn decode(revision: u64, body: &[u8], len: u64) -> Option<KvRecord> {

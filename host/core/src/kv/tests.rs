@@ -141,7 +141,7 @@ async fn invalid_kv_keys_and_values_are_refused() {
     assert_eq!(store.get(long.clone()).await.unwrap().unwrap().value, largest);
     let error = store.write(long, ANY, Some(vec![1; limits::KV_VALUE_BYTES + 1])).await.unwrap_err();
     assert_eq!(error, KvError::ValueTooLarge { bytes: limits::KV_VALUE_BYTES + 1 });
-    assert_eq!(error.fault().to_string(), "a value has at most 1048576 bytes, and this one has 1048577: divide it");
+    assert_eq!(error.fault().to_string(), "the value has 1048577 bytes, the maximum is 1048576; split it");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn kv_quota_counts_bytes_and_allows_shrinking() {
         let full = KvError::Full { would: 21, most: 20 };
         assert_eq!(store.write("c", ANY, Some(b"")).unwrap_err(), full);
         assert_eq!(store.write("ab", ANY, Some(&[0; 19])).unwrap_err(), full);
-        assert!(full.to_string().contains("the quota of this store is 20 bytes"));
+        assert!(full.to_string().contains("its quota is 20"));
         store.write("ab", ANY, Some(&[1; 18])).unwrap();
         store.write("ab", ANY, Some(&[0; 4])).unwrap();
         store.write("c", ANY, Some(b"")).unwrap();
@@ -250,7 +250,7 @@ fn damaged_kv_file_is_reported_and_left_unchanged() {
         for _ in 0..2 {
             let error = store.write("k", ANY, Some(b"v")).unwrap_err();
             let KvError::Damaged { path: told, at: byte, .. } = &error else { panic!("{error}") };
-            assert!(error.to_string().contains("move the file away, and what it holds is lost"), "{error}");
+            assert!(error.to_string().contains("move the file away (the plugin loses its content)"), "{error}");
             assert_eq!((told, *byte), (&path, at as u64), "{damage}");
             assert!(error.is_of_operator() && !error.fault().to_string().contains("p.kv"), "{:?}", error.fault());
         }
@@ -285,7 +285,7 @@ fn exhausted_kv_counters_are_reported_as_damage() {
     for value in [Some(&b"w"[..]), None] {
         let error = store.write("k", ANY, value).unwrap_err();
         let KvError::Damaged { path: told, reason, .. } = &error else { panic!("{error}") };
-        assert_eq!((told, *reason), (&path, "its newest revision is the last that there is"));
+        assert_eq!((told, *reason), (&path, "the revision number has reached its maximum"));
     }
     assert_eq!(fs::read(&path).unwrap(), last);
     let lock = path.with_extension("lock");
@@ -311,10 +311,10 @@ fn oversized_kv_file_is_not_read() {
     let set_len = |len| fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(len).unwrap();
     set_len(limits::KV_FILE_BYTES + 1);
     for store in [&mut store, &mut disk(folder.path())] {
-        refused(store, "the file is larger than any that a store has");
+        refused(store, "the file is larger than the maximum of a store");
     }
     set_len(limits::KV_FILE_BYTES);
-    refused(&mut disk(folder.path()), "the head of a record is not what was written");
+    refused(&mut disk(folder.path()), "checksum mismatch in the head of a record");
     // The maximum content, and one more record.
     let record = |at: usize| log::encode(at as u64, &at.to_string(), Some(b""));
     let mut bytes = MAGIC.to_vec();
@@ -323,7 +323,7 @@ fn oversized_kv_file_is_not_read() {
     assert!(disk(folder.path()).get("65535").unwrap().is_some());
     bytes.extend(record(limits::KV_STORE_KEYS));
     fs::write(&path, &bytes).unwrap();
-    refused(&mut disk(folder.path()), "there are more keys than a store has");
+    refused(&mut disk(folder.path()), "the file has more keys than the maximum of a store");
 }
 
 #[test]
@@ -410,17 +410,17 @@ fn obstacle_in_a_kv_path_is_reported_and_left_alone() {
         assert!(matches!(&error, KvError::Disk { .. }) && error.to_string().contains(says), "{error}");
     };
     fs::write(folder.path().join("a"), "a file").unwrap();
-    refused("a file stands in its place");
+    refused("the path is a file");
     fs::remove_file(folder.path().join("a")).unwrap();
     fs::create_dir_all(file(folder.path())).unwrap();
-    refused("something that is no file stands in its place");
+    refused("the path is not a regular file");
     fs::remove_dir(file(folder.path())).unwrap();
     #[cfg(unix)]
     for name in ["a/p.kv", "a/p.lock"] {
         let link = folder.path().join(name);
         let _ = fs::remove_file(&link);
         std::os::unix::fs::symlink("elsewhere", &link).unwrap();
-        refused("something that is no file stands in its place");
+        refused("the path is not a regular file");
         assert!(!folder.path().join("a/elsewhere").exists());
         fs::remove_file(link).unwrap();
     }

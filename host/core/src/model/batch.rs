@@ -85,7 +85,7 @@ impl FromStr for BatchId {
             return Ok(Self(text.into()));
         }
         let shown = crate::error::cut(text, limits::NAME_SHOWN_CHARS);
-        Err(Fault::other(format!("the server named a batch `{}`, which cannot be asked for", shown.escape_debug())))
+        Err(Fault::other(format!("the server returned an invalid batch id `{}`", shown.escape_debug())))
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
             ["", ".", "..", "a/../b", "a//b", "/a", "a/", "a b", "a?b", "a#b", "a%2e", "ä", "a\n", &format!("{long}a")]
         {
             let error = bad.parse::<BatchId>().unwrap_err().to_string();
-            assert!(error.starts_with("the server named a batch `") && error.len() < 300, "{error}");
+            assert!(error.starts_with("the server returned an invalid batch id `") && error.len() < 300, "{error}");
         }
     }
 
@@ -155,14 +155,14 @@ mod tests {
         let all = BatchConfig { window: s(60), timeout: s(24 * 3_600), max_size: 1_000, ..default };
         assert_eq!(read(r#"{"window":"1m","timeout":"1d","max_size":1000}"#), Ok(all));
         for (json, says) in [
-            (r#"{"window":"2m"}"#, "it can be at most 1m"),
-            (r#"{"window":"0s"}"#, "it must be more than 0"),
+            (r#"{"window":"2m"}"#, "the maximum is 1m"),
+            (r#"{"window":"0s"}"#, "the value must be more than 0"),
             (r#"{"window":5}"#, "invalid type"),
-            (r#"{"poll_interval":"61s"}"#, "it can be at most 1m"),
-            (r#"{"poll_interval":"soon"}"#, "it is no duration; write it as 90s, 5m or 1h30m"),
-            (r#"{"timeout":"25h"}"#, "it can be at most 1day"),
-            (r#"{"max_size":0}"#, "it is at least 1"),
-            (r#"{"max_size":1001}"#, "it can be at most 1000"),
+            (r#"{"poll_interval":"61s"}"#, "the maximum is 1m"),
+            (r#"{"poll_interval":"soon"}"#, "invalid duration; write it as 90s, 5m or 1h30m"),
+            (r#"{"timeout":"25h"}"#, "the maximum is 1day"),
+            (r#"{"max_size":0}"#, "the minimum is 1"),
+            (r#"{"max_size":1001}"#, "the maximum is 1000"),
             (r#"{"max_size":-1}"#, "invalid value"),
             (r#"{"enabled":true}"#, "unknown field `enabled`"),
         ] {

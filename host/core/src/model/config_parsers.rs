@@ -14,10 +14,12 @@ impl<const MOST: u64> BoundedTime<MOST> {
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         let most = Duration::from_secs(MOST);
         match humantime::parse_duration(&String::deserialize(from)?) {
-            Err(_) => Err(de::Error::custom("it is no duration; write it as 90s, 5m or 1h30m")),
-            Ok(Duration::ZERO) => Err(de::Error::custom("it must be more than 0; leave it out for the default")),
+            Err(_) => Err(de::Error::custom("invalid duration; write it as 90s, 5m or 1h30m")),
+            Ok(Duration::ZERO) => {
+                Err(de::Error::custom("the value must be more than 0; leave the key out for the default"))
+            }
             Ok(time) if time > most => {
-                Err(de::Error::custom(format!("it can be at most {}", humantime::format_duration(most))))
+                Err(de::Error::custom(format!("the maximum is {}", humantime::format_duration(most))))
             }
             Ok(time) => Ok(time),
         }
@@ -50,8 +52,8 @@ pub(super) enum BoundedCount<const MOST: usize> {}
 impl<const MOST: usize> BoundedCount<MOST> {
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
         match usize::deserialize(from)? {
-            0 => Err(de::Error::custom("it is at least 1; leave it out for the default")),
-            number if number > MOST => Err(de::Error::custom(format!("it can be at most {MOST}"))),
+            0 => Err(de::Error::custom("the minimum is 1; leave the key out for the default")),
+            number if number > MOST => Err(de::Error::custom(format!("the maximum is {MOST}"))),
             number => Ok(number),
         }
     }
@@ -78,9 +80,9 @@ impl<const MOST: usize> JsonSchema for BoundedCount<MOST> {
 /// Parses a rate per minute from 1 to [`limits::RATE_LIMIT_CEILING`]; `None`: no limit.
 pub(super) fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     match Option::<u64>::deserialize(from)? {
-        Some(0) => Err(de::Error::custom("it is at least 1; leave it out for no limit")),
+        Some(0) => Err(de::Error::custom("the minimum is 1; leave the key out for no limit")),
         Some(number) if number > limits::RATE_LIMIT_CEILING => {
-            Err(de::Error::custom(format!("it can be at most {}", limits::RATE_LIMIT_CEILING)))
+            Err(de::Error::custom(format!("the maximum is {}", limits::RATE_LIMIT_CEILING)))
         }
         number => Ok(number),
     }

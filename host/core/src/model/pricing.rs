@@ -16,13 +16,13 @@ pub struct PriceTable(BTreeMap<String, BTreeMap<String, Price>>);
 pub enum PriceListError {
     /// The list is too long.
     #[error(
-        "a price list has at most {} bytes, not {bytes}; leave out models that you do not use",
+        "the price list has {bytes} bytes, the maximum is {}; leave out models that you do not use",
         limits::PRICE_LIST_BYTES
     )]
     TooLarge { bytes: usize },
     /// The list and the earlier prices together cover too many models.
     #[error(
-        "there are prices for at most {} models, not {models}; leave out those that you do not use",
+        "the price lists have {models} models, the maximum is {}; leave out those that you do not use",
         limits::PRICES
     )]
     TooMany { models: usize },
@@ -87,10 +87,8 @@ impl PriceTable {
 fn malformed(error: serde_saphyr::Error) -> PriceListError {
     use serde_saphyr::Error;
     let cause = match error.without_snippet() {
-        Error::DuplicateMappingKey { key: Some(key), .. } => format!("`{key}` is there twice"),
-        Error::Unexpected { expected: "mapping start", .. } => {
-            "entries of the form `key: value` are wanted here".into()
-        }
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate key `{key}`"),
+        Error::Unexpected { expected: "mapping start", .. } => "expected entries of the form `key: value`".into(),
         other => {
             let text = other.to_string();
             let first = text.lines().next().unwrap_or_default();
@@ -186,10 +184,10 @@ mod tests {
                 "at most 12 digits after the point, such as 0.50 (line 2, column 14)",
             ),
             ("openai:\n  m: {input: much, output: 2}", "(line 2, column 14)"),
-            ("openai:\n  m: 3", "entries of the form `key: value` are wanted here (line 2, column 6)"),
+            ("openai:\n  m: 3", "expected entries of the form `key: value` (line 2, column 6)"),
             ("a: {m: {input: 1, output: 2}}\nopenai: [", "(line "),
             ("- a", "(line 1, column 1); write prices in dollars per million tokens: `openai: {gpt-5: {input"),
-            ("a: {m: {input: 1, output: 2}, m: {input: 1, output: 2}}", "`m` is there twice (line 1, column 31)"),
+            ("a: {m: {input: 1, output: 2}, m: {input: 1, output: 2}}", "duplicate key `m` (line 1, column 31)"),
         ] {
             let error = table.extend(yaml).unwrap_err().to_string();
             assert!(error.contains(says), "{yaml}: {error}");

@@ -84,7 +84,7 @@ impl ExecContext {
         let folder = below(&entry.folder, wish.folder.as_deref())?;
         let time = wish.time.map_or(entry.time, |time| time.min(entry.time));
         if time.is_zero() {
-            return Err(Fault::invalid("it is to take no time at all: give it some, or leave the time out"));
+            return Err(Fault::invalid("the time limit of the program is 0; raise it, or leave it out"));
         }
         let ProgramRequest { args, stdin, .. } = wish;
         Ok(ProcessSpec { program, args, folder, environment: entry.environment.clone(), stdin, time })
@@ -102,14 +102,15 @@ impl ExecContext {
 
 /// Resolves the folder `name` in `base`. Links are followed first: one that leads out of `base` is refused.
 fn below(base: &Path, name: Option<&str>) -> Result<PathBuf, Fault> {
-    let not_there = |what: String| Fault::NotFound { message: format!("there is no folder {what} to work in") };
-    let base = base.canonicalize().ok().filter(|base| base.is_dir()).ok_or_else(|| not_there("of its own".into()))?;
+    let not_there = |what: String| Fault::NotFound { message: format!("there is no working folder {what}") };
+    let base =
+        base.canonicalize().ok().filter(|base| base.is_dir()).ok_or_else(|| not_there("for this program".into()))?;
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(base) };
     let shown = cut(name, limits::NAME_SHOWN_CHARS);
     let shown = format!("`{}`", shown.escape_debug());
     let found = base.join(name).canonicalize().map_err(|_| not_there(shown.clone()))?;
     if !found.starts_with(&base) {
-        let message = format!("the folder {shown} is outside of where this may work: name one below it");
+        let message = format!("the folder {shown} is outside the working folder; use a folder below it");
         return Err(Fault::Denied { message });
     }
     if found.is_dir() { Ok(found) } else { Err(not_there(shown)) }
@@ -166,16 +167,19 @@ impl AllowedPrograms {
         let shown = |text: &str| cut(text, limits::NAME_SHOWN_CHARS).escape_debug().to_string();
         let Some(entry) = self.entries.get(name) else {
             let known: Vec<_> = self.entries.keys().map(String::as_str).take(limits::NAMES_SHOWN).collect();
-            let there =
-                if known.is_empty() { "there is none".into() } else { format!("there is: {}", known.join(", ")) };
-            return Err(Fault::NotFound { message: format!("there is no program `{}` to run; {there}", shown(name)) });
+            let there = if known.is_empty() {
+                "no programs are allowed".into()
+            } else {
+                format!("allowed programs: {}", known.join(", "))
+            };
+            return Err(Fault::NotFound { message: format!("program `{}` is not allowed; {there}", shown(name)) });
         };
         let fitting: Vec<_> = entry.args.iter().filter(|pattern| pattern.fits(&wish.args)).collect();
         if fitting.is_empty() {
             let may: Vec<_> = entry.args.iter().map(ArgsPattern::to_string).collect();
             let may = if may.is_empty() { "[]".into() } else { may.join(" or ") };
             let args = cut(&shown_words(wish.args.iter().map(String::as_str)), limits::NAME_SHOWN_CHARS);
-            let message = format!("`{name}` may not be run with the arguments `{args}`; it may with {may}");
+            let message = format!("`{name}` is not allowed with the arguments `{args}`; allowed arguments: {may}");
             return Err(Fault::Denied { message });
         }
         // A pattern with wildcards for options does not mean options that turn a reading program into a writing one.
@@ -185,8 +189,8 @@ impl AllowedPrograms {
         };
         if let (Some(first), false) = (more.first(), fitting.into_iter().any(|pattern| is_meant(&pattern))) {
             let message = format!(
-                "`{name}` may not be run with `{}`: that writes a file, runs a program or leads elsewhere, and is allowed \
-                 only where the config has it and what follows it letter by letter",
+                "`{name}` is not allowed with `{}`: that argument writes a file, runs a program or leads elsewhere, \
+                 and needs a config entry that spells out it and the argument after it",
                 shown(&wish.args[*first])
             );
             return Err(Fault::Denied { message });
@@ -279,36 +283,35 @@ mod tests {
                 "say",
                 &["hello"],
                 None,
-                Err(
-                    "`say` may not be run with the arguments `hello`; it may with [\"hello\", \"*\"] or [\"-n\", \"**\"]",
-                ),
+                Err("`say` is not allowed with the arguments `hello`; allowed arguments: [\"hello\", \"*\"] or \
+                     [\"-n\", \"**\"]"),
             ),
-            ("say", &["hello", "-e"], None, Err("`say` may not be run with the arguments `hello -e`")),
-            ("say", &["hello", "a", "; id"], None, Err("`say` may not be run with the arguments `hello a \"; id\"`")),
-            ("bare", &[], None, Err("`bare` may not be run with the arguments ``; it may with []")),
-            ("rm", &[], None, Err("there is no program `rm` to run; there is: bare, env, gone, history, say")),
-            ("echo", &["hello", "x"], None, Err("there is no program `echo`")),
-            ("/bin/echo", &["hello", "x"], None, Err("there is no program `/bin/echo`")),
+            ("say", &["hello", "-e"], None, Err("`say` is not allowed with the arguments `hello -e`")),
+            ("say", &["hello", "a", "; id"], None, Err("`say` is not allowed with the arguments `hello a \"; id\"`")),
+            ("bare", &[], None, Err("`bare` is not allowed with the arguments ``; allowed arguments: []")),
+            ("rm", &[], None, Err("program `rm` is not allowed; allowed programs: bare, env, gone, history, say")),
+            ("echo", &["hello", "x"], None, Err("program `echo` is not allowed")),
+            ("/bin/echo", &["hello", "x"], None, Err("program `/bin/echo` is not allowed")),
             ("history", &["log", "--oneline"], None, Ok("")),
             (
                 "history",
                 &["log", "--output=/tmp/x"],
                 None,
-                Err("`history` may not be run with `--output=/tmp/x`: that writes"),
+                Err("`history` is not allowed with `--output=/tmp/x`: that argument writes"),
             ),
-            ("history", &["diff", "HEAD", "--output", "x"], None, Err("may not be run with `--output`")),
-            ("history", &["diff", "--ext-d"], None, Err("may not be run with `--ext-d`")),
+            ("history", &["diff", "HEAD", "--output", "x"], None, Err("is not allowed with `--output`")),
+            ("history", &["diff", "--ext-d"], None, Err("is not allowed with `--ext-d`")),
             ("history", &["diff", "--", "--output"], None, Ok("")),
             ("history", &["archive", "-o", "out.tar", "HEAD"], None, Ok("")),
-            ("history", &["show", "--output=x"], None, Err("may not be run with `--output=x`")),
-            ("gone", &[], None, Err("there is no program `no-such-program` in the folders of PATH")),
-            ("env", &[], Some(".."), Err("the folder `..` is outside of where this may work")),
-            ("env", &[], Some("../project-other"), Err("is outside of where this may work")),
-            ("env", &[], Some("out"), Err("the folder `out` is outside of where this may work")),
-            ("env", &[], Some("/"), Err("the folder `/` is outside of where this may work")),
-            ("env", &[], Some("none"), Err("there is no folder `none` to work in")),
-            ("env", &[], Some("file"), Err("there is no folder `file` to work in")),
-            ("env", &[], Some("a\0b"), Err("there is no folder `a\\0b` to work in")),
+            ("history", &["show", "--output=x"], None, Err("is not allowed with `--output=x`")),
+            ("gone", &[], None, Err("there is no program `no-such-program` in PATH")),
+            ("env", &[], Some(".."), Err("the folder `..` is outside the working folder")),
+            ("env", &[], Some("../project-other"), Err("is outside the working folder")),
+            ("env", &[], Some("out"), Err("the folder `out` is outside the working folder")),
+            ("env", &[], Some("/"), Err("the folder `/` is outside the working folder")),
+            ("env", &[], Some("none"), Err("there is no working folder `none`")),
+            ("env", &[], Some("file"), Err("there is no working folder `file`")),
+            ("env", &[], Some("a\0b"), Err("there is no working folder `a\\0b`")),
         ] {
             let job = programs.job(name, ProgramRequest { folder: folder.map(str::to_owned), ..wish(args) });
             match (job, says) {

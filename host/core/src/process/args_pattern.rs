@@ -16,10 +16,10 @@ pub struct ArgsPattern {
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum ArgsPatternError {
     /// `**` is not the last word.
-    #[error("`**` is for what follows: it can only be the last word")]
+    #[error("`**` matches all further arguments and must be the last word")]
     RestWithin,
     /// A `\` ends the word.
-    #[error("`{word}` ends in the middle: `\\` stands before a character that is meant as it is")]
+    #[error("`{word}` ends with `\\`; write `\\` only before the character that it escapes")]
     Unended { word: String },
 }
 

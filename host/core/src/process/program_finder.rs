@@ -16,13 +16,13 @@ pub struct ProgramFinder {
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum ProgramFindError {
     /// The text is not a program name.
-    #[error("`{}` is no name of a program: write its name, and each of its arguments by itself", name.escape_debug())]
+    #[error("invalid program name `{}`; write only the name, and each argument separately", name.escape_debug())]
     NoName { name: String },
     /// The search path has no program of this name.
-    #[error("there is no program `{}` in the folders of PATH", name.escape_debug())]
+    #[error("there is no program `{}` in PATH", name.escape_debug())]
     NotInPath { name: String },
     /// The path has no executable file.
-    #[error("{} is no program: there is no such file, or it may not be run", path.display())]
+    #[error("{} does not exist or is not an executable file", path.display())]
     NoProgram { path: PathBuf },
 }
 
@@ -98,8 +98,6 @@ mod tests {
             assert_eq!(finder.find(name, &base), Err(ProgramFindError::NoName { name: name.into() }));
         }
         let none = finder.find("./none", &base).unwrap_err();
-        assert!(
-            none.to_string().ends_with("project/./none is no program: there is no such file, or it may not be run")
-        );
+        assert!(none.to_string().ends_with("project/./none does not exist or is not an executable file"));
     }
 }

@@ -63,13 +63,13 @@ pub struct ProcessOutput {
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum ProcessError {
     /// All slots are taken.
-    #[error("{most} programs are running already: try again when some of them have ended")]
+    #[error("{most} programs are running already, which is the maximum; retry when some of them have ended")]
     Busy { most: usize },
     /// The program did not start.
-    #[error("the program {} does not start: {}", program.display(), why_unreadable(error))]
+    #[error("cannot start the program {}: {}", program.display(), why_unreadable(error))]
     Start { program: PathBuf, error: io::Error },
     /// The system cannot report the program's end.
-    #[error("the program {} was started and cannot be waited for: {}", program.display(), why_unreadable(error))]
+    #[error("cannot wait for the program {}, which was started: {}", program.display(), why_unreadable(error))]
     Wait { program: PathBuf, error: io::Error },
 }
 
@@ -187,7 +187,7 @@ impl fmt::Display for ProcessExit {
         match self {
             Self::Status(code) => write!(f, "exit status {code}"),
             Self::Signal(signal) => write!(f, "ended by signal {signal}"),
-            Self::Time => f.write_str("ended because its time was over"),
+            Self::Time => f.write_str("stopped at the time limit"),
         }
     }
 }

@@ -61,31 +61,32 @@ pub struct BlackboardChange {
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum BlackboardError {
     /// The namespace cannot be part of a tool name.
-    #[error("`{namespace}` is no namespace: 1 to {} of a-z, 0-9 and _ are", limits::NAMESPACE_BYTES)]
+    #[error("invalid namespace `{namespace}`; use 1 to {} of a-z, 0-9 and _", limits::NAMESPACE_BYTES)]
     Namespace { namespace: String },
     /// The key is invalid.
-    #[error("`{key}` is no key: 1 to {} bytes without control characters are", limits::BLACKBOARD_KEY_BYTES)]
+    #[error("invalid key `{key}`; use 1 to {} bytes without control characters", limits::BLACKBOARD_KEY_BYTES)]
     Key { key: String },
     /// The value is not JSON, or is nested too deeply to be read again.
-    #[error("the value for `{key}` cannot be kept: {cause}")]
+    #[error("cannot store the value for `{key}`: {cause}")]
     Value { key: String, cause: String },
     /// The value is too large.
     #[error(
-        "the value for `{key}` has {bytes} bytes, at most {} are kept; write a summary, or several keys",
+        "the value for `{key}` has {bytes} bytes, the maximum is {}; write a summary, or use several keys",
         limits::BLACKBOARD_VALUE_BYTES
     )]
     TooLarge { key: String, bytes: usize },
     /// The blackboard has reached its maximum number of keys.
-    #[error("the blackboard has {} keys, as many as it can; write to one of them", limits::BLACKBOARD_KEYS)]
+    #[error("the blackboard has reached its maximum of {} keys; write to an existing key", limits::BLACKBOARD_KEYS)]
     TooManyKeys,
     /// All values together are too large.
     #[error(
-        "with this value the blackboard would have {bytes} bytes, at most {} are kept; overwrite what is no longer needed",
+        "with this value the blackboard would have {bytes} bytes, the maximum is {}; overwrite values that are no \
+         longer needed",
         limits::BLACKBOARD_BYTES
     )]
     Full { bytes: usize },
     /// The key does not have the expected revision.
-    #[error("`{key}` is at {}, and not at {}: read it again and decide anew", at(.found), at(.expected))]
+    #[error("`{key}` is at {}, expected {}; read it again and retry", at(.found), at(.expected))]
     Conflict { key: String, expected: Option<u64>, found: Option<u64> },
 }
 
@@ -233,15 +234,15 @@ impl BlackboardState {
     fn make(&mut self, key: &str, revision: u64, value: Option<String>) -> Result<(), String> {
         let next = self.revision + 1;
         if revision != next {
-            return Err(format!("the next one is {next}"));
+            return Err(format!("expected revision {next}"));
         }
         match value.map(RawValue::from_string) {
             Some(Ok(value)) => {
                 let value = checked(key, &*value).map_err(|error| error.to_string())?;
                 self.put(key, value).map(drop).map_err(|error| error.to_string())
             }
-            Some(Err(error)) => Err(format!("its value is not JSON: {error}")),
-            None => self.remove(key).map(drop).ok_or_else(|| "there is nothing to be deleted".into()),
+            Some(Err(error)) => Err(format!("the value is not JSON: {error}")),
+            None => self.remove(key).map(drop).ok_or_else(|| "the key to delete does not exist".into()),
         }
     }
 
@@ -338,10 +339,10 @@ mod tests {
         let half = RawValue::from_string(r#""\ud800""#.into()).unwrap();
         let large = "x".repeat(limits::BLACKBOARD_VALUE_BYTES - 1);
         for (key, value, error) in [
-            (String::new(), json!(1), "`` is no key: 1 to 128 bytes"),
-            ("k".repeat(limits::BLACKBOARD_KEY_BYTES + 1), json!(1), "is no key"),
-            ("a\nb".into(), json!(1), "`a\\nb` is no key"),
-            ("k".into(), json!(large), "has 31001 bytes, at most 31000 are kept"),
+            (String::new(), json!(1), "invalid key ``; use 1 to 128 bytes"),
+            ("k".repeat(limits::BLACKBOARD_KEY_BYTES + 1), json!(1), "invalid key"),
+            ("a\nb".into(), json!(1), "invalid key `a\\nb`"),
+            ("k".into(), json!(large), "has 31001 bytes, the maximum is 31000"),
         ] {
             let board = Blackboard::new();
             let told = board.set(&key, &value).unwrap_err().to_string();
@@ -351,7 +352,7 @@ mod tests {
         }
         for (value, error) in [(deep, "recursion limit"), (half, "hex escape")] {
             let told = Blackboard::new().set("k", &*value).unwrap_err().to_string();
-            assert!(told.starts_with("the value for `k` cannot be kept") && told.contains(error), "{told}");
+            assert!(told.starts_with("cannot store the value for `k`") && told.contains(error), "{told}");
         }
     }
 
@@ -385,7 +386,7 @@ mod tests {
         assert_eq!(board.compare_and_swap("k", None, &0), conflict(None, Some(1)));
         assert_eq!(board.compare_and_swap("k", Some(1), &0), Ok(2));
         let told = board.compare_and_swap("k", Some(1), &0).unwrap_err().to_string();
-        assert_eq!(told, "`k` is at revision 2, and not at revision 1: read it again and decide anew");
+        assert_eq!(told, "`k` is at revision 2, expected revision 1; read it again and retry");
         board.delete("k");
         assert_eq!(board.compare_and_swap("k", Some(2), &0), conflict(Some(2), None));
         assert_eq!(board.compare_and_swap("k", None, &0), Ok(4), "no revision comes twice");
@@ -503,21 +504,19 @@ mod tests {
         let large = format!("\"{}\"", "x".repeat(limits::BLACKBOARD_VALUE_BYTES));
         let full = (0..=limits::BLACKBOARD_KEYS).map(|n| change(n as u64 + 1, &n.to_string(), Some("0")));
         for (changes, refused) in [
-            (
-                vec![change(2, "k", Some("1"))],
-                "revision 2 of the blackboard, `k` cannot be restored: the next one is 1",
-            ),
-            (vec![change(u64::MAX, "k", Some("1"))], "the next one is 1"),
-            (vec![change(1, "k", Some("1")), change(1, "k", Some("1"))], "the next one is 2"),
-            (vec![change(1, "k", Some("1,"))], "its value is not JSON: trailing characters"),
-            (vec![change(1, "k", Some(&"[".repeat(200)))], "its value is not JSON"),
-            (vec![change(1, "k", Some(r#""\ud800""#))], "the value for `k` cannot be kept"),
-            (vec![change(1, "k", Some(&large))], "at most 31000 are kept"),
-            (vec![change(1, "a\nb", Some("1"))], "`a\\nb` is no key"),
-            (vec![change(1, "k", None)], "there is nothing to be deleted"),
+            (vec![change(2, "k", Some("1"))], "cannot restore revision 2 of the blackboard, `k`: expected revision 1"),
+            (vec![change(u64::MAX, "k", Some("1"))], "expected revision 1"),
+            (vec![change(1, "k", Some("1")), change(1, "k", Some("1"))], "expected revision 2"),
+            (vec![change(1, "k", Some("1,"))], "the value is not JSON: trailing characters"),
+            (vec![change(1, "k", Some(&"[".repeat(200)))], "the value is not JSON"),
+            (vec![change(1, "k", Some(r#""\ud800""#))], "cannot store the value for `k`"),
+            (vec![change(1, "k", Some(&large))], "the maximum is 31000"),
+            (vec![change(1, "a\nb", Some("1"))], "invalid key `a\\nb`"),
+            (vec![change(1, "k", None)], "the key to delete does not exist"),
             (
                 full.collect(),
-                "revision 1025 of the blackboard, `1024` cannot be restored: the blackboard has 1024 keys",
+                "cannot restore revision 1025 of the blackboard, `1024`: the blackboard has reached its maximum of \
+                 1024 keys",
             ),
         ] {
             let board = Blackboard::new();

@@ -53,25 +53,25 @@ pub struct NoteList {
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum NoteError {
     /// The name is invalid.
-    #[error("`{name}` is no name for a note: 1 to {} of A-Z, a-z, 0-9, _ and - are", limits::NOTES_NAME_BYTES)]
+    #[error("invalid note name `{name}`; use 1 to {} of A-Z, a-z, 0-9, _ and -", limits::NOTES_NAME_BYTES)]
     Name { name: String },
     /// The note is too large.
     #[error(
-        "the note `{name}` has {bytes} bytes, at most {} are read and written; make several of it",
+        "the note `{name}` has {bytes} bytes, the maximum is {}; split it into several notes",
         limits::NOTES_FILE_BYTES
     )]
     TooLarge { name: String, bytes: u64 },
     /// The folder has reached its maximum number of notes.
-    #[error("there are {count} notes, as many as there can be; write the new one over one that is no longer needed")]
+    #[error("there are {count} notes, which is the maximum; overwrite one that is no longer needed")]
     Full { count: usize },
     /// No note has this name.
-    #[error("there is no note `{name}`; list the notes to see which there are")]
+    #[error("there is no note `{name}`; list the notes to see their names")]
     Missing { name: String },
     /// The path of the note is not a regular file.
-    #[error("the note `{name}` is {kind}: it is not followed; take another name")]
+    #[error("the note `{name}` is {kind}, which cannot be used; choose another name")]
     NotAFile { name: String, kind: &'static str },
     /// The folder cannot be used.
-    #[error("the folder of the notes cannot be used: {cause}")]
+    #[error("cannot use the folder of the notes: {cause}")]
     Folder { cause: String },
     /// The file cannot be read or written.
     #[error("the note `{name}` cannot be {action}: {cause}")]
@@ -226,7 +226,7 @@ impl NoteFolder {
             use std::os::unix::fs::MetadataExt;
             let opened = file.metadata().map_err(failed)?;
             if (opened.dev(), opened.ino()) != (there.dev(), there.ino()) {
-                return Err(file_error(name, "read", "it was replaced meanwhile; try again".into()));
+                return Err(file_error(name, "read", "the file was replaced in the meantime; retry".into()));
             }
         }
         Ok(file)
@@ -236,10 +236,8 @@ impl NoteFolder {
     fn is_there(&self) -> Result<bool, NoteError> {
         match fs::symlink_metadata(&self.path) {
             Ok(there) if there.is_dir() => Ok(true),
-            Ok(there) if there.is_symlink() => {
-                Err(NoteError::Folder { cause: "it is a symbolic link, and none is followed".into() })
-            }
-            Ok(_) => Err(NoteError::Folder { cause: "it is a file, not a folder".into() }),
+            Ok(there) if there.is_symlink() => Err(NoteError::Folder { cause: "the folder is a symbolic link".into() }),
+            Ok(_) => Err(NoteError::Folder { cause: "expected a folder, found a file".into() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(folder_error(error)),
         }
@@ -268,7 +266,7 @@ fn check_file(name: &str, there: &fs::Metadata) -> Result<(), NoteError> {
         kind if kind.is_file() => return Ok(()),
         kind if kind.is_symlink() => "a symbolic link",
         kind if kind.is_dir() => "a folder",
-        _ => "no plain file",
+        _ => "not a regular file",
     };
     Err(NoteError::NotAFile { name: name.into(), kind })
 }
@@ -327,7 +325,7 @@ mod tests {
         assert_eq!(notes.read("n").await, Err(too_large));
         fs::write(parent.path().join("local/notes/n.md"), b"\xffbinary").unwrap();
         let told = notes.read("n").await.unwrap_err().to_string();
-        assert_eq!(told, "the note `n` cannot be read: it is not UTF-8 text");
+        assert_eq!(told, "the note `n` cannot be read: not UTF-8 text");
     }
 
     #[tokio::test]
@@ -372,7 +370,7 @@ mod tests {
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 5, "no temporary file stays");
 
         symlink(&folder, parent.path().join("linked")).unwrap();
-        for (path, cause) in [("linked", "symbolic link"), ("outside", "it is a file"), ("outside/below", "")] {
+        for (path, cause) in [("linked", "symbolic link"), ("outside", "found a file"), ("outside/below", "")] {
             let notes = NoteStore::new(parent.path().join(path));
             for told in [notes.write("real", "x").await.unwrap_err(), notes.list().await.unwrap_err()] {
                 assert!(matches!(&told, NoteError::Folder { cause: found } if found.contains(cause)), "{told}");

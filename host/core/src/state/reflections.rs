@@ -49,7 +49,7 @@ impl ReflectionStore {
 }
 
 async fn in_background<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(io::Error::other("it crashed")))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(io::Error::other("the task crashed")))
 }
 
 /// Returns a file name such as `coder-20260207-153012`: the agent and the UTC time.
@@ -98,7 +98,7 @@ fn save(folder: &Path, stem: &str, text: &str) -> io::Result<()> {
             return Ok(());
         }
     }
-    Err(io::Error::other("too many tasks failed in this second"))
+    Err(io::Error::other("too many reflections in one second"))
 }
 
 /// Returns the reflections in a folder, newest first.

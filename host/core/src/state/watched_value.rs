@@ -99,7 +99,7 @@ impl<T> fmt::Debug for StateChangeHook<T> {
 
 /// The error for recorded changes that cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{position} cannot be restored: {cause}; what is written down of it was changed or is incomplete")]
+#[error("cannot restore {position}: {cause}; the record is damaged or incomplete")]
 pub struct StateRestoreError {
     /// The affected task, or the change of a blackboard.
     pub position: String,

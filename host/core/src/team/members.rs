@@ -76,13 +76,13 @@ pub struct Members(Arc<RwLock<Vec<Arc<Member>>>>);
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum JoinError {
     /// The team has a member of this name.
-    #[error("the team has a member `{0}` already")]
+    #[error("the team already has a member `{0}`")]
     Taken(Arc<str>),
     /// The team has the maximum number of members.
-    #[error("a team has at most {} members", limits::TEAM_MEMBERS)]
+    #[error("the team has reached its maximum of {} members", limits::TEAM_MEMBERS)]
     Full,
     /// The name is empty.
-    #[error("a member has a name")]
+    #[error("a member needs a name")]
     Nameless,
 }
 

@@ -208,7 +208,7 @@ impl TeamLoop<'_> {
                 self.tell_step(run, &[], reasoning, false).await;
                 self.idle += 1;
                 if self.idle >= 2 {
-                    return Err(self.failed(Fault::other("nobody was to work, twice in a row")));
+                    return Err(self.failed(Fault::other("the coordinator chose no member twice in a row")));
                 }
                 run.iterations += 1;
                 continue;
@@ -252,7 +252,7 @@ impl TeamLoop<'_> {
             self.state = state;
             return Ok((decision, reasoning));
         }
-        let message = format!("it asked a model more than {} times in a row", limits::ASKS_IN_A_ROW);
+        let message = format!("the coordinator called a model more than {} times in a row", limits::ASKS_IN_A_ROW);
         Err(self.failed(Fault::Exhausted { message }))
     }
 
@@ -263,10 +263,13 @@ impl TeamLoop<'_> {
             return Ok(Ok(self.recorded_replies.pop_front().expect("it is there").completion));
         }
         if !coordinator.may_ask() {
-            return Ok(Err(Fault::Denied { message: "the power `ask-model` was not granted".into() }));
+            return Ok(Err(Fault::Denied {
+                message: "power `ask-model` is not granted; add it to `powers` of the plugin's entry in the config"
+                    .into(),
+            }));
         }
         let Some(models) = &self.models else {
-            let message = format!("team `{}` has no model that its coordinator could ask", run.runner.name);
+            let message = format!("team `{}` has no model for its coordinator", run.runner.name);
             return Ok(Err(Fault::NotFound { message }));
         };
         let asked = ask_for(&run.me, models, coordinator.models(), ask, &mut run.usage);
@@ -285,20 +288,21 @@ impl TeamLoop<'_> {
             let shown = || member.chars().take(limits::NAME_SHOWN_CHARS).collect::<String>();
             if !members.iter().any(|there| there.name == *member) {
                 let names: Vec<_> = members.iter().map(|member| &*member.name).collect();
-                let message =
-                    format!("there is no member `{}`; there are: {}", shown().escape_debug(), names.join(", "));
+                let message = format!("there is no member `{}`; members: {}", shown().escape_debug(), names.join(", "));
                 return Err(Fault::NotFound { message });
             }
             if assignments[..at].iter().any(|before| before.member == *member) {
-                return Err(Fault::invalid(format!("`{}` is to work twice in one step", shown().escape_debug())));
+                return Err(Fault::invalid(format!("member `{}` is chosen twice in one step", shown().escape_debug())));
             }
             if task.as_ref().is_some_and(|task| task.chars().count() > limits::ASSIGNMENT_CHARS) {
-                let message = format!("a task has at most {} characters", limits::ASSIGNMENT_CHARS);
+                let message = format!("a task exceeds the maximum of {} characters", limits::ASSIGNMENT_CHARS);
                 return Err(Fault::TooLarge { message });
             }
         }
         if self.team.meeting.is_shared() && assignments.len() > 1 {
-            return Err(Fault::invalid("in one conversation one member works at a time"));
+            return Err(Fault::invalid(
+                "several members are chosen in one step, but in one conversation one member works at a time",
+            ));
         }
         Ok(())
     }
@@ -345,7 +349,7 @@ impl TeamLoop<'_> {
         let there = self.team.members.now();
         let find = |chosen: &ChosenMember| there.iter().find(|member| member.name == chosen.member).cloned();
         let gone = |chosen: &ChosenMember| {
-            self.failed(Fault::NotFound { message: format!("the member `{}` is not there any more", chosen.member) })
+            self.failed(Fault::NotFound { message: format!("member `{}` is no longer in the team", chosen.member) })
         };
         let members: Vec<_> =
             chosen.iter().map(|chosen| find(chosen).ok_or_else(|| gone(chosen))).collect::<Result<_, _>>()?;
@@ -386,7 +390,7 @@ impl TeamLoop<'_> {
                 Some(Ok(answer)) => self.take(run, member, answer, is_shared)?,
                 Some(Err(MemberFailure::Of(fault))) if member.on_failure == OnFailure::Skip => {
                     let message =
-                        format!("member `{}` of {} failed and is passed over: {fault}", member.name, me.cx.agent);
+                        format!("member `{}` of {} failed; continuing without it: {fault}", member.name, me.cx.agent);
                     me.cx.events.emit(Event::Warning { message }).await;
                     MemberOutcome::Failed(fault)
                 }
@@ -489,7 +493,7 @@ impl TeamLoop<'_> {
             let sender = run.me.cx.agent.to_string();
             let message = Message { sender, role: Role::Assistant, parts, meta: Vec::new() };
             if message.says_nothing() {
-                return Err(self.failed(Fault::invalid("it ended the team with an answer that says nothing")));
+                return Err(self.failed(Fault::invalid("the coordinator ended the team with an empty answer")));
             }
             run.chat.append(message.clone().by_member(None)).map_err(RunError::Input)?;
             return Ok(message);

@@ -18,7 +18,7 @@ struct TransferArgs {
     /// Why, in one sentence.
     #[serde(default)]
     reason: String,
-    /// What the other one must know that was not said yet.
+    /// What the other member must know that was not said yet.
     #[serde(default)]
     context: String,
 }
@@ -69,13 +69,13 @@ const ROOM: usize = 58;
 /// message.
 fn transfer(name: String, to: &Member, quiet: bool) -> Arc<dyn Tool> {
     let (target, description) = (Arc::clone(&to.name), &to.description);
-    let what = format!("Transfers the conversation to {target}, which goes on in your place. {description}");
+    let what = format!("Transfers the conversation to {target}, which continues in your place. {description}");
     let spec: Arc<ToolSpec> = tool::spec::<TransferArgs>(&name, what.trim()).into();
     let tool = FnTool::with_spec(spec, move |_: ToolCx, TransferArgs { reason, context }| {
         let target = Arc::clone(&target);
         async move {
             let cut = |text: String| text.chars().take(limits::DELEGATION_CONTEXT_CHARS).collect();
-            let text = ToolResultContent::Text(format!("{target} goes on."));
+            let text = ToolResultContent::Text(format!("{target} continues."));
             let to = TaskHandoff { agent: target.to_string(), reason: cut(reason), context: cut(context) };
             Ok(ToolOutput::Control(vec![text], RunControl::Handoff(to)))
         }

@@ -23,12 +23,12 @@ pub fn described(
 ) -> Result<ToolSpec, String> {
     if !ToolSpec::is_valid_name(&name) {
         return Err(format!(
-            "`{}` is not a tool's name: 1 to 64 of A-Z, a-z, 0-9, _ and -",
+            "invalid tool name `{}`; use 1 to 64 of A-Z, a-z, 0-9, _ and -",
             cut(&name, limits::NAME_SHOWN_CHARS).escape_debug()
         ));
     }
     let over = |what: &str, bytes: usize, most: usize| {
-        format!("the {what} of `{name}` has {bytes} bytes, at most {most} are taken")
+        format!("the {what} of `{name}` has {bytes} bytes, the maximum is {most}")
     };
     if description.len() > limits::TOOL_DESCRIPTION_BYTES {
         return Err(over("description", description.len(), limits::TOOL_DESCRIPTION_BYTES));
@@ -43,10 +43,11 @@ pub fn described(
     let brought = written.is_schema().then(|| json_schema::bring(written.clone()));
     let mut schema = brought
         .and_then(of_object)
-        .ok_or_else(|| format!("the schema of `{name}` is not that of an object: its `type` must be \"object\""))?;
+        .ok_or_else(|| format!("the schema of `{name}` does not describe an object; set its `type` to \"object\""))?;
     let property_names = json_schema::rename(&mut schema);
-    json_schema::check(&schema)
-        .map_err(|why| format!("the schema of `{name}` is no JSON Schema: {}", cut(&why, limits::ERROR_BYTES / 4)))?;
+    json_schema::check(&schema).map_err(|why| {
+        format!("the schema of `{name}` is not a valid JSON Schema: {}", cut(&why, limits::ERROR_BYTES / 4))
+    })?;
     // Nearly all schemas need no change.
     let input_schema = if schema == written { input_schema } else { schema.to_json() };
     let input_schema = RawValue::from_string(input_schema).map_err(|error| error.to_string())?.into();
@@ -74,7 +75,7 @@ fn of_object(schema: JsonNode) -> Option<JsonNode> {
 fn check_seen(text: &str) -> Result<(), String> {
     let hidden = |c: &char| c.is_control() && !matches!(c, '\n' | '\t' | '\r') || is_unseen(*c);
     match text.chars().find(hidden) {
-        Some(hidden) => Err(format!("holds U+{:04X}, which nobody sees", u32::from(hidden))),
+        Some(hidden) => Err(format!("has the invisible character U+{:04X}", u32::from(hidden))),
         None => Ok(()),
     }
 }
@@ -82,7 +83,7 @@ fn check_seen(text: &str) -> Result<(), String> {
 /// Checks that a schema is not too deep and holds no invisible characters.
 fn check_schema(schema: &JsonNode, depth: usize) -> Result<(), String> {
     let most = limits::TOOL_SCHEMA_DEPTH;
-    let too_deep = || format!("has more than {most} lists and objects within each other");
+    let too_deep = || format!("has more than {most} nested lists and objects");
     match schema {
         JsonNode::Leaf(Value::String(text)) => check_seen(text),
         JsonNode::Leaf(_) => Ok(()),
@@ -184,7 +185,7 @@ mod tests {
                     let spec = of(&written).unwrap();
                     assert_eq!(serde_json::from_str::<Value>(spec.input_schema.get()).unwrap(), shown, "{written}");
                 }
-                None => assert!(of(&written).unwrap_err().contains("is not that of an object"), "{written}"),
+                None => assert!(of(&written).unwrap_err().contains("does not describe an object"), "{written}"),
             }
         }
         let as_written = r#"{ "type":"object", "properties":{"z":{},"a":{"maximum":1.0}} }"#;

@@ -101,14 +101,14 @@ async fn run_contained(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Re
     let contained = AssertUnwindSafe(tokio::time::timeout(limit, tool.call(cx, call))).catch_unwind();
     match contained.await {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(_)) => Err(Fault::Timeout { message: format!("it took longer than {}", seconds(limit)) }),
+        Ok(Err(_)) => Err(Fault::Timeout { message: format!("the call took longer than {}", seconds(limit)) }),
         Err(_) => Err(Fault::other("the tool crashed; its other calls are not affected")),
     }
 }
 
 /// The text for the model if a tool proposes changes and nothing around it makes them.
 const NO_CHANGES: &str =
-    "The tool proposed changes of files, and there is nothing here that makes them: none was made.";
+    "The tool proposed file changes, but this host has nothing that makes them: no file was changed.";
 
 /// Returns the result as it can be kept: bounded, and with an error as its text.
 fn whole(call: &ToolCall, outcome: Result<ToolOutput, Fault>) -> (ToolResult, Option<RunControl>) {
@@ -117,8 +117,10 @@ fn whole(call: &ToolCall, outcome: Result<ToolOutput, Fault>) -> (ToolResult, Op
         Ok(ToolOutput::Failed(content)) => (content, true, None),
         Ok(ToolOutput::Control(content, control)) => (content, false, Some(control)),
         Ok(ToolOutput::Needs(need)) => {
-            let text =
-                format!("it lacks {need}, and nobody can be asked for it here: go on without it, or say what you lack");
+            let text = format!(
+                "the tool needs access to {need}, and no person can be asked for it here; continue without it, or \
+                 report what is missing"
+            );
             (vec![ToolResultContent::Text(text)], true, None)
         }
         Ok(ToolOutput::Propose(_)) => (vec![ToolResultContent::Text(NO_CHANGES.into())], true, None),

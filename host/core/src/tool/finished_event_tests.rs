@@ -51,6 +51,9 @@ async fn tool_finished_event_has_shown_size_and_reason() {
     assert!(!is_error && reason.is_none() && bytes < 2 * limits::TOOL_RESULT_CHARS + 100, "{bytes}");
     let reason = told(&tools, "fails").await.1.unwrap();
     assert!(reason.starts_with("eee") && reason.chars().count() <= limits::FAILURE_SHOWN_CHARS + 1, "{reason}");
-    assert_eq!(told(&tools, "none").await.1.unwrap(), "tool not found: none; there are: short, flood, fails, quiet");
+    assert_eq!(
+        told(&tools, "none").await.1.unwrap(),
+        "tool not found: none; available tools: short, flood, fails, quiet"
+    );
     assert_eq!(told(&tools, "quiet").await.1, None);
 }

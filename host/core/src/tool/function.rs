@@ -56,7 +56,7 @@ where
 ///
 /// Panics if `name` is not valid for every vendor, see [`ToolSpec::is_valid_name`].
 pub fn spec<A: JsonSchema>(name: &str, description: &str) -> ToolSpec {
-    assert!(ToolSpec::is_valid_name(name), "`{name}` is no name for a tool: 1 to 64 of A-Z a-z 0-9 _ -");
+    assert!(ToolSpec::is_valid_name(name), "invalid tool name `{name}`; use 1 to 64 of A-Z a-z 0-9 _ -");
     ToolSpec {
         name: name.into(),
         description: description.into(),
@@ -192,7 +192,7 @@ where
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let arguments = serde_json::from_str(&call.arguments).map_err(|error| {
-            Fault::invalid(format!("the arguments do not fit: {}", without_types(&error.to_string())))
+            Fault::invalid(format!("the arguments do not match the schema: {}", without_types(&error.to_string())))
         })?;
         (self.call)(cx.clone(), arguments).await.map(Into::into)
     }
@@ -284,13 +284,14 @@ mod tests {
         for (arguments, text) in [
             (r#"{"times":2,"word":"ab"}"#, Ok(ToolOutput::from("abab"))),
             (r#"{"times":2}"#, Err("there is no word".into())),
-            (r#"{"word":"x"}"#, Err("the arguments do not fit: missing field `times`".into())),
+            (r#"{"word":"x"}"#, Err("the arguments do not match the schema: missing field `times`".into())),
             (
                 r#"{"times":2,"parts":["a, expected struct b"]}"#,
-                Err("the arguments do not fit: invalid type: string \"a, expected struct b\", expected an object"
+                Err("the arguments do not match the schema: invalid type: string \"a, expected struct b\", expected \
+                     an object"
                     .into()),
             ),
-            ("[]", Err("the arguments do not fit: invalid length 0, expected an object".into())),
+            ("[]", Err("the arguments do not match the schema: invalid length 0, expected an object".into())),
         ] {
             let call = ToolCall { id: "c".into(), name: "repeat".into(), arguments: arguments.into(), meta: vec![] };
             assert_eq!(tool.call(&cx, &call).await.map_err(|fault| fault.to_string()), text);

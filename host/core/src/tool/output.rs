@@ -133,13 +133,13 @@ impl TaskCompletion {
     }
 }
 
-/// Whether a task was done.
+/// The outcome of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CompletionStatus {
-    /// It was.
+    /// The task was done.
     Completed,
-    /// It was not.
+    /// The task was not done.
     Failed,
 }
 

@@ -119,21 +119,21 @@ impl InputSchema {
             Value::Object(words) => words,
             // Any value is allowed.
             Value::Bool(true) => return Ok(Self::default()),
-            _ => return Err(wrong("a schema is an object".into())),
+            _ => return Err(wrong("a schema must be an object".into())),
         };
-        let deeper = depth.checked_sub(1).ok_or_else(|| {
-            wrong(format!("it has more than {} schemas within each other", limits::TOOL_SCHEMA_DEPTH))
-        })?;
+        let deeper = depth
+            .checked_sub(1)
+            .ok_or_else(|| wrong(format!("the schema has more than {} nested schemas", limits::TOOL_SCHEMA_DEPTH)))?;
         let below = |schema: &Value, word: &str| {
             Self::at(schema, &if path.is_empty() { word.to_owned() } else { format!("{path}.{word}") }, deeper)
         };
         let mut this = Self::default();
         for (word, value) in words {
-            let not = |what: &str| wrong(format!("`{word}` is not {what}"));
-            let list = || value.as_array().filter(|list| !list.is_empty()).ok_or_else(|| not("a list of at least one"));
+            let not = |what: &str| wrong(format!("`{word}` must be {what}"));
+            let list = || value.as_array().filter(|list| !list.is_empty()).ok_or_else(|| not("a non-empty list"));
             let several = || list()?.iter().map(|one| below(one, word)).collect::<Result<Vec<_>, _>>();
             let number = || value.as_f64().ok_or_else(|| not("a number"));
-            let count = || value.as_u64().ok_or_else(|| not("a number from 0 on"));
+            let count = || value.as_u64().ok_or_else(|| not("a non-negative integer"));
             match word.as_str() {
                 "type" => {
                     let one = std::slice::from_ref(value);
@@ -141,7 +141,8 @@ impl InputSchema {
                     let kinds: Option<Vec<_>> = names.iter().map(JsonType::of).collect();
                     let kinds = kinds.filter(|kinds| !kinds.is_empty());
                     let known: Vec<_> = JsonType::ALL.iter().map(|(_, name)| *name).collect();
-                    this.kinds = Some(kinds.ok_or_else(|| not(&format!("a type: there are {}", known.join(", "))))?);
+                    this.kinds =
+                        Some(kinds.ok_or_else(|| not(&format!("one or more of the types {}", known.join(", "))))?);
                 }
                 "enum" => this.values = Some(list()?.clone()),
                 "const" => this.values = Some(vec![value.clone()]),
@@ -179,14 +180,14 @@ impl InputSchema {
                 "title" | "description" | "default" | "examples" | "format" | "deprecated" | "$comment" => {}
                 word => {
                     let word = cut(word, limits::NAME_SHOWN_CHARS);
-                    return Err(wrong(format!("the host holds nobody to `{}`: leave it out", word.escape_debug())));
+                    return Err(wrong(format!("unsupported JSON Schema keyword `{}`; remove it", word.escape_debug())));
                 }
             }
         }
         // A schema that requires a property which it also forbids fits nothing.
         let unknown = this.required.iter().find(|name| !this.properties.contains_key(*name));
         match unknown.filter(|_| this.others == AdditionalProperties::None) {
-            Some(name) => Err(wrong(format!("`{}` is required, and no property", name.escape_debug()))),
+            Some(name) => Err(wrong(format!("`{}` is required, but not a property", name.escape_debug()))),
             None => Ok(this),
         }
     }
@@ -206,13 +207,13 @@ impl InputSchema {
             && !kinds.iter().any(|kind| kind.fits(value))
         {
             let wanted: Vec<_> = kinds.iter().map(|kind| with_article(kind.name())).collect();
-            return wrong(format!("it is {}, not {}", with_article(kind_of(value)), wanted.join(" or ")));
+            return wrong(format!("got {}, expected {}", with_article(kind_of(value)), wanted.join(" or ")));
         }
         if let Some(values) = &self.values
             && !values.contains(value)
         {
             let list: Vec<_> = values.iter().map(Value::to_string).collect();
-            return wrong(format!("it is one of {}", cut(&list.join(", "), 500)));
+            return wrong(format!("expected one of {}", cut(&list.join(", "), 500)));
         }
         match value {
             Value::Object(map) => self.check_object(map, path)?,
@@ -231,12 +232,12 @@ impl InputSchema {
         self.all_of.iter().try_for_each(|one| one.check_at(value, path))?;
         let fitting = |all: &[Self]| all.iter().filter(|one| one.check_at(value, path).is_ok()).count();
         if !self.any_of.is_empty() && fitting(&self.any_of) == 0 {
-            return wrong(format!("it fits none of {} schemas", self.any_of.len()));
+            return wrong(format!("the value matches none of {} schemas", self.any_of.len()));
         }
         // Counted once: each of these schemas may have as many in turn.
         let count = fitting(&self.one_of);
         if !self.one_of.is_empty() && count != 1 {
-            return wrong(format!("it fits {count} of {} schemas, and must fit one", self.one_of.len()));
+            return wrong(format!("the value matches {count} of {} schemas, expected exactly one", self.one_of.len()));
         }
         Ok(())
     }
@@ -255,7 +256,7 @@ impl InputSchema {
                 (None, AdditionalProperties::None) => {
                     let known: Vec<_> = self.properties.keys().map(|name| format!("`{name}`")).collect();
                     let known = if known.is_empty() { "none".into() } else { cut(&known.join(", "), 500) };
-                    return Err(below.says(&format!("there is no such property; there are: {known}")));
+                    return Err(below.says(&format!("unknown property; known properties: {known}")));
                 }
             }
         }
@@ -266,10 +267,12 @@ impl InputSchema {
         let (fewest, most) = self.lengths[of];
         let length = u64::try_from(length).unwrap_or(u64::MAX);
         if length < fewest {
-            return Err(path.says(&format!("it has {length} {unit}, and must have {fewest}")));
+            return Err(path.says(&format!("the value has {length} {unit}, the minimum is {fewest}")));
         }
         match most {
-            Some(most) if length > most => Err(path.says(&format!("it has {length} {unit}, at most {most} are taken"))),
+            Some(most) if length > most => {
+                Err(path.says(&format!("the value has {length} {unit}, the maximum is {most}")))
+            }
             _ => Ok(()),
         }
     }
@@ -285,7 +288,7 @@ impl InputSchema {
             if let Some(bound) = bound
                 && !holds(&number, &bound)
             {
-                return Err(path.says(&format!("it is {number}, and must be {word} {bound}")));
+                return Err(path.says(&format!("got {number}, expected {word} {bound}")));
             }
         }
         Ok(())
@@ -345,57 +348,62 @@ mod tests {
     #[test]
     fn every_schema_keyword_is_enforced() {
         for (schema, fits, fits_not, why) in [
-            (json!({"type": "string"}), json!("a"), json!(null), "it is null, not a string"),
+            (json!({"type": "string"}), json!("a"), json!(null), "got null, expected a string"),
             (
                 json!({"type": ["string", "integer"]}),
                 json!(7.0),
                 json!(7.5),
-                "it is a number, not a string or an integer",
+                "got a number, expected a string or an integer",
             ),
-            (json!({"enum": ["a", 1]}), json!(1), json!("b"), r#"it is one of "a", 1"#),
-            (json!({"const": {"a": [1]}}), json!({"a": [1]}), json!({"a": []}), r#"it is one of {"a":[1]}"#),
+            (json!({"enum": ["a", 1]}), json!(1), json!("b"), r#"expected one of "a", 1"#),
+            (json!({"const": {"a": [1]}}), json!({"a": [1]}), json!({"a": []}), r#"expected one of {"a":[1]}"#),
             (json!({"required": ["a"]}), json!({"a": null}), json!({}), "`a` is missing"),
             (
                 json!({"properties": {"a": {"properties": {"b": {"type": "boolean"}}}}}),
                 json!({"a": {"b": true}, "c": 1}),
                 json!({"a": {"b": 1}}),
-                "`a.b`: it is a number, not a boolean",
+                "`a.b`: got a number, expected a boolean",
             ),
             (
                 json!({"properties": {"a": {}}, "additionalProperties": false}),
                 json!({"a": 1}),
                 json!({"b": 1}),
-                "`b`: there is no such property; there are: `a`",
+                "`b`: unknown property; known properties: `a`",
             ),
             (
                 json!({"properties": {"a": true}, "additionalProperties": {"type": "null"}}),
                 json!({"a": 1, "b": null}),
                 json!({"b": 1}),
-                "`b`: it is a number, not null",
+                "`b`: got a number, expected null",
             ),
             (
                 json!({"items": {"items": {"type": "array"}}}),
                 json!([[[]], []]),
                 json!([[[], 7]]),
-                "`[0][1]`: it is a number, not an array",
+                "`[0][1]`: got a number, expected an array",
             ),
-            (json!({"minLength": 2}), json!("éé"), json!("é"), "it has 1 characters, and must have 2"),
-            (json!({"maxLength": 2}), json!("éé"), json!("ééé"), "it has 3 characters, at most 2 are taken"),
-            (json!({"minItems": 1}), json!([1]), json!([]), "it has 0 items, and must have 1"),
-            (json!({"maxItems": 1}), json!([1]), json!([1, 2]), "it has 2 items, at most 1 are taken"),
-            (json!({"minProperties": 1}), json!({"a": 1}), json!({}), "it has 0 properties, and must have 1"),
-            (json!({"maxProperties": 0}), json!({}), json!({"a": 1}), "it has 1 properties, at most 0 are taken"),
-            (json!({"minimum": 1}), json!(1), json!(0.5), "it is 0.5, and must be at least 1"),
-            (json!({"maximum": 1}), json!(1), json!(2), "it is 2, and must be at most 1"),
-            (json!({"exclusiveMinimum": 1}), json!(1.5), json!(1), "it is 1, and must be more than 1"),
-            (json!({"exclusiveMaximum": 1}), json!(0), json!(1), "it is 1, and must be less than 1"),
-            (json!({"allOf": [{"minimum": 1}, {"maximum": 2}]}), json!(2), json!(3), "it is 3, and must be at most 2"),
-            (json!({"anyOf": [{"type": "string"}, {"minimum": 2}]}), json!(2), json!(1), "it fits none of 2 schemas"),
+            (json!({"minLength": 2}), json!("éé"), json!("é"), "the value has 1 characters, the minimum is 2"),
+            (json!({"maxLength": 2}), json!("éé"), json!("ééé"), "the value has 3 characters, the maximum is 2"),
+            (json!({"minItems": 1}), json!([1]), json!([]), "the value has 0 items, the minimum is 1"),
+            (json!({"maxItems": 1}), json!([1]), json!([1, 2]), "the value has 2 items, the maximum is 1"),
+            (json!({"minProperties": 1}), json!({"a": 1}), json!({}), "the value has 0 properties, the minimum is 1"),
+            (json!({"maxProperties": 0}), json!({}), json!({"a": 1}), "the value has 1 properties, the maximum is 0"),
+            (json!({"minimum": 1}), json!(1), json!(0.5), "got 0.5, expected at least 1"),
+            (json!({"maximum": 1}), json!(1), json!(2), "got 2, expected at most 1"),
+            (json!({"exclusiveMinimum": 1}), json!(1.5), json!(1), "got 1, expected more than 1"),
+            (json!({"exclusiveMaximum": 1}), json!(0), json!(1), "got 1, expected less than 1"),
+            (json!({"allOf": [{"minimum": 1}, {"maximum": 2}]}), json!(2), json!(3), "got 3, expected at most 2"),
+            (
+                json!({"anyOf": [{"type": "string"}, {"minimum": 2}]}),
+                json!(2),
+                json!(1),
+                "the value matches none of 2 schemas",
+            ),
             (
                 json!({"oneOf": [{"minimum": 1}, {"minimum": 2}]}),
                 json!(1),
                 json!(2),
-                "it fits 2 of 2 schemas, and must fit one",
+                "the value matches 2 of 2 schemas, expected exactly one",
             ),
             (json!({"title": "t", "format": "date", "default": 1}), json!(1), json!(null), ""),
         ] {
@@ -410,29 +418,29 @@ mod tests {
     fn unknown_schema_keyword_is_refused_with_its_path() {
         let deep = (0..=limits::TOOL_SCHEMA_DEPTH).fold(json!({}), |inner, _| json!({"items": inner}));
         for (schema, why) in [
-            (json!([]), "a schema is an object"),
-            (json!({"$ref": "#/a"}), "the host holds nobody to `$ref`: leave it out"),
+            (json!([]), "a schema must be an object"),
+            (json!({"$ref": "#/a"}), "unsupported JSON Schema keyword `$ref`; remove it"),
             (
                 json!({"type": "text"}),
-                "`type` is not a type: there are null, boolean, integer, number, string, array, object",
+                "`type` must be one or more of the types null, boolean, integer, number, string, array, object",
             ),
             (
                 json!({"type": []}),
-                "`type` is not a type: there are null, boolean, integer, number, string, array, object",
+                "`type` must be one or more of the types null, boolean, integer, number, string, array, object",
             ),
-            (json!({"enum": []}), "`enum` is not a list of at least one"),
-            (json!({"properties": {"a": {"pattern": "x"}}}), "a: the host holds nobody to `pattern`: leave it out"),
-            (json!({"properties": {"a": {"items": 7}}}), "a.items: a schema is an object"),
-            (json!({"required": "a"}), "`required` is not a list of names"),
-            (json!({"required": ["a"], "additionalProperties": false}), "`a` is required, and no property"),
-            (json!({"minLength": -1}), "`minLength` is not a number from 0 on"),
-            (json!({"maximum": "1"}), "`maximum` is not a number"),
-            (json!({"anyOf": [{"x": 1}]}), "anyOf: the host holds nobody to `x`: leave it out"),
+            (json!({"enum": []}), "`enum` must be a non-empty list"),
+            (json!({"properties": {"a": {"pattern": "x"}}}), "a: unsupported JSON Schema keyword `pattern`; remove it"),
+            (json!({"properties": {"a": {"items": 7}}}), "a.items: a schema must be an object"),
+            (json!({"required": "a"}), "`required` must be a list of names"),
+            (json!({"required": ["a"], "additionalProperties": false}), "`a` is required, but not a property"),
+            (json!({"minLength": -1}), "`minLength` must be a non-negative integer"),
+            (json!({"maximum": "1"}), "`maximum` must be a number"),
+            (json!({"anyOf": [{"x": 1}]}), "anyOf: unsupported JSON Schema keyword `x`; remove it"),
         ] {
             let read = InputSchema::new(&schema).err().unwrap_or_default();
             assert_eq!(read, why, "{schema}");
         }
         let why = InputSchema::new(&deep).unwrap_err();
-        assert!(why.ends_with(&format!("more than {} schemas within each other", limits::TOOL_SCHEMA_DEPTH)), "{why}");
+        assert!(why.ends_with(&format!("more than {} nested schemas", limits::TOOL_SCHEMA_DEPTH)), "{why}");
     }
 }

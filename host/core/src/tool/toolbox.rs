@@ -215,7 +215,7 @@ impl ToolBox {
         let (end, offset) = (shown.len(), shown.chars().count());
         let beyond = whole[end..].chars().count();
         let how = serde_json::json!({ "call": call.id, "offset": offset });
-        let note = format!("[{beyond} more characters: read on by {READ_RESULT} with {how}]");
+        let note = format!("[{beyond} more characters: call {READ_RESULT} with {how}]");
         let media = std::mem::take(&mut result.content)
             .into_iter()
             .filter(|piece| matches!(piece, ToolResultContent::Media(_)));
@@ -248,16 +248,16 @@ impl ToolBox {
     pub(super) fn find<'a>(&self, call: &'a ToolCall) -> Result<(&Arc<dyn Tool>, Cow<'a, ToolCall>), Fault> {
         let tool = self.get(&call.name).ok_or_else(|| {
             let names: Vec<_> = self.names().collect();
-            let known =
-                if names.is_empty() { "there are no tools".into() } else { format!("there are: {}", names.join(", ")) };
+            let known = if names.is_empty() {
+                "no tools are available".into()
+            } else {
+                format!("available tools: {}", names.join(", "))
+            };
             Fault::NotFound { message: format!("tool not found: {}; {known}", cut(&call.name, 100)) }
         })?;
         if call.arguments.len() > limits::ARGUMENT_BYTES {
-            let message = format!(
-                "the arguments have {} bytes, at most {} are taken",
-                call.arguments.len(),
-                limits::ARGUMENT_BYTES
-            );
+            let message =
+                format!("the arguments have {} bytes, the maximum is {}", call.arguments.len(), limits::ARGUMENT_BYTES);
             return Err(Fault::TooLarge { message });
         }
         if call.arguments.trim().is_empty() {
@@ -380,9 +380,9 @@ mod tests {
             ("echo", "", false, "{}"),
             ("echo", "[1]", true, "the arguments are not a JSON object"),
             ("echo", r#"{"a":"#, true, "the arguments are not a JSON object"),
-            ("nope", "{}", true, "tool not found: nope; there are: echo, panic, hang, flood, full"),
+            ("nope", "{}", true, "tool not found: nope; available tools: echo, panic, hang, flood, full"),
             ("panic", "{}", true, "the tool crashed"),
-            ("hang", "{}", true, "it took longer than 0.02 seconds"),
+            ("hang", "{}", true, "the call took longer than 0.02 seconds"),
         ] {
             let got = call(name, arguments).await;
             assert!(got.0 == is_error && got.1.starts_with(text), "{name} {arguments}: {got:?}");
@@ -392,7 +392,7 @@ mod tests {
     #[tokio::test]
     async fn arguments_over_the_bound_are_refused() {
         let (is_error, text) = call("echo", &format!("{{\"a\":\"{}\"}}", "x".repeat(limits::ARGUMENT_BYTES))).await;
-        assert!(is_error && text.contains("at most 1048576"), "{text}");
+        assert!(is_error && text.contains("the maximum is 1048576"), "{text}");
     }
 
     #[tokio::test]

@@ -105,7 +105,7 @@ impl TrustStore {
         match serde_json::from_str::<SeenInstructionsFile>(&text) {
             Ok(SeenInstructionsFile { version: VERSION, files, .. }) => Ok(Some(SeenInstructions(files))),
             Ok(SeenInstructionsFile { version, .. }) => {
-                let reason = format!("its version is {version}, and this program knows {VERSION}");
+                let reason = format!("the file has version {version}, this program supports version {VERSION}");
                 Err(TrustError::Damaged { path, reason })
             }
             Err(error) => Err(TrustError::Damaged { path, reason: error.to_string() }),

@@ -91,7 +91,8 @@ impl UserKey {
             Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unusable(error.to_string())),
         };
-        let key = hex::decode(text.trim_end()).ok_or_else(|| unusable("it is not 64 hexadecimal digits".into()))?;
+        let key = hex::decode(text.trim_end())
+            .ok_or_else(|| unusable("the file does not have 64 hexadecimal digits".into()))?;
         Ok(Some(key))
     }
 
@@ -105,7 +106,7 @@ impl UserKey {
             .and_then(|()| files::create(path, format!("{}\n", hex::encode(key)).as_bytes()));
         match made {
             Ok(true) => Ok(key),
-            Ok(false) => self.read()?.ok_or_else(|| unusable("it was removed while it was made".into())),
+            Ok(false) => self.read()?.ok_or_else(|| unusable("the file was removed while it was being created".into())),
             Err(error) => Err(unusable(without_number(&error.to_string()))),
         }
     }

@@ -87,25 +87,25 @@ pub struct TrustedTool {
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum TrustError {
     /// The store has no path.
-    #[error("there is no place to keep what you trust")]
+    #[error("there is no folder for the trust store")]
     NoPlace,
     /// The project's folder cannot be resolved.
-    #[error("cannot tell which project {} is", root.display())]
+    #[error("cannot resolve the project folder {}", root.display())]
     NoProject { root: PathBuf, reason: String },
     /// The file cannot be read.
-    #[error("cannot read what you trust, {}", path.display())]
+    #[error("cannot read the trust store {}", path.display())]
     Unreadable { path: PathBuf, reason: String },
     /// The file is damaged.
-    #[error("what you trust is damaged, {}", path.display())]
+    #[error("the trust store {} is damaged", path.display())]
     Damaged { path: PathBuf, reason: String },
     /// The file cannot be written.
-    #[error("cannot write what you trust, {}", path.display())]
+    #[error("cannot write the trust store {}", path.display())]
     Unwritable { path: PathBuf, reason: String },
     /// The user key cannot be used.
-    #[error("cannot use the key by which your sessions are known, {}", path.display())]
+    #[error("cannot use the key that authenticates your sessions, {}", path.display())]
     Key { path: PathBuf, reason: String },
     /// One project has more data than may be stored.
-    #[error("this project names {bytes} bytes of things to trust, at most {} are kept", limits::TRUST_PROJECT_BYTES)]
+    #[error("this project has {bytes} bytes to trust, the maximum is {}", limits::TRUST_PROJECT_BYTES)]
     TooLarge { bytes: usize },
 }
 
@@ -115,18 +115,18 @@ impl TrustError {
         let report = Report::new(ErrorKind::Usage, self.to_string());
         match self {
             Self::NoPlace => report.hint("set XDG_STATE_HOME or HOME to a folder of yours"),
-            Self::NoProject { reason, .. } => report.cause(reason).hint("check that the folder is there"),
+            Self::NoProject { reason, .. } => report.cause(reason).hint("check that the folder exists"),
             Self::Unreadable { reason, .. } => {
-                report.cause(reason).hint("change who may read it, or remove it: then you are asked again")
+                report.cause(reason).hint("make the file readable, or remove it; you are then asked again")
             }
             Self::Damaged { reason, .. } => {
-                report.cause(reason).hint("remove it: then nothing is trusted and you are asked again")
+                report.cause(reason).hint("remove the file; nothing is trusted then, and you are asked again")
             }
             Self::Key { reason, .. } => report
                 .cause(reason)
-                .hint("mend it, or remove it: then you are asked once about each session that you go on with"),
-            Self::Unwritable { reason, .. } => report.cause(reason).hint("check who may write there"),
-            Self::TooLarge { .. } => report.hint("name the config with --config, or use it once with --trust"),
+                .hint("repair the file, or remove it; you are then asked once about each session that you resume"),
+            Self::Unwritable { reason, .. } => report.cause(reason).hint("check the permissions of the folder"),
+            Self::TooLarge { .. } => report.hint("name the config with --config, or use --trust once"),
         }
     }
 }
@@ -274,13 +274,13 @@ fn read(path: &Path) -> Result<TrustFile, TrustError> {
     let damaged = |reason: String| TrustError::Damaged { path: path.into(), reason };
     let file: TrustFile = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
     if file.version != VERSION {
-        let reason = format!("its version is {}, and this program knows {VERSION}", file.version);
+        let reason = format!("the file has version {}, this program supports version {VERSION}", file.version);
         return Err(damaged(reason));
     }
     for project in &file.projects {
         let facts: TrustFacts = project.facts.iter().cloned().collect();
         if facts.digest() != project.digest {
-            return Err(damaged(format!("the digest of {} is not that of what stands there", project.root)));
+            return Err(damaged(format!("the digest of {} does not match its content", project.root)));
         }
     }
     Ok(file)
@@ -373,10 +373,13 @@ mod tests {
             ("", "EOF while parsing"),
             ("{", "EOF while parsing"),
             ("[]", "invalid length"),
-            (&good.replace("\"version\": 1", "\"version\": 2"), "its version is 2, and this program knows 1"),
-            (&good.replace("\"a\"", "\"b\""), "is not that of what stands there"),
+            (
+                &good.replace("\"version\": 1", "\"version\": 2"),
+                "the file has version 2, this program supports version 1",
+            ),
+            (&good.replace("\"a\"", "\"b\""), "does not match its content"),
             (&good.replacen("root", "toor", 1), "unknown field `toor`"),
-            (&long, "more than"),
+            (&long, "larger than"),
         ] {
             fs::write(&path, text).unwrap();
             for error in [

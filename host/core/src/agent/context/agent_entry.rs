@@ -70,8 +70,8 @@ pub(crate) fn no_agent(name: &str, there: &[AgentEntry]) -> String {
     let mut name = name.to_owned();
     cut(&mut name, limits::NAME_SHOWN_CHARS);
     let there = match there {
-        [] => "there is no other one".to_owned(),
-        there => format!("there are: {}", there.iter().map(|entry| &*entry.name).collect::<Vec<_>>().join(", ")),
+        [] => "there are no other agents".to_owned(),
+        there => format!("available agents: {}", there.iter().map(|entry| &*entry.name).collect::<Vec<_>>().join(", ")),
     };
-    format!("there is no agent `{name}`; {there}")
+    format!("unknown agent `{name}`; {there}")
 }

@@ -144,7 +144,7 @@ pub(crate) struct SpawnedAgent {
 pub(crate) async fn refusal(cx: &RunCx, name: &str, refused: &AgentRefusal) -> String {
     let message = format!("{} cannot start agent `{name}`: {refused}", cx.agent);
     cx.events.emit(Event::Warning { message }).await;
-    format!("agent `{name}` cannot be started from here")
+    format!("agent `{name}` cannot be started by this agent")
 }
 
 /// The reason why no more agents may work in a run.
@@ -152,14 +152,14 @@ pub(crate) async fn refusal(cx: &RunCx, name: &str, refused: &AgentRefusal) -> S
 pub(crate) enum TooManyAgents {
     /// The maximum number of agents has worked already.
     #[error(
-        "{0} agents have worked in this run already, and no more may (limit `runs.agents`): do the rest yourself, or a person \
-         raises it in the config"
+        "this run has started its maximum of {0} agents (limit `runs.agents`); do the rest yourself, or ask a person \
+         to raise the limit in the config"
     )]
     Agents(usize),
     /// The conversations hold the maximum number of bytes.
     #[error(
-        "the conversations of this run hold the {0} bytes that they may together (limit `runs.chat_bytes`), so no more agents \
-         may begin: do the rest yourself, or a person raises it in the config"
+        "the conversations of this run have reached {0} bytes in total (limit `runs.chat_bytes`), so no more agents \
+         can be started; do the rest yourself, or ask a person to raise the limit in the config"
     )]
     Conversations(usize),
 }

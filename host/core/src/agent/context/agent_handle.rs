@@ -25,13 +25,13 @@ pub(crate) struct RunningAgent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// No agent of this name is running.
-    #[error("no agent of this name is at work")]
+    #[error("no agent of this name is running")]
     NotWorking,
     /// The agent has not read the messages that it was sent before.
-    #[error("{} messages wait for it already", limits::INBOX_MESSAGES)]
+    #[error("the agent already has {} unread messages; send again after it has read them", limits::INBOX_MESSAGES)]
     Full,
     /// The message is not a user's, has calls or results, or is empty.
-    #[error("only a user message with something in it can be sent")]
+    #[error("only a non-empty user message without calls or results can be sent")]
     Unfit,
 }
 

@@ -38,8 +38,8 @@ impl AgentModels {
         }
         let name = name.escape_debug();
         let message = format!(
-            "the model `{name}` was not granted: name it under `models` of the plugin's entry in the config; `{own}` is \
-             the agent's own"
+            "model `{name}` is not granted; add it to `models` of the plugin's entry in the config, or use the \
+             agent's own model `{own}`"
         );
         Err(Fault::Denied { message })
     }

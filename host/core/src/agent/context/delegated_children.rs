@@ -125,9 +125,9 @@ impl ChildDelegation {
     }
 }
 
-const TIMED_OUT: &str = "its question had timed out: it went on without your answer";
+const TIMED_OUT: &str = "the agent's question had timed out; the agent continued without your answer";
 
-const ENDED: &str = "it had ended before your answer came";
+const ENDED: &str = "the agent had ended before your answer arrived";
 
 async fn next_question(questions: Option<&mut mpsc::Receiver<DelegateQuestion>>) -> Option<DelegateQuestion> {
     questions?.recv().await
@@ -178,13 +178,16 @@ impl DelegatedChildren {
     /// The text for the model if one of them does not wait, or is named twice.
     pub fn take<'a>(&self, ids: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<ParkedDelegation>, String> {
         let mut parked = self.parked();
-        let ParkedChildren::Waiting(parked) = &mut *parked else { return Err("this run is over".into()) };
+        let ParkedChildren::Waiting(parked) = &mut *parked else { return Err("this run has ended".into()) };
         let mut seen = std::collections::HashSet::new();
         if let Some(id) = ids.clone().find(|id| !parked.contains_key(*id) || !seen.insert(*id)) {
             let mut waiting: Vec<_> = parked.keys().map(String::as_str).collect();
             waiting.sort_unstable();
             let waiting = if waiting.is_empty() { "none".into() } else { waiting.join(", ") };
-            return Err(format!("no question of a delegation `{id}` waits, or it is there twice; waiting: {waiting}"));
+            return Err(format!(
+                "delegation `{id}` has no open question, or is listed twice; delegations with an open question: \
+                 {waiting}"
+            ));
         }
         Ok(ids.filter_map(|id| parked.remove(id)).collect())
     }

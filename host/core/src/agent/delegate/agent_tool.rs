@@ -152,7 +152,7 @@ impl AgentTool {
         let name = name.unwrap_or_else(|| ToolSpec::name_like(&agent));
         let description = description.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| {
             let remembers =
-                if conversation == ConversationMode::Kept { " It remembers what you gave it before." } else { "" };
+                if conversation == ConversationMode::Kept { " The agent remembers your earlier calls." } else { "" };
             match about.trim() {
                 "" => format!("Gives the agent {agent} a task and returns its answer.{remembers}"),
                 about => format!("{about}{remembers}"),
@@ -180,12 +180,12 @@ impl AgentTool {
     /// Returns the message that the agent receives.
     fn input(&self, from: &Arc<str>, call: &ToolCall) -> Result<Message, Fault> {
         let arguments: Value = serde_json::from_str(&call.arguments)
-            .map_err(|error| Fault::invalid(format!("the arguments are no JSON: {error}")))?;
-        let wrong = |why| Fault::invalid(format!("the arguments do not fit: {why}"));
+            .map_err(|error| Fault::invalid(format!("the arguments are not valid JSON: {error}")))?;
+        let wrong = |why| Fault::invalid(format!("the arguments do not match the schema: {why}"));
         self.schema.check(&arguments).map_err(wrong)?;
         let given = match &arguments["task"] {
             Value::String(task) if self.is_task && task.trim().is_empty() => {
-                return Err(Fault::invalid("`task` is empty: say what to do"));
+                return Err(Fault::invalid("`task` is empty; say what to do"));
             }
             Value::String(task) if self.is_task => task.clone(),
             // The text of the arguments is passed on unchanged, so that numbers keep their precision.
@@ -219,7 +219,9 @@ impl AgentTool {
             }
             (AgentToolTarget::Registered, None) => {
                 let caller = &me.agent;
-                Err(Fault::other(format!("the caller `{caller}` has no group of agents to find it in: do it yourself")))
+                Err(Fault::other(format!(
+                    "the calling agent `{caller}` belongs to no group of agents, so it cannot start other agents"
+                )))
             }
         }
     }
@@ -243,7 +245,7 @@ impl AgentTool {
         if me.cx.depth >= limits::DELEGATION_DEPTH_CEILING {
             let most = limits::DELEGATION_DEPTH_CEILING;
             return Err(Fault::Exhausted {
-                message: format!("agents start each other at most {most} deep: do it yourself"),
+                message: format!("agents can be nested at most {most} deep; do the task yourself"),
             });
         }
         let (runner, permits) = self.runner(me).await.inspect_err(|_| {
@@ -318,12 +320,14 @@ impl AgentTool {
         match ending {
             RunEnding::HandedOver(to) => {
                 let whom: String = to.agent.chars().take(limits::NAME_SHOWN_CHARS).collect();
-                let message =
-                    format!("it wanted `{}` to go on, and nobody takes a task over here", whom.escape_debug());
+                let message = format!(
+                    "the agent handed the task over to `{}`, but a tool call cannot be handed over",
+                    whom.escape_debug()
+                );
                 Err(Fault::other(message))
             }
             RunEnding::Completed(completed) if completed.status == CompletionStatus::Failed => {
-                let first = ToolResultContent::Text(format!("agent `{}` says that its task has failed:", self.agent));
+                let first = ToolResultContent::Text(format!("agent `{}` reports that its task failed:", self.agent));
                 Ok(ToolOutput::Failed([first].into_iter().chain(content).collect()))
             }
             RunEnding::Answered | RunEnding::Completed(_) => Ok(ToolOutput::Reply(content.collect())),
@@ -332,7 +336,7 @@ impl AgentTool {
 }
 
 fn task_schema() -> Value {
-    let about = "What to do, so that it can be understood without anything else.";
+    let about = "What to do, understandable without any other context.";
     json!({"type": "object", "properties": {"task": {"type": "string", "description": about}}, "required": ["task"]})
 }
 
@@ -343,7 +347,7 @@ fn returned(me: &RunState, recorded: &DelegationState) -> Option<Result<RunAnswe
     Some(match run.and_then(|mut run| take_recorded_answer(&mut run)) {
         Some(answer) => answer.map_err(|failure| failure.fault),
         // The agent had failed before its run began.
-        None => Err(Fault::other(report.error.clone().unwrap_or_else(|| "its answer is lost".into()))),
+        None => Err(Fault::other(report.error.clone().unwrap_or_else(|| "the answer of the agent is lost".into()))),
     })
 }
 
@@ -405,7 +409,7 @@ impl Tool for AgentTool {
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let input = self.input(&cx.run.agent, call)?;
-        let nobody = || Fault::other("no agent works here that could call another one");
+        let nobody = || Fault::other("no agent is running here that could call another agent");
         let me = RunState::of_caller(&cx.run).ok_or_else(nobody)?;
         let caller = me.caller.as_ref().ok_or_else(nobody)?;
         let output = match Box::pin(self.work(&me, caller, cx, call, input)).await {

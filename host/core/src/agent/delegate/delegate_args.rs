@@ -12,28 +12,28 @@ use crate::{
 /// Tasks for other agents.
 #[derive(PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct DelegateArgs {
-    /// All of them are worked on at once. The results come in the same order.
+    /// The tasks. All of them run in parallel. The results come in the same order.
     tasks: Vec<DelegateTaskArgs>,
-    /// Whether the others are stopped as soon as one fails. Usually not.
+    /// True to stop the other tasks as soon as one fails. Usually false.
     #[serde(default)]
     fail_fast: bool,
 }
 
 #[derive(PartialEq, Serialize, Deserialize, JsonSchema)]
 struct DelegateTaskArgs {
-    /// The agent's name, as list_agents has it.
+    /// The agent's name, as shown by list_agents.
     agent: String,
-    /// What it is to do, and how you will know that it is done.
+    /// What the agent is to do, and how you will know that it is done.
     task: String,
-    /// All that it must know: it sees nothing of your conversation. Files, decisions, constraints.
+    /// Everything that the agent must know, as it does not see your conversation: files, decisions, constraints.
     context: String,
-    /// The id of a task on the shared board, which is then claimed and updated for it.
+    /// The id of a task on the shared board, which is claimed and updated for the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     task_id: Option<String>,
-    /// What it may spend at most. Left out: an equal share of what you have.
+    /// The most that the agent may spend; an equal share of your own budget if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     budget: Option<Budget>,
-    /// Whether you answer its questions (interactive) or its context does (blocking).
+    /// `interactive` if you answer the agent's questions, `blocking` if it must decide from its context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mode: Option<DelegationMode>,
 }
@@ -71,11 +71,14 @@ pub(super) struct DelegationRequest {
 fn orders(me: &RunState, tasks: Vec<DelegateTaskArgs>) -> Result<Vec<DelegationRequest>, Fault> {
     if tasks.len() > limits::TASKS_PER_DELEGATION {
         let most = limits::TASKS_PER_DELEGATION;
-        return Err(Fault::invalid(format!("{} tasks are too many: at most {most} in one call", tasks.len())));
+        return Err(Fault::invalid(format!("{} tasks in one call, the maximum is {most}", tasks.len())));
     }
     let order = |(at, task): (usize, DelegateTaskArgs)| {
         if is_same_name(&task.agent, &me.agent) {
-            return Err(Fault::invalid(format!("tasks[{at}]: you are {}; delegate to another agent", me.agent)));
+            return Err(Fault::invalid(format!(
+                "tasks[{at}]: you are {} and cannot delegate to yourself; choose another agent",
+                me.agent
+            )));
         }
         for (name, text) in [("agent", &task.agent), ("task", &task.task), ("context", &task.context)] {
             if text.trim().is_empty() {

@@ -314,9 +314,10 @@ fn fail_children(me: &RunState, call: &str, tasks: BTreeMap<usize, InterruptedQu
     let recorded = me.children.recorded_call(call);
     for (at, InterruptedQuestion { id, question, result, earlier }) in tasks {
         let agent = recorded.and_then(|recorded| recorded.tasks.get(at)).map_or("", |task| &*task.agent).to_owned();
-        let message = format!("{}: delegation `{id}` is lost, since its task may not be given any more", me.cx.agent);
+        let message =
+            format!("{}: delegation `{id}` is lost, because the agent may no longer delegate its task", me.cx.agent);
         me.cx.events.emit_now(Event::Warning { message });
-        let lost = "it was interrupted, and its task may not be given to it any more; give it as a new task";
+        let lost = "the agent was interrupted and cannot be resumed; delegate the task again as a new task";
         let report = DelegationReport::failed(&agent, lost);
         let work = me.tasks.spawn(async { report });
         let of = (call.to_owned(), at);
@@ -441,14 +442,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn late_answer_is_reported_with_its_reason() {
         let (records, timed_out) = answer_after(|_| {}).await;
-        assert!(timed_out.contains("its question had timed out") && timed_out.contains("Blue."), "{timed_out}");
+        assert!(timed_out.contains("the agent's question had timed out") && timed_out.contains("Blue."), "{timed_out}");
         // The question timed out after the interruption, and before it.
         for (ended, turns, of_bob) in [("c1", 1, 1), ("c2", 2, 1)] {
             let ended = position_of(&records, ends(ended));
             assert_eq!(answer_resumed_after(&records[..=ended], turns, of_bob).await, timed_out, "{ended}");
         }
         let (records, stopped) = answer_after(|agent_group| assert!(agent_group.cancel("bob-paint-1"))).await;
-        assert!(stopped.contains("it had ended before your answer came"), "{stopped}");
+        assert!(stopped.contains("the agent had ended before your answer arrived"), "{stopped}");
         assert!(stopped.contains("task canceled") && !stopped.contains("timed out"), "{stopped}");
         let ended = position_of(&records, ends("c2"));
         assert_eq!(answer_resumed_after(&records[..=ended], 2, 1).await, stopped);
@@ -459,7 +460,7 @@ mod tests {
         let (records, _) = answer_after(|_| {}).await;
         let ended = position_of(&records, ends("c1"));
         for (depth, interaction, says) in
-            [(0, InteractionMode::Interactive, "give it as a new task"), (1, InteractionMode::Blocking, "Blue.")]
+            [(0, InteractionMode::Interactive, "as a new task"), (1, InteractionMode::Blocking, "Blue.")]
         {
             let (group, chat) = resumed_group(&records[..=ended], &asking_bob(1));
             let mut lead = late_lead(&group, 1, |_| {}).with_agent_group(group, depth);
@@ -562,10 +563,10 @@ mod tests {
         let event = stream.next().await.unwrap();
         assert!(matches!(&event, Event::Warning { message } if message.contains("`d-4` is lost")), "{event:?}");
         let unknown = answer_children(&me, "c2", vec![("d-1".into(), "Red.".into())]).await.unwrap_err();
-        assert!(unknown.contains("waiting: d-4"), "{unknown}");
+        assert!(unknown.contains("with an open question: d-4"), "{unknown}");
         let reports = answer_children(&me, "c2", vec![("d-4".into(), "Red.".into())]).await.unwrap();
         let error = reports[0].error.as_deref().unwrap_or_default();
-        assert!(reports[0].agent == "bob" && error.contains("give it as a new task"), "{reports:?}");
+        assert!(reports[0].agent == "bob" && error.contains("delegate the task again as a new task"), "{reports:?}");
         assert_eq!(me.children.next_id(), "d-5");
     }
 }

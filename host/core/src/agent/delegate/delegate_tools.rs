@@ -69,7 +69,7 @@ fn list_agents(me: Arc<RunState>) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         tool::spec::<ListAgentsArgs>(
             "list_agents",
-            "Lists the agents that you can delegate to: their names, what they are good for, what they can do and cost.",
+            "Lists the agents that you can delegate to: names, purposes, capabilities and costs.",
         )
         .into()
     });
@@ -89,8 +89,8 @@ fn delegate(me: Arc<RunState>) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         tool::spec::<DelegateArgs>(
             "delegate",
-            "Gives tasks to other agents and waits for all of them. Each is done by a fresh agent with tools of its own. \
-             Independent tasks belong into one call: they are worked on at once. An entry with `error` failed, the \
+            "Gives tasks to other agents and waits for all of them. Each task runs in a fresh agent with its own \
+             tools. Put independent tasks into one call: they run in parallel. An entry with `error` failed; the \
              others are not affected. An entry with `pending_question` waits for you: use answer_delegation_questions.",
         )
         .into()
@@ -127,7 +127,7 @@ const RESULT_CHARS: usize = limits::DELEGATION_RESULT_CHARS * 3;
 /// Answers for agents that asked.
 #[derive(Deserialize, JsonSchema)]
 struct AnswerQuestionsArgs {
-    /// One for each question that you answer now.
+    /// One answer for each question that you answer now.
     answers: Vec<QuestionAnswer>,
 }
 
@@ -135,7 +135,7 @@ struct AnswerQuestionsArgs {
 struct QuestionAnswer {
     /// The `delegation_id` of the entry with the question.
     delegation_id: String,
-    /// What the agent is told.
+    /// The answer for the agent.
     answer: String,
 }
 
@@ -163,9 +163,9 @@ fn answer_questions(me: Arc<RunState>) -> impl Tool {
 /// How your task has ended.
 #[derive(Deserialize, JsonSchema)]
 struct TaskCompleteArgs {
-    /// Whether it was done.
+    /// The outcome of the task.
     status: CompletionStatus,
-    /// What you did and found, or why it could not be done. This is all that is read of your work.
+    /// What you did and found, or why the task could not be done. The agent that gave you the task reads only this.
     summary: String,
     /// Files that you changed.
     #[serde(default)]
@@ -182,7 +182,8 @@ fn task_complete(quiet: bool) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         tool::spec::<TaskCompleteArgs>(
             "task_complete",
-            "Ends your task and reports to the agent that gave it to you. Call it once, when you are done or cannot go on.",
+            "Ends your task and reports to the agent that gave it to you. Call it once, when you are done or cannot \
+             continue.",
         )
         .into()
     });
@@ -193,7 +194,7 @@ fn task_complete(quiet: bool) -> impl Tool {
         let summary = match (summary.trim().is_empty(), &caveats) {
             (false, _) => summary,
             (true, Some(caveats)) => format!("{}: {caveats}", word(status)),
-            (true, None) => return Err(Fault::invalid("`summary` is empty: say what was done, or why it was not")),
+            (true, None) => return Err(Fault::invalid("`summary` is empty; say what was done, or why it was not")),
         };
         let completed = TaskCompletion { status, summary, files_modified, tests_run, caveats };
         let text = ToolResultContent::Text("The completion of your task is recorded.".into());
@@ -223,7 +224,8 @@ fn request_input(me: Arc<RunState>, quiet: bool) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         tool::spec::<RequestInputArgs>(
             "request_input",
-            "Asks the agent that gave you your task, and waits for the answer. Use it when you cannot go on without.",
+            "Asks the agent that gave you your task a question, and waits for the answer. Use it when you cannot \
+             continue without the answer.",
         )
         .into()
     });
@@ -238,7 +240,8 @@ fn request_input(me: Arc<RunState>, quiet: bool) -> impl Tool {
 }
 
 async fn ask(me: &RunState, call: &str, question: String, quiet: bool) -> Result<String, Fault> {
-    let assignment = me.run_origin.assignment().ok_or_else(|| Fault::other("nobody gave you a task"))?;
+    let assignment =
+        me.run_origin.assignment().ok_or_else(|| Fault::other("no agent gave you a task, so there is none to ask"))?;
     if question.trim().is_empty() {
         return Err(Fault::invalid("`question` is empty"));
     }
@@ -250,12 +253,17 @@ async fn ask(me: &RunState, call: &str, question: String, quiet: bool) -> Result
     };
     let Some(parent) = parent else {
         return Ok(format!(
-            "Nobody can be asked now. What you were given for your task:\n\n{}\n\nDecide by it as well as you can, and say \
-             in your report what you decided.",
+            "No agent can answer questions now. The context of your task:\n\n{}\n\nDecide from it as well as you can, \
+             and say in your report what you decided.",
             assignment.context
         ));
     };
-    let gone = || Fault::other("the agent that gave you your task does not listen any more");
+    let gone = || {
+        Fault::other(
+            "the agent that gave you your task no longer answers; decide as well as you can, and say in your report \
+             what you decided",
+        )
+    };
     let ((answer, receiver), timed_out) = (oneshot::channel(), Arc::<AtomicBool>::default());
     let answered = async {
         let (agent, call) = (me.cx.agent.clone(), call.to_owned());
@@ -274,19 +282,19 @@ async fn ask(me: &RunState, call: &str, question: String, quiet: bool) -> Result
     me.permit.wait_for(in_time).await.unwrap_or_else(|_| {
         Err(Fault::Timeout {
             message: format!(
-                "no answer came within {}; decide as well as you can, and say in your report what you decided",
+                "no answer within {}; decide as well as you can, and say in your report what you decided",
                 seconds(limit)
             ),
         })
     })
 }
 
-/// To whom you hand your task over.
+/// The agent to hand your task over to.
 #[derive(Deserialize, JsonSchema)]
 struct HandoffArgs {
     /// The agent's name.
     target_agent: String,
-    /// Why it is better suited.
+    /// Why that agent is better suited.
     reason: String,
     /// What you have done and found so far, and what is left to do.
     context: String,
@@ -296,7 +304,8 @@ fn handoff(me: Arc<RunState>, quiet: bool) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         tool::spec::<HandoffArgs>(
             "handoff",
-            "Hands your whole task over to another agent, which reports in your place. Your own work ends with it.",
+            "Hands your whole task over to another agent, which reports in your place. Your own work ends with this \
+             call.",
         )
         .into()
     });
@@ -310,7 +319,10 @@ fn handoff(me: Arc<RunState>, quiet: bool) -> impl Tool {
                 }
             }
             if is_same_name(&target_agent, &me.agent) {
-                return Err(Fault::invalid(format!("you are {}: hand over to another agent", me.agent)));
+                return Err(Fault::invalid(format!(
+                    "you are {} and cannot hand over to yourself; choose another agent",
+                    me.agent
+                )));
             }
             let list = me
                 .agent_group
@@ -322,10 +334,10 @@ fn handoff(me: Arc<RunState>, quiet: bool) -> impl Tool {
             }
             if me.run_origin.assignment().is_none_or(|assignment| assignment.handoffs_left == 0) {
                 return Err(Fault::Exhausted {
-                    message: "this task has been handed over as often as it may be: finish it yourself".into(),
+                    message: "this task has reached its maximum number of handoffs; finish it yourself".into(),
                 });
             }
-            let text = ToolResultContent::Text(format!("{target_agent} takes your task over."));
+            let text = ToolResultContent::Text(format!("{target_agent} takes over your task."));
             let to = TaskHandoff { agent: target_agent, reason, context };
             Ok(ToolOutput::Control(vec![text], RunControl::Handoff(to)))
         }

@@ -111,7 +111,7 @@ impl Delegation {
     fn claim(&self, report: &mut DelegationReport) -> BoardTaskClaim {
         let task = self.order.task_id.clone().filter(|id| !id.is_empty());
         if task.is_some() && self.agent_group.board.is_none() {
-            report.warn("there is no task board: `task_id` was not used".into());
+            report.warn("there is no task board; `task_id` was ignored".into());
         }
         BoardTaskClaim::new(self.agent_group.board.clone(), task)
     }
@@ -241,7 +241,7 @@ impl Delegation {
         };
         let own = sub_run.allocate(share);
         sub_run.execute(own, permit, input).await.map_err(|failure| match failure {
-            SubRunFailure::Lost(error) => DelegationFailure::Other(format!("what it did is lost: {error}")),
+            SubRunFailure::Lost(error) => DelegationFailure::Other(format!("the work of the agent is lost: {error}")),
             SubRunFailure::Run(RunError::Cancelled) => DelegationFailure::Cancelled,
             SubRunFailure::Run(error) => in_vain(error),
         })
@@ -275,7 +275,7 @@ impl Delegation {
             && let Some(reflections) = &self.agent_group.reflections
             && let Err(error) = reflections.write(&self.order.agent, &self.order.task, completed).await
         {
-            report.warn(format!("no reflection was written: {error}"));
+            report.warn(format!("cannot write the reflection: {error}"));
         }
     }
 }

@@ -142,7 +142,7 @@ impl SubRun<'_> {
         };
         if is_shared && recorded_run.is_none() {
             // An earlier run may have been cut off in the middle of its calls, and nobody continues it.
-            chat.reopen().abandon("the run that made it was cut off");
+            chat.reopen().abandon("the run with this call was cut off");
         }
         let log = parent_journal.as_ref().map(|log| match &self.recorded {
             Some((run, _)) => RunJournal::of(&log.journal, *run),

@@ -125,7 +125,7 @@ impl SubRunAttempts {
         let answer = sub_run.execute(own, permit, input).await;
         *has_run = true;
         answer.map_err(|failure| match failure {
-            SubRunFailure::Lost(error) => Fault::other(format!("what it did is lost: {error}")),
+            SubRunFailure::Lost(error) => Fault::other(format!("the work of the agent is lost: {error}")),
             // The same words as those read back from the journal.
             SubRunFailure::Run(error) => error.as_fault().saying(error.in_full()),
         })

@@ -189,8 +189,11 @@ impl RunningEffect<'_> {
             (self.state, self.wake) = (state, step.wake);
             match step.action {
                 EffectAction::Edits(edits) if edits.len() > limits::EDITS_PER_STEP => {
-                    let message =
-                        format!("it asked for {} edits, at most {} are made", edits.len(), limits::EDITS_PER_STEP);
+                    let message = format!(
+                        "the effect returned {} edits, the maximum for one step is {}",
+                        edits.len(),
+                        limits::EDITS_PER_STEP
+                    );
                     return Err(Fault::TooLarge { message });
                 }
                 EffectAction::Edits(edits) => return Ok(edits),
@@ -211,7 +214,7 @@ impl RunningEffect<'_> {
             }
         }
         Err(Fault::Exhausted {
-            message: format!("it asked a model more than {} times in a row", limits::ASKS_IN_A_ROW),
+            message: format!("the effect called a model more than {} times in a row", limits::ASKS_IN_A_ROW),
         })
     }
 
@@ -222,7 +225,10 @@ impl RunningEffect<'_> {
         usage: &mut Usage,
     ) -> Result<(Completion, Usd), Fault> {
         if !self.effect.powers().contains(&Power::AskModel) {
-            return Err(Fault::Denied { message: "the power `ask-model` was not granted".into() });
+            return Err(Fault::Denied {
+                message: "power `ask-model` is not granted; add it to `powers` of the plugin's entry in the config"
+                    .into(),
+            });
         }
         ask_for(agent.me, agent.models, self.effect.models(), ask, usage).await
     }
@@ -262,16 +268,18 @@ impl RunningEffect<'_> {
     /// Applies one edit. `noted` counts the bytes of the notes of this step, and includes this one afterwards.
     fn make(&mut self, chat: &Chat, edit: EffectEdit, noted: &mut usize) -> Result<EffectEditOutcome, String> {
         if let Some(power) = edit.needs().iter().find(|power| !self.effect.powers().contains(power)) {
-            return Err(format!("the power `{power}` was not granted"));
+            return Err(format!(
+                "power `{power}` is not granted; add it to `powers` of the plugin's entry in the config"
+            ));
         }
         let invalid = |error: ChatEditError| error.to_string();
         match edit {
             EffectEdit::Note(text) if text.len() > limits::NOTE_BYTES => {
-                return Err(format!("the note has {} bytes, at most {} are taken", text.len(), limits::NOTE_BYTES));
+                return Err(format!("the note has {} bytes, the maximum is {}", text.len(), limits::NOTE_BYTES));
             }
             EffectEdit::Note(text) if *noted + text.len() > limits::NOTES_PER_STEP_BYTES => {
                 let most = limits::NOTES_PER_STEP_BYTES;
-                return Err(format!("the notes of this step have more than {most} bytes: this one is left out"));
+                return Err(format!("the notes of this step exceed {most} bytes in total; this note was left out"));
             }
             EffectEdit::Note(text) if text.trim().is_empty() => return Err("the note is empty".into()),
             EffectEdit::Note(text) => {
@@ -283,13 +291,16 @@ impl RunningEffect<'_> {
             }
             EffectEdit::Replace(replacement) => {
                 if self.touches_system_prompt(chat, &replacement) {
-                    return Err(format!("the power `{}` was not granted", Power::SystemPrompt));
+                    return Err(format!(
+                        "power `{}` is not granted; add it to `powers` of the plugin's entry in the config",
+                        Power::SystemPrompt
+                    ));
                 }
                 chat.replace(replacement).map_err(invalid)?;
             }
             EffectEdit::HideTools(names) => (self.hidden, self.changed) = (names, true),
             EffectEdit::Stop { code, message } => return Ok(EffectEditOutcome::Stop { code, message }),
-            EffectEdit::Unknown(kind) => return Err(format!("this host knows no edit `{kind}`")),
+            EffectEdit::Unknown(kind) => return Err(format!("this host does not support the edit `{kind}`")),
         }
         Ok(EffectEditOutcome::Change)
     }

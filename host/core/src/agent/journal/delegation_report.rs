@@ -111,7 +111,7 @@ pub(crate) fn fit(entries: &mut [DelegationReport], most: usize) {
                 fits
             });
             if list.len() < before {
-                list.push(format!("[{} more were left out]", before - list.len()));
+                list.push(format!("[{} more omitted]", before - list.len()));
             }
         }
         if let Some(caveats) = &mut said.caveats {

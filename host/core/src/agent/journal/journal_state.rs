@@ -25,7 +25,7 @@ pub struct JournalState {
 
 /// An invalid sequence of journal records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("record {record} of run {run} cannot be: {reason}")]
+#[error("invalid record {record} of run {run}: {reason}")]
 pub struct JournalReplayError {
     /// The index of the record, counted from 0.
     pub record: usize,
@@ -223,19 +223,19 @@ impl JournalState {
                 // Run numbers need not be in order: runs that begin side by side get their numbers before they are
                 // recorded.
                 if self.runs.contains_key(&run) {
-                    return Err("another run has its number".into());
+                    return Err("duplicate run number".into());
                 }
                 let conversation =
                     continues.map(|before| self.run(before).map(|run| run.conversation)).transpose()?.unwrap_or(run);
                 let is_alone = continues.is_none() && side_chat.is_none();
                 let mut given = None;
                 if let Some(side_chat) = side_chat {
-                    let of = delegation_key.as_ref().ok_or("a conversation goes with that of nobody")?.run;
+                    let of = delegation_key.as_ref().ok_or("a side conversation belongs to no parent run")?.run;
                     let of = self.run(of)?.conversation;
                     let there = &mut self.conversations.entry(of).or_default().side_chats;
                     // Prevents a conversation from being its own side chat.
                     if there.get(&side_chat.name).map_or(run, |(conversation, _)| *conversation) != conversation {
-                        return Err(format!("`{}` has another conversation", side_chat.name));
+                        return Err(format!("`{}` already has another conversation", side_chat.name));
                     }
                     there.entry(Arc::clone(&side_chat.name)).or_insert((conversation, None));
                     given = Some((of, side_chat));
@@ -308,7 +308,7 @@ impl JournalState {
             self.conversations.entry(conversation).or_default().active = Some(Arc::clone(&last.member));
         }
         let there = self.conversations.entry(conversation).or_default();
-        let recorded = self.runs.get_mut(&run).ok_or("no such run has begun")?;
+        let recorded = self.runs.get_mut(&run).ok_or("the run has no start record")?;
         let had_input = recorded.has_input;
         recorded.add(record, &mut there.changes)?;
         // A late record of a cancelled run does not affect its successor.
@@ -331,7 +331,7 @@ impl JournalState {
     }
 
     fn run(&mut self, run: u64) -> Result<&mut RecordedRun, String> {
-        self.runs.get_mut(&run).ok_or_else(|| "no such run has begun".into())
+        self.runs.get_mut(&run).ok_or_else(|| "the run has no start record".into())
     }
 
     /// Marks a call that has changed shared state and may have no result.
@@ -372,7 +372,7 @@ mod tests {
         let past = JournalState::of(records.clone()).unwrap();
         assert_eq!((past.runs.len(), past.delegations[&key(0).unwrap()].runs.as_slice()), (3, &[2][..]));
         let twice = JournalState::of(records.into_iter().chain([(3, began(key(2)))])).unwrap_err();
-        assert_eq!(twice.to_string(), "record 3 of run 3 cannot be: another run has its number");
+        assert_eq!(twice.to_string(), "invalid record 3 of run 3: duplicate run number");
     }
 
     #[test]

@@ -252,7 +252,7 @@ impl RecordedRun {
             JournalRecord::Retried { level, attempt, state, input, changes } => {
                 self.change(changes, there)?;
                 self.passed.truncate(level + 1);
-                let passed = self.passed.get_mut(level).ok_or("a middleware repeats that was never passed")?;
+                let passed = self.passed.get_mut(level).ok_or("a retry of a middleware that was never entered")?;
                 (passed.attempt, passed.state, passed.usage) = (attempt, state, self.usage);
                 self.begin_attempt(input);
             }
@@ -281,7 +281,7 @@ impl RecordedRun {
                 }
             }
             JournalRecord::Answered { delegation, answered_by, .. } => {
-                let questions = self.parked.get_mut(&delegation).ok_or("an answer to a question that nobody asked")?;
+                let questions = self.parked.get_mut(&delegation).ok_or("an answer without a question")?;
                 // One call answers one question of a delegation, even if the call is repeated.
                 if !questions.iter().any(|parking| parking.answered_by.as_ref() == Some(&answered_by))
                     && let Some(newest) = questions.last_mut()
@@ -334,7 +334,7 @@ impl RecordedRun {
         for change in &mut changes {
             if let ChatChange::Answered { id, group, call } = change {
                 let known = self.calls.get(call).and_then(|call| call.ended.as_ref());
-                let known = known.ok_or_else(|| format!("the result of call `{call}` was not written down"))?;
+                let known = known.ok_or_else(|| format!("no recorded result of call `{call}`"))?;
                 let (id, group) = (*id, Some(*group));
                 let message = Arc::new(Message::results(vec![known.result.clone()]));
                 *change = ChatChange::Added(ChatEntryRecord { id, group, note: false, edited: false, message });

@@ -81,7 +81,7 @@ impl<F: Fn(&Message) -> Result<(), Fault> + Send + Sync> RunMiddleware for Outpu
         Ok(match (self.check)(answer) {
             Ok(()) => AfterRunDecision::Accept,
             Err(why) if outcome.attempt < self.attempts => {
-                let feedback = Some(format!("Your answer was not accepted: {why}. Give another one."));
+                let feedback = Some(format!("Your answer was not accepted: {why}. Give a corrected answer."));
                 AfterRunDecision::Retry { feedback, delay: Duration::ZERO, state: Vec::new() }
             }
             Err(why) => AfterRunDecision::Reject(why),

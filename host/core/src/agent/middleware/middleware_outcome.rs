@@ -44,7 +44,7 @@ impl MiddlewarePauses {
         self.left -= pause;
         let reason = (!asked.is_zero()).then(|| match pause == asked {
             true => format!("after {}", seconds(pause)),
-            false => format!("after {}; it asked for {}", seconds(pause), seconds(asked)),
+            false => format!("after {}; the middleware asked for {}", seconds(pause), seconds(asked)),
         });
         let (agent, middleware) = (cx.agent.clone(), middleware.into());
         cx.events.emit(Event::MiddlewareActed { agent, middleware, action: "retry", tool: None, reason }).await;

@@ -61,7 +61,7 @@ pub(crate) fn send<'a>(
             if me.cx.events.is_watched() {
                 let (agent, model) = (me.cx.agent.clone(), completer.info().name.clone());
                 let (reason, again) = match &refused {
-                    Some(tool) => (format!("{fault}; the tool `{}` is left out of this run", tool.name), true),
+                    Some(tool) => (format!("{fault}; tool `{}` is left out for the rest of this run", tool.name), true),
                     None => (fault.to_string(), pause.is_some()),
                 };
                 me.cx.events.emit(Event::ModelFailed { agent, model, reason, again }).await;

@@ -167,7 +167,7 @@ impl ModelMiddlewareChain<'_> {
                 self.models.check(model, middleware.models())?;
             }
             if let Some(request) = request {
-                let cannot = |error| Fault::invalid(format!("the request that it made cannot be sent: {error}"));
+                let cannot = |error| Fault::invalid(format!("the middleware returned an invalid request: {error}"));
                 request.messages.check().map_err(cannot)?;
             }
         }
@@ -290,7 +290,7 @@ mod tests {
             assert_eq!(begun.elapsed().as_secs(), limits::MIDDLEWARE_WAITING.as_secs(), "{middlewares}");
             drop(cx);
             let (told, asked) = (told.await.unwrap(), crate::error::seconds(asked));
-            let shown = [60, 60, 0].map(|pause| format!("after {pause} seconds; it asked for {asked}"));
+            let shown = [60, 60, 0].map(|pause| format!("after {pause} seconds; the middleware asked for {asked}"));
             assert_eq!(told[..3], shown, "{middlewares}");
         }
     }

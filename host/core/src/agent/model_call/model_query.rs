@@ -21,7 +21,10 @@ pub(crate) async fn ask_for(
         models.check(model, granted)?;
     }
     // A conversation as seen after a reply has calls without results.
-    request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
+    request
+        .messages
+        .check()
+        .map_err(|error| Fault::invalid(format!("invalid conversation in the request to the model: {error}")))?;
     let asked = ModelRequest { model, request, shown: false };
     ask(me, models, asked, usage).await.map_err(|error| error.as_fault())
 }

@@ -19,10 +19,13 @@ use crate::{
 ///
 /// Returns a [`Fault`] if no agent works in this run, its budget is used up, or the request to the model failed.
 pub async fn sample(cx: &RunCx, request: CompletionRequest) -> Result<Completion, Fault> {
-    let nobody = || Fault::other("no agent works here whose model could be asked");
+    let nobody = || Fault::other("no agent is running here whose model could be called");
     let me = RunState::of_caller(cx).ok_or_else(nobody)?;
     let models = &me.caller.as_ref().ok_or_else(nobody)?.models;
-    request.messages.check().map_err(|error| Fault::invalid(format!("it cannot be asked: {error}")))?;
+    request
+        .messages
+        .check()
+        .map_err(|error| Fault::invalid(format!("invalid conversation in the request to the model: {error}")))?;
     // A reply may cost all that is left of the budget, so the requests run one after the other.
     let _turn = me.sampling.lock().await;
     let mut used = SamplingUsageGuard { me: &me, usage: Usage::default() };
@@ -102,7 +105,7 @@ mod tests {
         assert!(failed.is_err(), "{failed:?}");
         // Without an agent there is no model.
         let fault = sample(&RunCx::new("ada"), question()).await.unwrap_err();
-        assert!(fault.to_string().contains("no agent works here"), "{fault}");
+        assert!(fault.to_string().contains("no agent is running here"), "{fault}");
     }
 
     /// A slow model that counts the most replies it was working on at once.

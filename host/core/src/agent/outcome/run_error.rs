@@ -11,7 +11,7 @@ use crate::{
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum RunError {
     /// The request to the model failed.
-    #[error("the model could not be asked")]
+    #[error("the request to the model failed")]
     Model(#[source] Fault),
     /// The run reached its maximum number of turns.
     #[error("no answer after {count} {unit}", count = .0, unit = if *.0 == 1 { "turn" } else { "turns" })]
@@ -23,22 +23,22 @@ pub enum RunError {
     #[error(transparent)]
     Window(Box<WindowExceeded>),
     /// The conversation reached [`limits::CHAT_BYTES`].
-    #[error("the conversation holds {} MiB, and there is no answer", limits::CHAT_BYTES >> 20)]
+    #[error("the conversation reached {} MiB without an answer", limits::CHAT_BYTES >> 20)]
     ChatFull,
     /// The conversations of the run together reached their maximum number of bytes.
     #[error(
-        "the conversations of this run hold more than the {0} bytes that they may together, and there is no answer; raise \
-         `runs.chat_bytes` in the config"
+        "the conversations of this run exceed {0} bytes in total, without an answer; raise `runs.chat_bytes` in the \
+         config"
     )]
     ConversationsFull(usize),
     /// A message of the input is not allowed in a conversation.
-    #[error("the input cannot be put into the conversation")]
+    #[error("the input is not valid in this conversation")]
     Input(#[source] ChatEditError),
     /// The reply was cut at the maximum length that the model or the config allows.
-    #[error("the model's reply was cut off before its end")]
+    #[error("the model's reply was cut off at its maximum length")]
     Cut,
     /// The reply has neither text nor calls, which is no answer.
-    #[error("the model answered with nothing")]
+    #[error("the model returned an empty reply")]
     Empty,
     /// The model or its vendor declined to answer.
     #[error("the model declined to answer: {0}")]
@@ -61,14 +61,14 @@ pub enum RunError {
         fault: Fault,
     },
     /// A middleware rejected the task or the answer.
-    #[error("`{by}` rejected it")]
+    #[error("rejected by middleware `{by}`")]
     Rejected {
         by: String,
         #[source]
         fault: Fault,
     },
     /// The coordinator of a team failed, or reached its bound.
-    #[error("the coordinator `{name}` failed")]
+    #[error("coordinator `{name}` failed")]
     Coordinator {
         name: String,
         #[source]
@@ -82,7 +82,7 @@ pub enum RunError {
         fault: Fault,
     },
     /// The journal cannot be written any more. The run stops, since later work could not be resumed.
-    #[error("the session cannot be written down any more")]
+    #[error("cannot write the journal of the session")]
     Unrecorded(#[source] JournalWriteError),
     /// The run was cancelled.
     #[error("the run was cancelled")]

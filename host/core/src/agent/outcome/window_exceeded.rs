@@ -7,8 +7,8 @@ use crate::{
 /// A request that was not sent, or was refused, because it exceeds the model's window.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
-    "the next request is estimated at {tokens} tokens, and the model `{}` can take {window}: {fixed} are instructions and \
-     tools, {unread} what the model has not read yet",
+    "the next request needs an estimated {tokens} tokens, but the window of model `{}` is {window}: {fixed} are \
+     instructions and tools, {unread} are messages that the model has not read yet",
     .model.escape_debug()
 )]
 pub struct WindowExceeded {

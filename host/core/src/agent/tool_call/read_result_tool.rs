@@ -13,14 +13,14 @@ use crate::{
 
 #[derive(Deserialize, JsonSchema)]
 struct ReadResultArgs {
-    /// The id of the call, as its cut result names it.
+    /// The id of the call, as shown in its cut result.
     call: String,
-    /// The first character wanted, from 0.
+    /// The first character to read, counted from 0.
     #[serde(default)]
     offset: usize,
-    /// Begin instead where this text stands next, from `offset` on.
+    /// Begin instead at the next occurrence of this text, from `offset` on.
     find: Option<String>,
-    /// Characters wanted; as many as there is room for if left out.
+    /// The number of characters to read; as many as fit if left out.
     limit: Option<usize>,
 }
 
@@ -36,8 +36,8 @@ pub(crate) fn read_result(window: &ContextWindow) -> Arc<dyn Tool> {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         spec::<ReadResultArgs>(
             READ_RESULT,
-            "Reads on in the result of an earlier call that was too long to be shown whole: from a character, or from where a \
-             text stands next.",
+            "Reads more of a result of an earlier call that was too long to be shown in full: from a character \
+             offset, or from the next occurrence of a text.",
         )
         .into()
     });
@@ -55,8 +55,8 @@ fn page(cx: &ToolCx, args: &ReadResultArgs, most_bytes: usize) -> Result<String,
     let call = cut(&args.call, 100);
     let Some(text) = cx.chat.kept_result(&args.call) else {
         let message = format!(
-            "there is no more of the result of `{call}`: it was shown whole, or is no longer kept; make the call again if you \
-             need it"
+            "there is no more to read of the result of `{call}`: it was shown in full or is no longer stored; repeat \
+             the call if you need it"
         );
         return Err(Fault::NotFound { message });
     };
@@ -65,7 +65,7 @@ fn page(cx: &ToolCx, args: &ReadResultArgs, most_bytes: usize) -> Result<String,
     let start = match args.find.as_deref().filter(|find| !find.is_empty()) {
         None if args.offset >= total => {
             return Err(Fault::invalid(format!(
-                "offset: the result of `{call}` has {total} characters, 0 to {}",
+                "`offset` is out of range: the result of `{call}` has {total} characters, 0 to {}",
                 total - 1
             )));
         }
@@ -73,7 +73,11 @@ fn page(cx: &ToolCx, args: &ReadResultArgs, most_bytes: usize) -> Result<String,
         Some(find) => {
             let after = from(args.offset);
             let found = text[after..].find(find).ok_or_else(|| Fault::NotFound {
-                message: format!("`{}` does not stand in it from character {} on", cut(find, 100), args.offset),
+                message: format!(
+                    "the text `{}` does not occur in the result from character {} on",
+                    cut(find, 100),
+                    args.offset
+                ),
             })?;
             let at = text[..after + found].chars().count();
             at.saturating_sub(BEFORE_FOUND).max(args.offset)
@@ -84,7 +88,7 @@ fn page(cx: &ToolCx, args: &ReadResultArgs, most_bytes: usize) -> Result<String,
     let shown = beginning(&text[from(start)..], wanted, most_bytes.saturating_sub(HEADER_CHARS));
     let end = start + shown.chars().count();
     let rest = match end < total {
-        true => format!("; read on with offset {end}"),
+        true => format!("; continue with offset {end}"),
         false => ", to the end".into(),
     };
     Ok(format!("[characters {start} to {end} of {total}{rest}]\n{shown}"))
@@ -122,21 +126,24 @@ mod tests {
         for (arguments, says) in [
             (
                 r#"{"call":"c1"}"#.to_owned(),
-                format!("[characters 0 to {room} of 41006; read on with offset {room}]\néé"),
+                format!("[characters 0 to {room} of 41006; continue with offset {room}]\néé"),
             ),
             (
                 r#"{"call":"c1","offset":40000}"#.into(),
                 "[characters 40000 to 41006 of 41006, to the end]\nneedlexx".into(),
             ),
-            (r#"{"call":"c1","offset":40000,"limit":6}"#.into(), "[characters 40000 to 40006 of 41006; read on".into()),
+            (
+                r#"{"call":"c1","offset":40000,"limit":6}"#.into(),
+                "[characters 40000 to 40006 of 41006; continue".into(),
+            ),
             (r#"{"call":"c1","find":"needle"}"#.into(), "[characters 39800 to 41006 of 41006, to the end]\né".into()),
             (r#"{"call":"c1","find":"needle","offset":39999,"limit":3}"#.into(), "offset 40002]\nén".into()),
             (
                 r#"{"call":"c1","find":"needle","offset":40001}"#.into(),
-                "does not stand in it from character 40001 on".into(),
+                "does not occur in the result from character 40001 on".into(),
             ),
             (r#"{"call":"c1","offset":41006}"#.into(), "has 41006 characters, 0 to 41005".into()),
-            (r#"{"call":"c2"}"#.into(), "no more of the result of `c2`".into()),
+            (r#"{"call":"c2"}"#.into(), "no more to read of the result of `c2`".into()),
             (r#"{"call":"c1","limit":0}"#.into(), "[characters 0 to 1 of".into()),
         ] {
             let call =
@@ -222,7 +229,7 @@ mod tests {
             .iter()
             .flat_map(|entry| entry.message.tool_results().map(|result| result.text()).collect::<Vec<_>>())
             .collect();
-        let told = r#"[8003 more characters: read on by read_result with {"call":"c1","offset":32000}]"#;
+        let told = r#"[8003 more characters: call read_result with {"call":"c1","offset":32000}]"#;
         assert!(results[0].ends_with(told), "{}", &results[0][results[0].len() - 200..]);
         assert!(results[1].starts_with("[characters 32000 to 40003 of 40003, to the end]\nxxx"));
         assert!(results[2].ends_with("to the end]\nend"), "{}", results[2]);

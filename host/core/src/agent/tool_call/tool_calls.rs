@@ -131,15 +131,15 @@ impl RecordedToolCall {
 
 /// The text for the model if the host itself failed during a call.
 const CRASHED: &str =
-    "The host failed during this call. It is not known whether it took effect: look before you call it again.";
+    "The host failed during this call. It is not known whether the call took effect: check before you repeat it.";
 
 /// The text for the model if an interrupted call may have been made.
-const INTERRUPTED: &str = "The host was interrupted during this call. It is not known whether it took effect: look before \
-                           you call it again.";
+const INTERRUPTED: &str = "The host was interrupted during this call. It is not known whether the call took effect: \
+                           check before you repeat it.";
 
 /// The text for the model if an interrupted call is known to have taken effect.
 const INTERRUPTED_AFTER: &str =
-    "The host was interrupted during this call. It took effect, but what it answered is lost.";
+    "The host was interrupted during this call. The call took effect, but its result is lost.";
 
 #[cfg(test)]
 mod tests {
@@ -269,9 +269,9 @@ mod tests {
             ("safe", few(1), false, "seen"),
             ("safe", few(0), true, "budget"),
             ("danger", Budget::default(), true, "no"),
-            ("none", Budget::default(), true, "tool not found: none; there are: safe, danger, hang"),
+            ("none", Budget::default(), true, "tool not found: none; available tools: safe, danger, hang"),
             ("hang", soon, true, "time"),
-            ("hang", Budget::default(), true, "it took longer than 60 seconds"),
+            ("hang", Budget::default(), true, "the call took longer than 60 seconds"),
         ] {
             let agent = agent.clone().with_budget(budget);
             let call = ToolCall { id: "c1".into(), name: name.into(), arguments: "{}".into(), meta: vec![] };

@@ -57,7 +57,10 @@ async fn call_through_chain(
             }
             ToolCallVerdict::Deny(why) => return denied(cx, call, name, why).await,
             ToolCallVerdict::Ask { .. } => {
-                let why = format!("`{name}` wants a person to allow it, and nobody can be asked: go on without it");
+                let why = format!(
+                    "middleware `{name}` requires the approval of a person, and no person can be asked here; continue \
+                     without this call"
+                );
                 return denied(cx, call, name, why).await;
             }
         }
@@ -94,7 +97,8 @@ async fn decide(
     let decision = middleware.before(&cx.run, call, target).await;
     let decision = unless_failed(&cx.run, name, middleware.on_failure(), decision).await;
     let pass = || ToolCallDecision { verdict: ToolCallVerdict::Allow, arguments: None, state: Vec::new() };
-    let denied = |fault| Fault::Denied { message: format!("`{name}`, which looks at every call, failed: {fault}") };
+    let denied =
+        |fault| Fault::Denied { message: format!("the call was denied because middleware `{name}` failed: {fault}") };
     decision.map(|decision| decision.unwrap_or_else(pass)).map_err(denied)
 }
 
@@ -119,7 +123,7 @@ async fn look_at(
             dispatched.result = kept(call, content, result.is_error);
         }
         Err(_) => {
-            let text = format!("The call was made, but its result is withheld: `{name}`, which looks at it, failed.");
+            let text = format!("The call was made, but its result is withheld because middleware `{name}` failed.");
             dispatched.result = kept(call, vec![ToolResultContent::Text(text)], true);
         }
     }

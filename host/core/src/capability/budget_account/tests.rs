@@ -57,7 +57,7 @@ fn exhausted_budget_error_has_figures() {
     let share = budget_account.allocate(&[Budget { tool_calls: Some(1), ..tokens(600) }]);
     assert_eq!(budget_account.take_call(), Ok(()));
     let error = budget_account.take_call().unwrap_err();
-    assert_eq!(error.to_string(), "the budget of 2 tool calls is used up: 1 spent, 1 set aside for delegated work");
+    assert_eq!(error.to_string(), "the budget of 2 tool calls is used up: 1 spent, 1 reserved for delegated work");
     assert_eq!(budget_account.check(), Ok(()), "it can still conclude");
     assert_eq!(budget_account.spent().own.tool_calls, 1, "nothing was taken in vain");
     drop(share);
@@ -85,7 +85,7 @@ async fn budget_time_limit_expires() {
     assert_eq!(checks(shares[1].budget_account()), (Err(up), Err(up), Err(up)));
     assert_eq!(checks(shares[0].budget_account()), (Ok(()), Ok(()), Ok(None)));
     tokio::time::advance(minute).await;
-    assert_eq!(budget_account.check().unwrap_err().to_string(), "the time of 1m is used up");
+    assert_eq!(budget_account.check().unwrap_err().to_string(), "the time budget of 1m is used up");
     assert_eq!(budget_account.left().time, Some(Duration::ZERO));
     let late = budget_account.allocate(&[Budget::default()]);
     assert_eq!(late[0].budget_account().check(), Err(BudgetExhausted::Time { bound: Duration::ZERO }));

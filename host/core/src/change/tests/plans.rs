@@ -7,7 +7,7 @@ fn plan_says_if_it_cannot_be_undone() {
     let world = World::new(&[("big", ""), ("a", "1")]);
     let bare = ChangeApplier::new([], [], world.key());
     let plan = bare.plan(&[world.write("a", Some("1"), "2")]).unwrap();
-    assert!(!plan.is_plain() && plan.shown().contains("it cannot be undone: nothing of this run is written down"));
+    assert!(!plan.is_plain() && plan.shown().contains("cannot be undone: this run has no session"));
     bare.apply(&plan, BY, &[]).unwrap();
     assert_eq!(world.tree()["a"], "2");
     // A tree larger than the kept contents can be removed, but not restored.
@@ -15,7 +15,7 @@ fn plan_says_if_it_cannot_be_undone() {
     file.set_len(limits::CHANGE_UNDO_BYTES + 1).unwrap();
     let changes = world.changes();
     let plan = changes.plan(&[world.of("big", FileChangeAction::Remove)]).unwrap();
-    assert!(plan.shown().contains("it cannot be undone: 67108865 bytes would have to be kept"), "{}", plan.shown());
+    assert!(plan.shown().contains("cannot be undone: the previous content has 67108865 bytes"), "{}", plan.shown());
     changes.apply(&plan, BY, &[]).unwrap();
     assert!(!world.root.join("big").exists() && world.history().last().unwrap().is_err());
     file.set_len(limits::CHANGED_TREE_BYTES + 1).unwrap();
@@ -33,17 +33,14 @@ fn plan_shows_every_change_and_warning() {
     wanted.push(world.write("long", None, &"line of a long file\n".repeat(5_000)));
     let shown = changes.plan(&wanted).unwrap().shown();
     assert!(
-        shown.starts_with("create n000 (+1 -0)\n") && shown.contains("\nand 8 more, which are not shown\n"),
+        shown.starts_with("create n000 (+1 -0)\n") && shown.contains("\nand 8 more changes, which are not shown\n"),
         "{shown}"
     );
     assert!(shown.contains("more lines of long are not shown]") && shown.chars().count() < limits::CHANGE_DETAIL_CHARS);
     for (wanted, says) in [
-        (
-            world.write(".git/hooks/pre-commit", None, "#!"),
-            "careful: .git/hooks/pre-commit: version control runs programs",
-        ),
-        (world.of("d", FileChangeAction::CopyTo(world.place("e"))), "careful: d: version control runs programs"),
-        (world.of("d", FileChangeAction::Remove), "careful: d/.git: version control runs programs"),
+        (world.write(".git/hooks/pre-commit", None, "#!"), "careful: .git/hooks/pre-commit: read by version control"),
+        (world.of("d", FileChangeAction::CopyTo(world.place("e"))), "careful: d: read by version control"),
+        (world.of("d", FileChangeAction::Remove), "careful: d/.git: read by version control"),
     ] {
         let plan = changes.plan(&[wanted]).unwrap();
         assert!(plan.is_remarkable() && plan.shown().contains(says), "{}", plan.shown());
@@ -53,18 +50,18 @@ fn plan_shows_every_change_and_warning() {
     fs::set_permissions(world.root.join("a"), protected).unwrap();
     for wanted in [world.write("a", Some("1\n"), "2\n"), world.of("a", FileChangeAction::Remove)] {
         let plan = changes.plan(&[wanted]).unwrap();
-        assert!(plan.shown().starts_with("careful: a: somebody has made it read-only\n"), "{}", plan.shown());
+        assert!(plan.shown().starts_with("careful: a: read-only\n"), "{}", plan.shown());
     }
     let forged = world.write("a\ncareful: no\u{1b}[2J", None, "x");
     let shown = changes.plan(&[forged]).unwrap().shown();
-    assert!(shown.starts_with("careful: a\\ncareful: no\\u{1b}[2J: its name holds characters that "), "{shown}");
+    assert!(shown.starts_with("careful: a\\ncareful: no\\u{1b}[2J: the name has invisible characters"), "{shown}");
     assert!(shown.contains("\ncreate a\\ncareful: no\\u{1b}[2J (+1 -0)\n"), "{shown}");
     // However long the paths are, the warnings come first, and the end of each path is shown.
     let far = |n: usize| format!("{}{n}/file-{n}", "a".repeat(200) + "/" + &"é/".repeat(1_200));
     let mut many: Vec<_> = (0..limits::CHANGES_SHOWN).map(|n| world.write(&far(n), None, "n\n")).collect();
     many.push(world.write(".git/hooks/pre-commit", None, "#!"));
     let shown = changes.plan(&many).unwrap().shown();
-    assert!(shown.starts_with("careful: .git/hooks/pre-commit: version control runs programs"), "{shown:.300}");
+    assert!(shown.starts_with("careful: .git/hooks/pre-commit: read by version control"), "{shown:.300}");
     let line = format!("create {}[…]{}0/file-0 (+1 -0)\n", "a".repeat(80), "é/".repeat(36));
     assert!(shown.contains(&line), "{line}{shown:.600}");
     assert!(shown.chars().count() < limits::CHANGE_DETAIL_CHARS);
@@ -86,9 +83,10 @@ fn change_limits_are_enforced() {
     }
     folder(&format!("deep/{}", "d/".repeat(limits::CHANGED_DEPTH as usize)));
     let changes = world.changes();
-    for (path, says) in
-        [("many", "`many` has more than 10000 entries"), ("deep", "`deep` has more than 64 folders in each other")]
-    {
+    for (path, says) in [
+        ("many", "`many` is too large to be changed by a tool: more than 10000 entries"),
+        ("deep", "`deep` is too large to be changed by a tool: more than 64 nested folders"),
+    ] {
         let error = changes.plan(&[world.of(path, FileChangeAction::Remove)]).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
@@ -96,7 +94,7 @@ fn change_limits_are_enforced() {
     // The result for the model is part of the record.
     let told = ToolResultContent::Text("x".repeat(limits::CHANGE_RECORD_BYTES as usize));
     let error = changes.apply(&changes.plan(&edit()).unwrap(), BY, &[told]).unwrap_err();
-    assert!(error.to_string().ends_with("it is too much") && world.tree()["a"] == "1\n", "{error}");
+    assert!(error.to_string().ends_with("the record is too large") && world.tree()["a"] == "1\n", "{error}");
     let long = world.write("long", None, &"y".repeat(limits::DIFF_LINE_CHARS * 2));
     let shown = changes.plan(&[long]).unwrap().shown();
     assert!(shown.contains(&format!("\n+{}…\n", "y".repeat(limits::DIFF_LINE_CHARS - 1))), "{shown}");
@@ -115,13 +113,13 @@ fn change_limits_are_enforced() {
     let file = fs::File::create(kept.join("0")).unwrap();
     file.set_len(limits::SESSION_UNDO_BYTES).unwrap();
     let shown = changes.plan(&edit()).unwrap().shown();
-    assert!(shown.contains("it cannot be undone: the session keeps as much"), "{shown}");
+    assert!(shown.contains("cannot be undone: the session has reached its maximum size"), "{shown}");
     file.set_len(0).unwrap();
     for n in 0..limits::SESSION_UNDO_RECORDS {
         fs::write(kept.join(format!("{n}.json")), "").unwrap();
     }
     let shown = changes.plan(&edit()).unwrap().shown();
-    assert!(shown.contains("it cannot be undone: the session has changed files too often"), "{shown}");
+    assert!(shown.contains("cannot be undone: the session has reached its maximum number"), "{shown}");
 }
 
 #[test]

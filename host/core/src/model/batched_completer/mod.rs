@@ -91,8 +91,8 @@ impl BatchedCompleter {
                     let BatchProgress { batch, size, done } = news.borrow_and_update().clone();
                     let batch = batch.map(|batch| batch.to_string()).unwrap_or_default();
                     let (wait, detail) = match std::mem::replace(&mut is_submitted, true) {
-                        false => (ModelWait::BatchSubmitted, format!("handed over with {size} in the batch {batch}")),
-                        true => (ModelWait::BatchPolling, format!("{done} of {size} in the batch {batch} are done")),
+                        false => (ModelWait::BatchSubmitted, format!("submitted: {size} requests in batch {batch}")),
+                        true => (ModelWait::BatchPolling, format!("{done} of {size} requests in batch {batch} done")),
                     };
                     self.tell(cx, wait, detail).await;
                 }
@@ -103,7 +103,7 @@ impl BatchedCompleter {
         match found.remove(&name(seat.id)) {
             Some(Ok(completion)) => Ok(completion),
             Some(Err(fault)) => Err(fault.to_string()),
-            None => Err("the batch ended without its result".into()),
+            None => Err("the batch ended without a result for this request".into()),
         }
     }
 
@@ -250,7 +250,7 @@ impl BatchQueue {
                 Ok(Some(results)) => return Ok(results),
                 Ok(None) => failures = 0,
                 Err(fault) if may_pass(&fault) && failures < limits::BATCH_POLL_FAILURES => {
-                    tracing::debug!(batch = %batch.id, %fault, "a batch cannot be asked for just now");
+                    tracing::debug!(batch = %batch.id, %fault, "cannot poll the batch");
                     failures += 1;
                     pause = pause.max(fault.retry_after().unwrap_or_default());
                 }
@@ -290,14 +290,14 @@ impl BatchQueue {
                 id = &mut submitting => id,
                 () = to.closed() => match timeout(limits::BATCH_CANCEL_TIME, submitting).await {
                     Ok(id) => id,
-                    Err(_) => return tracing::warn!("a batch that nobody waits for may have been handed over"),
+                    Err(_) => return tracing::warn!("a batch without waiting requests may have been submitted"),
                 },
             };
             let broker = Arc::clone(&broker);
             // If nobody receives the batch, it is dropped and thereby cancelled.
             let _ = to.send(id.map(|id| SubmittedBatch { broker, id, has_ended: false, runtime: Handle::current() }));
         });
-        let lost = |_| Fault::other("handing over the batch was given up");
+        let lost = |_| Fault::other("the submission of the batch was aborted");
         submitted.await.map_err(lost)?
     }
 }
@@ -325,8 +325,8 @@ impl Drop for SubmittedBatch {
         let cancel = async move {
             match timeout(limits::BATCH_CANCEL_TIME, submitter.cancel(&id)).await {
                 Ok(Ok(())) => tracing::debug!(batch = %id, "cancelled"),
-                Ok(Err(fault)) => tracing::warn!(batch = %id, %fault, "a batch could not be cancelled"),
-                Err(_) => tracing::warn!(batch = %id, "a batch could not be cancelled in time"),
+                Ok(Err(fault)) => tracing::warn!(batch = %id, %fault, "cannot cancel the batch"),
+                Err(_) => tracing::warn!(batch = %id, "cancelling the batch timed out"),
             }
         };
         self.broker.errands.spawn_on(cancel, &self.runtime);

@@ -376,9 +376,9 @@ async fn batched_request_emits_progress_events() {
         scene.ask("unwatched").await;
     });
     let common = [
-        (ModelWait::BatchSubmitted, "handed over with 3 in the batch b0"),
-        (ModelWait::BatchPolling, "1 of 3 in the batch b0 are done"),
-        (ModelWait::BatchPolling, "2 of 3 in the batch b0 are done"),
+        (ModelWait::BatchSubmitted, "submitted: 3 requests in batch b0"),
+        (ModelWait::BatchPolling, "1 of 3 requests in batch b0 done"),
+        (ModelWait::BatchPolling, "2 of 3 requests in batch b0 done"),
     ];
     for (told, last) in [
         (a, (ModelWait::BatchCompleted, "answered in a batch")),

@@ -279,7 +279,7 @@ impl RateLimitedCompleter {
         let begun = match timeout(limits::RATE_LIMIT_TOLD, &mut beginning).await {
             Ok(begun) => begun,
             Err(_) => {
-                let detail = format!("waits for its rate limit of {}", self.limit.config);
+                let detail = format!("waiting for the rate limit of {}", self.limit.config);
                 tracing::info!(agent = %cx.agent, model = self.model.info().name, "{detail}");
                 if cx.events.is_watched() {
                     let (agent, model) = (Arc::clone(&cx.agent), self.model.info().name.clone());
@@ -292,7 +292,7 @@ impl RateLimitedCompleter {
         begun.map_err(|_| {
             let (waited, limit) = (humantime::format_duration(limits::RATE_LIMIT_WAIT), self.limit.config);
             let message = format!(
-                "the request has waited {waited} for the rate limit of {limit}; let fewer agents work at once, or raise \
+                "the request has waited {waited} for the rate limit of {limit}; run fewer agents at once, or raise \
                  `rate_limit` if the provider allows more"
             );
             Fault::RateLimited { message, after: None }

@@ -269,7 +269,7 @@ async fn long_rate_limit_wait_is_reported_and_times_out() {
         (reply.err(), events.next().await, events.next().await)
     };
     let (a, b) = tokio::join!(watched("a"), watched("b"));
-    let detail = "waits for its rate limit of 1 requests, 50 tokens sent a minute".to_owned();
+    let detail = "waiting for the rate limit of 1 requests, 50 tokens sent a minute".to_owned();
     let waits = Event::ModelWaits { agent: "b".into(), model: "m".into(), wait: ModelWait::RateLimit, detail };
     assert_eq!((a, b), ((None, None, None), (None, Some(waits), None)));
 
@@ -278,7 +278,7 @@ async fn long_rate_limit_wait_is_reported_and_times_out() {
     let refused: Vec<_> = replies.into_iter().filter_map(Result::err).collect();
     assert!((10..15).contains(&refused.len()), "{}", refused.len());
     assert!(matches!(&refused[0], Fault::RateLimited { after: None, .. }), "{:?}", refused[0]);
-    let says = "the request has waited 1h for the rate limit of 1 requests, 50 tokens sent a minute; let fewer agents";
+    let says = "the request has waited 1h for the rate limit of 1 requests, 50 tokens sent a minute; run fewer agents";
     assert!(refused[0].to_string().starts_with(says), "{}", refused[0]);
 }
 
@@ -289,8 +289,8 @@ fn configs_are_read_and_bounded() {
     let all = RateLimitConfig { input_tpm: Some(1), output_tpm: Some(limits::RATE_LIMIT_CEILING), rpm: None };
     assert_eq!(read(r#"{"input_tpm":1,"output_tpm":1000000000000,"rpm":null}"#), Ok(all));
     for (json, says) in [
-        (r#"{"rpm":0}"#, "it is at least 1; leave it out for no limit"),
-        (r#"{"input_tpm":1000000000001}"#, "it can be at most 1000000000000"),
+        (r#"{"rpm":0}"#, "the minimum is 1; leave the key out for no limit"),
+        (r#"{"input_tpm":1000000000001}"#, "the maximum is 1000000000000"),
         (r#"{"rpm":-1}"#, "invalid value"),
         (r#"{"rpm":1.5}"#, "invalid type"),
         (r#"{"tpm":5}"#, "unknown field `tpm`"),

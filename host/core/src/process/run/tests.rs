@@ -222,12 +222,12 @@ async fn process_start_failure_is_reported() {
     for (job, says, is_too_large) in [
         (
             ProcessSpec { program: "/no/such/program".into(), ..shell("") },
-            "the program /no/such/program does not start",
+            "cannot start the program /no/such/program",
             false,
         ),
-        (ProcessSpec { program: "/etc/passwd".into(), ..shell("") }, "the program /etc/passwd does not start", false),
-        (ProcessSpec { args: vec!["a\0b".into()], ..shell("") }, "the program /bin/sh does not start", false),
-        (long(4 << 20), "the program /bin/sh does not start", true),
+        (ProcessSpec { program: "/etc/passwd".into(), ..shell("") }, "cannot start the program /etc/passwd", false),
+        (ProcessSpec { args: vec!["a\0b".into()], ..shell("") }, "cannot start the program /bin/sh", false),
+        (long(4 << 20), "cannot start the program /bin/sh", true),
     ] {
         let error = ProcessSlots::default().run(job).now_or_never().unwrap().unwrap_err();
         assert!(error.to_string().starts_with(says), "{error}");

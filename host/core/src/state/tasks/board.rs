@@ -183,7 +183,7 @@ impl TaskBoardState {
         for task in changes {
             let next = format!("task-{}", board.slots.len() + 1);
             if !board.slots.contains_key(&task.id) && task.id != next {
-                return Err(wrong(&task.id, format!("the next one is `{next}`")));
+                return Err(wrong(&task.id, format!("expected `{next}`")));
             }
             if !board.slots.contains_key(&task.id) && board.slots.len() >= limits::TASKS {
                 return Err(wrong(&task.id, TaskError::Full.to_string()));
@@ -192,10 +192,10 @@ impl TaskBoardState {
             let is_assigned = task.assignee.is_some();
             match task.status {
                 TaskStatus::Pending if is_assigned => {
-                    return Err(wrong(&task.id, "it is pending with an assignee".into()));
+                    return Err(wrong(&task.id, "pending with an assignee".into()));
                 }
                 TaskStatus::InProgress | TaskStatus::Completed | TaskStatus::Failed if !is_assigned => {
-                    return Err(wrong(&task.id, format!("it is {} without an assignee", task.status.as_str())));
+                    return Err(wrong(&task.id, format!("{} without an assignee", task.status.as_str())));
                 }
                 _ => board.add(task),
             }

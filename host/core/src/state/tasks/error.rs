@@ -6,26 +6,29 @@ use crate::{error::Fault, limits};
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum TaskError {
     /// No task has this id.
-    #[error("there is no task `{id}`; list the tasks to see which there are")]
+    #[error("there is no task `{id}`; list the tasks to see their ids")]
     Unknown { id: String },
     /// The board is full.
-    #[error("the board has {} tasks, as many as it can; reopen and change one that is no longer needed", limits::TASKS)]
+    #[error(
+        "the board has reached its maximum of {} tasks; reopen and change one that is no longer needed",
+        limits::TASKS
+    )]
     Full,
     /// The title is empty or too long.
     #[error(
-        "a title has 1 to {} characters, this one has {chars}; put the rest into the description",
+        "the title has {chars} characters; use 1 to {}, and put the rest into the description",
         limits::TASK_TITLE_CHARS
     )]
     Title { chars: usize },
     /// The description is too long.
     #[error(
-        "the description has {bytes} bytes, at most {} are kept; name a file or a note that says the rest",
+        "the description has {bytes} bytes, the maximum is {}; put the rest into a file or a note and name it",
         limits::TASK_DESCRIPTION_BYTES
     )]
     Description { bytes: usize },
     /// The metadata is too large.
     #[error(
-        "the metadata would have {keys} facts and {bytes} bytes, at most {} and {} are kept",
+        "the metadata would have {keys} facts and {bytes} bytes, the maximum is {} facts and {} bytes",
         limits::TASK_METADATA_KEYS,
         limits::TASK_METADATA_BYTES
     )]
@@ -38,34 +41,34 @@ pub enum TaskError {
     TooDeep,
     /// The task would have too many dependencies.
     #[error(
-        "a task can wait for {} others, not for {count}; put some of them behind one task",
+        "the task has {count} dependencies, the maximum is {}; put some of them behind one task",
         limits::TASK_DEPENDENCIES
     )]
     TooManyDependencies { count: usize },
     /// The task would depend on itself.
-    #[error("these would wait for each other for ever: {}", .path.join(" → "))]
+    #[error("circular dependency of tasks: {}", .path.join(" → "))]
     Cycle { path: Vec<String> },
     /// The dependencies of a task can change only while it is pending.
-    #[error("`{id}` is {}: what it waits for can change only while it is pending", .status.as_str())]
+    #[error("`{id}` is {}; its dependencies can change only while it is pending", .status.as_str())]
     NotPending { id: String, status: TaskStatus },
     /// The task was neither created by the agent nor assigned to it.
-    #[error("`{id}` can be changed only by who made it ({}) and who works on it ({})", name(.created_by), name(.assignee))]
+    #[error("`{id}` can be changed only by its creator ({}) and its assignee ({})", name(.created_by), name(.assignee))]
     NotYours { id: String, created_by: Option<String>, assignee: Option<String> },
     /// Another agent works on the task.
-    #[error("`{id}` is already being worked on by {by}; take another one, or wait for this one")]
+    #[error("`{id}` is already assigned to {by}; take another task, or wait for this one")]
     Taken { id: String, by: String },
     /// The task has unfinished dependencies.
-    #[error("`{id}` cannot be begun: {}", list(.blockers))]
+    #[error("`{id}` cannot be started: {}", list(.blockers))]
     Blocked { id: String, blockers: Vec<TaskBlocker> },
     /// The task has ended.
-    #[error("`{id}` is {} already; who made it or worked on it can reopen it by setting it to pending", .status.as_str())]
+    #[error("`{id}` is already {}; its creator or assignee can reopen it by setting it to pending", .status.as_str())]
     Finished { id: String, status: TaskStatus },
     /// The task has no assignee.
     #[error("`{id}` is pending and cannot become {}; claim it first", .status.as_str())]
     NotClaimed { id: String, status: TaskStatus },
     /// No agent claimed the task while a caller waited for it.
     #[error(
-        "nobody took `{id}` for {} seconds{}; claim it, delegate it, or wait again later",
+        "nobody claimed `{id}` for {} seconds{}; claim it, delegate it, or wait again later",
         limits::TASK_UNCLAIMED.as_secs(),
         after(.blockers)
     )]
@@ -87,10 +90,10 @@ fn list(blockers: &[TaskBlocker]) -> String {
         match dead_end {
             None => format!("it waits for {id}, which is {status}"),
             Some(dead) if dead == id => {
-                format!("it waits for {id}, which is {status} and must be reopened, or no longer be waited for")
+                format!("it waits for {id}, which is {status}; reopen {id}, or remove the dependency")
             }
             Some(dead) => format!(
-                "it waits for {id}, which is {status} and waits for {dead}, which must be reopened: it failed or was canceled"
+                "it waits for {id}, which is {status} and waits for {dead}, which failed or was canceled; reopen {dead}"
             ),
         }
     };

@@ -67,16 +67,16 @@ fn task_beyond_a_limit_is_refused_without_change() {
     let many: Vec<_> = (0..=limits::TASK_DEPENDENCIES).map(|_| "task-1".to_owned()).collect();
     let facts = |count: usize| metadata((0..count).map(|n| (n.to_string(), json!(n))).collect());
     for (task, error) in [
-        (new("", &[]), "a title has 1 to 200 characters, this one has 0"),
-        (new(" \n", &[]), "this one has 0"),
-        (new(&"é".repeat(limits::TASK_TITLE_CHARS + 1), &[]), "this one has 201"),
+        (new("", &[]), "the title has 0 characters; use 1 to 200"),
+        (new(" \n", &[]), "has 0 characters"),
+        (new(&"é".repeat(limits::TASK_TITLE_CHARS + 1), &[]), "has 201 characters"),
         (NewTask { description: long(limits::TASK_DESCRIPTION_BYTES + 2), ..new("t", &[]) }, "has 16386 bytes"),
         (NewTask { metadata: facts(limits::TASK_METADATA_KEYS + 1), ..new("t", &[]) }, "33 facts"),
         (
             NewTask { metadata: metadata(json!({"k": long(limits::TASK_METADATA_BYTES)})), ..new("t", &[]) },
             "8200 bytes",
         ),
-        (NewTask { blocked_by: many, ..new("t", &[]) }, "can wait for 64 others, not for 65"),
+        (NewTask { blocked_by: many, ..new("t", &[]) }, "the task has 65 dependencies, the maximum is 64"),
         (new("t", &["task-1", "task-9"]), "there is no task `task-9`"),
     ] {
         let board = board(&[&[]]);
@@ -152,7 +152,7 @@ fn task_status_transitions_are_restricted() {
     let told = board_at(Pending).set_status("task-1", Completed, Host).unwrap_err().to_string();
     assert_eq!(told, "`task-1` is pending and cannot become completed; claim it first");
     let told = board_at(Failed).set_status("task-1", Completed, Host).unwrap_err().to_string();
-    assert!(told.starts_with("`task-1` is failed already; who made it"), "{told}");
+    assert!(told.starts_with("`task-1` is already failed; its creator"), "{told}");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn task_is_changed_only_by_creator_assignee_and_host() {
         }
     }
     let told = board_at(InProgress).cancel("task-1", Agent("other")).unwrap_err().to_string();
-    assert_eq!(told, "`task-1` can be changed only by who made it (lead) and who works on it (worker)");
+    assert_eq!(told, "`task-1` can be changed only by its creator (lead) and its assignee (worker)");
     // An unassigned task of the host belongs to no agent, not even to one without a name.
     let board = TaskBoard::new();
     board.create(new("t", &[]), Host).unwrap();
@@ -212,26 +212,26 @@ fn task_dependency_cycles_are_refused() {
     ] {
         let board = board(&[&[], &["task-1"], &["task-2"], &["task-3"], &[]]);
         let told = board.update(id, wait_for(&["task-5", on]), Host).unwrap_err().to_string();
-        assert_eq!(told, format!("these would wait for each other for ever: {path}"));
+        assert_eq!(told, format!("circular dependency of tasks: {path}"));
         assert_eq!(board.get(id).unwrap().blocked_by, Vec::<String>::new());
     }
     let board = board(&[&[], &["task-1"], &["task-2"], &["task-2", "task-3"]]);
     board.update("task-2", wait_for(&[]), Host).unwrap();
     board.update("task-1", wait_for(&["task-4"]), Host).unwrap();
     let told = board_at(InProgress).update("task-1", wait_for(&[]), Host).unwrap_err().to_string();
-    assert_eq!(told, "`task-1` is in_progress: what it waits for can change only while it is pending");
+    assert_eq!(told, "`task-1` is in_progress; its dependencies can change only while it is pending");
 }
 
 #[test]
 fn claim_is_exclusive_and_lists_completed_dependencies() {
     let board = board(&[&[], &["task-1"]]);
     let told = board.claim("task-2", "ann").unwrap_err().to_string();
-    assert_eq!(told, "`task-2` cannot be begun: it waits for task-1, which is pending");
+    assert_eq!(told, "`task-2` cannot be started: it waits for task-1, which is pending");
     board.claim("task-1", "ann").unwrap();
     assert_eq!(board.claim("task-1", "ann").unwrap().task.assignee.as_deref(), Some("ann"), "again changes nothing");
     assert_eq!(
         board.claim("task-1", "bob").unwrap_err().to_string(),
-        "`task-1` is already being worked on by ann; take another one, or wait for this one"
+        "`task-1` is already assigned to ann; take another task, or wait for this one"
     );
     let report = board.set_status("task-1", Completed, Agent("ann")).unwrap();
     assert_eq!(
@@ -287,12 +287,12 @@ fn task_blocked_by_a_failed_one_says_why() {
     assert_eq!(board.why_blocked("task-4").unwrap(), []);
     assert_eq!(
         board.claim("task-2", "bob").unwrap_err().to_string(),
-        "`task-2` cannot be begun: it waits for task-1, which is failed and must be reopened, or no longer be waited for"
+        "`task-2` cannot be started: it waits for task-1, which is failed; reopen task-1, or remove the dependency"
     );
     assert_eq!(
         board.claim("task-3", "bob").unwrap_err().to_string(),
-        "`task-3` cannot be begun: it waits for task-2, which is pending and waits for task-1, which must be reopened: \
-         it failed or was canceled"
+        "`task-3` cannot be started: it waits for task-2, which is pending and waits for task-1, which failed or was \
+         canceled; reopen task-1"
     );
     board.set_status("task-1", Pending, Agent("ann")).unwrap();
     assert_eq!(board.why_blocked("task-3").unwrap()[0].dead_end, None, "reopened, it can still be done");
@@ -325,8 +325,8 @@ async fn task_watch_gives_up_on_an_unclaimed_task() {
     assert_eq!(started.elapsed(), limits::TASK_UNCLAIMED);
     assert_eq!(
         told,
-        "nobody took `task-2` for 15 seconds (it waits for task-1, which is pending); claim it, delegate it, or wait \
-         again later"
+        "nobody claimed `task-2` for 15 seconds (it waits for task-1, which is pending); claim it, delegate it, or \
+         wait again later"
     );
 
     let nearly = limits::TASK_UNCLAIMED - Duration::from_secs(1);
@@ -473,21 +473,21 @@ fn invalid_task_board_changes_are_refused_by_task() {
     let at = |status, assignee: Option<&str>| Task { status, assignee: assignee.map(Into::into), ..task(1, &[]) };
     let many: Vec<_> = (0..=limits::TASK_DEPENDENCIES).map(|_| "task-1").collect();
     for (changes, refused) in [
-        (vec![task(2, &[])], "task `task-2` cannot be restored: the next one is `task-1`"),
-        (vec![task(1, &[]), Task { id: "x".repeat(1_000), ..task(1, &[]) }], "the next one is `task-2`"),
-        (vec![Task { title: " ".into(), ..task(1, &[]) }], "task `task-1` cannot be restored: a title has 1 to 200"),
+        (vec![task(2, &[])], "cannot restore task `task-2`: expected `task-1`"),
+        (vec![task(1, &[]), Task { id: "x".repeat(1_000), ..task(1, &[]) }], "expected `task-2`"),
+        (vec![Task { title: " ".into(), ..task(1, &[]) }], "cannot restore task `task-1`: the title has 0 characters"),
         (vec![Task { description: "x".repeat(limits::TASK_DESCRIPTION_BYTES + 1), ..task(1, &[]) }], "16385 bytes"),
-        (vec![at(Pending, Some("ann"))], "task `task-1` cannot be restored: it is pending with an assignee"),
-        (vec![at(InProgress, None)], "it is in_progress without an assignee"),
-        (vec![at(Completed, None)], "it is completed without an assignee"),
-        (vec![task(1, &["task-2"])], "task `task-1` cannot be restored: there is no task `task-2`"),
-        (vec![task(1, &many)], "a task can wait for 64 others, not for 65"),
-        (vec![task(1, &["task-1"])], "wait for each other for ever: task-1 → task-1"),
+        (vec![at(Pending, Some("ann"))], "cannot restore task `task-1`: pending with an assignee"),
+        (vec![at(InProgress, None)], "in_progress without an assignee"),
+        (vec![at(Completed, None)], "completed without an assignee"),
+        (vec![task(1, &["task-2"])], "cannot restore task `task-1`: there is no task `task-2`"),
+        (vec![task(1, &many)], "a task the task has 65 dependencies, the maximum is 64"),
+        (vec![task(1, &["task-1"])], "circular dependency of tasks: task-1 → task-1"),
         (
             vec![task(1, &["task-3"]), task(2, &["task-1"]), task(3, &[]), task(3, &["task-2"])],
-            "task `task-1` cannot be restored: these would wait for each other for ever: task-1 → task-3 → task-2 → task-1",
+            "cannot restore task `task-1`: circular dependency of tasks: task-1 → task-3 → task-2 → task-1",
         ),
-        ((1..=limits::TASKS + 1).map(|n| task(n, &[])).collect(), "task `task-1025` cannot be restored: the board has"),
+        ((1..=limits::TASKS + 1).map(|n| task(n, &[])).collect(), "cannot restore task `task-1025`: the board has"),
     ] {
         let board = board(&[&[]]);
         let error = board.restore(changes).unwrap_err().to_string();

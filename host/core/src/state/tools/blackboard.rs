@@ -18,7 +18,7 @@ use crate::{
 struct BlackboardGetArgs {
     /// The key to read.
     key: String,
-    /// True to get {"revision", "value"} instead of the value alone: the revision is for `if_revision` and
+    /// True to get {"revision", "value"} instead of the value alone; use the revision as `if_revision` or
     /// `after_revision`.
     #[serde(default)]
     revision: bool,
@@ -31,8 +31,8 @@ struct BlackboardSetArgs {
     /// Any JSON value.
     #[schemars(with = "serde_json::Value")]
     value: Box<RawValue>,
-    /// Write only if the key is still at this revision, 0: only if it does not exist. Without it, whatever is there is
-    /// replaced.
+    /// Write only if the key is still at this revision; 0: only if the key does not exist. If left out, any existing
+    /// value is replaced.
     if_revision: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ struct BlackboardListArgs {
 struct BlackboardWatchArgs {
     /// The key to wait for.
     key: String,
-    /// Wait for a change after this revision; without it, until the key exists.
+    /// Wait for a change after this revision; if left out, wait until the key exists.
     #[serde(default)]
     after_revision: u64,
     /// How long to wait, 1 to 300 seconds; 300 if left out.
@@ -92,7 +92,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
 
     let get = function(
         &format!("{ns}_state_get"),
-        "Reads the JSON value of a key that this and other agents share.",
+        "Reads the JSON value of a key that you share with other agents.",
         move |_, args: BlackboardGetArgs| {
             let found = of_get.get(&args.key).ok_or_else(|| no_key(&of_get, &args.key));
             async move { shown(found?, args.revision) }
@@ -100,7 +100,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
     );
     let set = function(
         &format!("{ns}_state_set"),
-        "Writes a JSON value under a key that this and other agents share, and says its revision.",
+        "Writes a JSON value under a key that you share with other agents, and returns its revision.",
         move |cx, BlackboardSetArgs { key, value, if_revision }: BlackboardSetArgs| {
             let board = of_set.attributed_to(cx.call_id());
             let written = match if_revision {
@@ -113,7 +113,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
     );
     let list = function(
         &format!("{ns}_state_list"),
-        "Lists the keys that this and other agents share, sorted.",
+        "Lists the keys that you share with other agents, sorted.",
         move |_, args: BlackboardListArgs| {
             let mut keys = of_list.keys();
             keys.retain(|key| key.starts_with(&args.prefix));
@@ -122,11 +122,11 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
     );
     let watch = function(
         &format!("{ns}_state_watch"),
-        "Waits until another agent writes a key; answers {\"revision\", \"value\"}.",
+        "Waits until another agent writes a key; returns {\"revision\", \"value\"}.",
         move |_, args: BlackboardWatchArgs| {
             let board = of_watch.clone();
             async move {
-                let in_vain = format!("nothing new came under `{}`", shown_name(&args.key));
+                let in_vain = format!("no new value under `{}`", shown_name(&args.key));
                 let changed = board.changed(&args.key, args.after_revision);
                 match wait(args.timeout_seconds, in_vain, changed).await? {
                     Some(entry) => shown(entry, true),
@@ -156,9 +156,9 @@ fn no_key(board: &Blackboard, key: &str) -> Fault {
     let some: Vec<_> = keys.iter().take(limits::BLACKBOARD_KEYS_SHOWN).map(String::as_str).collect();
     let more = keys.len() - some.len();
     let known = match (some.join(", "), more) {
-        (_, 0) if keys.is_empty() => "there are none yet".into(),
-        (some, 0) => format!("there are: {some}"),
-        (some, more) => format!("there are: {some} and {more} more"),
+        (_, 0) if keys.is_empty() => "there are no keys yet".into(),
+        (some, 0) => format!("existing keys: {some}"),
+        (some, more) => format!("existing keys: {some} and {more} more"),
     };
     Fault::NotFound { message: format!("key not found: {}; {known}", cut(key, limits::NAME_SHOWN_CHARS)) }
 }
@@ -175,7 +175,7 @@ mod tests {
     async fn blackboard_tools_read_write_and_list() {
         let tools = blackboard_tools(&Blackboard::new(), "team").unwrap();
         for (tool, arguments, answer) in [
-            ("get", json!({"key": "plan"}), "error: key not found: plan; there are none yet"),
+            ("get", json!({"key": "plan"}), "error: key not found: plan; there are no keys yet"),
             ("list", json!({}), "[]"),
             ("set", json!({"key": "plan", "value": {"b": [1.0, null], "a": "é"}}), "ok, revision 1"),
             ("get", json!({"key": "plan"}), r#"{"a":"é","b":[1.0,null]}"#),
@@ -185,22 +185,22 @@ mod tests {
             (
                 "set",
                 json!({"key": "a", "value": 2, "if_revision": 2}),
-                "error: `a` is at revision 3, and not at revision 2: read it again and decide anew",
+                "error: `a` is at revision 3, expected revision 2; read it again and retry",
             ),
             (
                 "set",
                 json!({"key": "a", "value": 2, "if_revision": 0}),
-                "error: `a` is at revision 3, and not at no revision: read it again and decide anew",
+                "error: `a` is at revision 3, expected no revision; read it again and retry",
             ),
             ("list", json!({}), r#"["a","plan"]"#),
             ("list", json!({"prefix": "p"}), r#"["plan"]"#),
-            ("get", json!({"key": "b"}), "error: key not found: b; there are: a, plan"),
+            ("get", json!({"key": "b"}), "error: key not found: b; existing keys: a, plan"),
             (
                 "set",
                 json!({"key": "", "value": 1}),
-                "error: `` is no key: 1 to 128 bytes without control characters are",
+                "error: invalid key ``; use 1 to 128 bytes without control characters",
             ),
-            ("set", json!({"key": "a"}), "error: the arguments do not fit: missing field `value`"),
+            ("set", json!({"key": "a"}), "error: the arguments do not match the schema: missing field `value`"),
         ] {
             assert_eq!(call(&tools, "ann", &format!("team_state_{tool}"), arguments).await, answer);
         }
@@ -233,18 +233,18 @@ mod tests {
         let mut waiting = Box::pin(watch(json!({"key": "k", "after_revision": 1})));
         assert!(poll!(&mut waiting).is_pending());
         board.delete("k");
-        assert_eq!(waiting.await, "error: key not found: k; there are none yet");
+        assert_eq!(waiting.await, "error: key not found: k; there are no keys yet");
 
         let started = Instant::now();
         let told = watch(json!({"key": "k", "timeout_seconds": 7})).await;
-        assert_eq!(told, "error: nothing new came under `k` within 7 seconds; do something else, or wait again");
+        assert_eq!(told, "error: no new value under `k` within 7 seconds; do something else, or wait again");
         assert_eq!(started.elapsed().as_secs(), 7);
         let told = watch(json!({"key": "k"})).await;
         assert!(told.contains("within 300 seconds"), "{told}");
         assert_eq!(started.elapsed().as_secs(), 307);
         for seconds in [0, 301] {
             let told = watch(json!({"key": "k", "timeout_seconds": seconds})).await;
-            assert_eq!(told, format!("error: `timeout_seconds` is {seconds}; it can be 1 to 300"));
+            assert_eq!(told, format!("error: `timeout_seconds` is {seconds}; use 1 to 300"));
         }
     }
 

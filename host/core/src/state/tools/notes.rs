@@ -10,7 +10,7 @@ use crate::{
 
 #[derive(Deserialize, JsonSchema)]
 struct NoteWriteArgs {
-    /// 1 to 64 of A-Z, a-z, 0-9, _ and -.
+    /// The name of the note: 1 to 64 of A-Z, a-z, 0-9, _ and -.
     name: String,
     /// The whole note, Markdown; its first line is shown in lists.
     content: String,
@@ -31,7 +31,8 @@ pub fn note_tools(notes: &NoteStore) -> ToolBox {
     let [of_write, of_read, of_list] = [(); 3].map(|()| notes.clone());
     let write = function(
         "write_note",
-        "Writes a note that outlasts this run and that other agents can read. A note of that name is replaced.",
+        "Writes a note that outlasts this run and that other agents can read. An existing note of that name is \
+         replaced.",
         move |_, args: NoteWriteArgs| {
             let notes = of_write.clone();
             async move {
@@ -83,11 +84,11 @@ mod tests {
             ("write_note", json!({"name": "plan", "content": "# Plan\n1. go"}), "ok"),
             ("read_note", json!({"name": "plan"}), "# Plan\n1. go"),
             ("list_notes", json!({}), r##"[{"name":"plan","first_line":"# Plan"}]"##),
-            ("read_note", json!({"name": "no"}), "error: there is no note `no`; list the notes to see which there are"),
+            ("read_note", json!({"name": "no"}), "error: there is no note `no`; list the notes to see their names"),
             (
                 "write_note",
                 json!({"name": "../x", "content": ""}),
-                "error: `../x` is no name for a note: 1 to 64 of A-Z, a-z, 0-9, _ and - are",
+                "error: invalid note name `../x`; use 1 to 64 of A-Z, a-z, 0-9, _ and -",
             ),
             ("write_note", json!({"name": "plan", "content": whole}), "ok"),
             ("read_note", json!({"name": "plan"}), &whole),

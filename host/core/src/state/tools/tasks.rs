@@ -20,15 +20,15 @@ use crate::{
 
 #[derive(Deserialize, JsonSchema)]
 struct TaskCreateArgs {
-    /// What it is, in one line.
+    /// The title, in one line.
     title: String,
-    /// What is to be done and how to know that it is done: all that somebody needs who knows nothing else.
+    /// What is to be done and how to know that it is done, complete for a reader who knows nothing else.
     #[serde(default)]
     description: String,
     /// Ids of tasks that must be completed before this one can be claimed.
     #[serde(default)]
     blocked_by: Vec<String>,
-    /// Any further facts, by name.
+    /// Further facts, by name.
     #[serde(default)]
     metadata: TaskMetadata,
     #[schemars(skip)]
@@ -59,17 +59,17 @@ struct TaskIdArgs {
 struct TaskUpdateArgs {
     /// The id of the task.
     id: String,
-    /// Another title.
+    /// The new title.
     title: Option<String>,
-    /// Another description.
+    /// The new description.
     description: Option<String>,
     /// `completed` or `failed` when your work on it has ended; `pending` to give it back or to reopen it.
     #[serde(default)]
     #[schemars(with = "TaskStatus")]
     status: Option<TaskStatus>,
-    /// What it waits for instead of what it waited for; only while it is pending.
+    /// The new list of ids of tasks that it waits for; only while the task is pending.
     blocked_by: Option<Vec<String>>,
-    /// Facts to add or replace, such as the result; one that is null is removed.
+    /// Facts to add or replace, such as the result; a fact set to null is removed.
     #[serde(default)]
     metadata: TaskMetadata,
 }
@@ -117,25 +117,26 @@ pub fn task_tools(board: &TaskBoard) -> ToolBox {
     let list = tool(
         board,
         "list",
-        "Lists the tasks of the board that all agents share, oldest first. `_get` shows one whole.",
+        "Lists the tasks of the board that all agents share, oldest first. `_get` shows one in full.",
         |board, _, TaskListArgs { status, assignee, blocked }: TaskListArgs| {
             rows(&board.list(&TaskFilter { status, assignee, blocked }))
         },
     );
-    let get = tool(board, "get", "Shows a task whole, and what it waits for.", |board, _, args: TaskIdArgs| {
+    let get = tool(board, "get", "Shows a task in full, and what it waits for.", |board, _, args: TaskIdArgs| {
         let waits_for = board.why_blocked(&args.id)?;
         ToolOutput::json(&TaskDetails { task: board.get(&args.id)?, waits_for })
     });
     let claim = tool(
         board,
         "claim",
-        "Makes you the assignee of a pending task that nobody works on, and sets it in progress.",
+        "Makes you the assignee of a pending task that has no assignee, and sets it to in progress.",
         |board, me, args: TaskIdArgs| ToolOutput::json(&board.claim(&args.id, me)?),
     );
     let update = tool(
         board,
         "update",
-        "Changes a task that you made or work on: its status when you are done, its metadata, its text.",
+        "Changes a task that you created or that is assigned to you: its status when you are done, its metadata, its \
+         text.",
         |board, me, args: TaskUpdateArgs| {
             let TaskUpdateArgs { id, title, description, status, blocked_by, metadata } = args;
             let update = TaskUpdate { title, description, status, blocked_by, metadata };
@@ -145,7 +146,7 @@ pub fn task_tools(board: &TaskBoard) -> ToolBox {
     let cancel = tool(
         board,
         "cancel",
-        "Cancels a task that you made or work on and that has not ended; who works on it is stopped.",
+        "Cancels a task that you created or that is assigned to you and that has not ended; its assignee is stopped.",
         |board, me, args: TaskIdArgs| ToolOutput::json(&board.cancel(&args.id, TaskActor::Agent(me))?),
     );
     let of_watch = board.clone();
@@ -198,7 +199,8 @@ fn new_task(args: TaskCreateArgs) -> Result<NewTask, Fault> {
         return Err(Fault::invalid(message));
     }
     if args.assignee.is_some_and(|assignee| !assignee.is_empty()) {
-        let message = "a new task has no assignee; leave out `assignee`, and claim it or delegate it once it is there";
+        let message =
+            "a new task has no assignee; leave out `assignee`, and claim or delegate the task after it is created";
         return Err(Fault::invalid(message));
     }
     let TaskCreateArgs { title, description, blocked_by, metadata, .. } = args;
@@ -209,7 +211,7 @@ fn rows(tasks: &[Task]) -> Result<ToolOutput, Fault> {
     let listed: Vec<_> = tasks.iter().take(limits::TASKS_LISTED).map(TaskRow::of).collect();
     let mut output = ToolOutput::json(&listed)?;
     if let (ToolOutput::Reply(content), more @ 1..) = (&mut output, tasks.len() - listed.len()) {
-        let note = format!("[{more} more tasks are not listed; ask for those of one status or assignee]");
+        let note = format!("[{more} more tasks are not listed; list those of one status or assignee]");
         content.push(ToolResultContent::Text(note));
     }
     Ok(output)
@@ -246,9 +248,9 @@ mod tests {
         let claimed = answer(&tools, "ann", "claim", json!({"id": "task-1"})).await;
         assert_eq!((&claimed["assignee"], &claimed["description"]), (&json!("ann"), &json!("a hole")));
         let told = answer(&tools, "bob", "claim", json!({"id": "task-1"})).await;
-        assert!(told.as_str().unwrap().starts_with("error: `task-1` is already being worked on by ann"), "{told}");
+        assert!(told.as_str().unwrap().starts_with("error: `task-1` is already assigned to ann"), "{told}");
         let told = answer(&tools, "bob", "update", json!({"id": "task-1", "status": "failed"})).await;
-        assert!(told.as_str().unwrap().contains("only by who made it (lead) and who works on it (ann)"), "{told}");
+        assert!(told.as_str().unwrap().contains("only by its creator (lead) and its assignee (ann)"), "{told}");
         let told = answer(&tools, "ann", "update", json!({"id": "task-1", "status": "done"})).await;
         assert!(told.as_str().unwrap().contains("expected one of `pending`, `in_progress`"), "{told}");
 
@@ -261,7 +263,7 @@ mod tests {
             (&json!("canceled"), &json!("pending"), &json!("lead"))
         );
         let told = answer(&tools, "ann", "get", json!({"id": "task-7"})).await;
-        assert_eq!(told, "error: there is no task `task-7`; list the tasks to see which there are");
+        assert_eq!(told, "error: there is no task `task-7`; list the tasks to see their ids");
     }
 
     #[tokio::test]
@@ -271,8 +273,8 @@ mod tests {
             (json!({"title": "t", "status": "completed"}), "a new task is pending and cannot be completed"),
             (json!({"title": "t", "assignee": "ann"}), "a new task has no assignee"),
             (json!({"title": "t", "blocked_by": ["task-1"]}), "there is no task `task-1`"),
-            (json!({"title": ""}), "a title has 1 to 200 characters"),
-            (json!({}), "the arguments do not fit: missing field `title`"),
+            (json!({"title": ""}), "the title has 0 characters; use 1 to 200"),
+            (json!({}), "the arguments do not match the schema: missing field `title`"),
         ] {
             let answer = answer(&tools, "lead", "create", arguments).await;
             assert!(answer.as_str().unwrap().starts_with(&format!("error: {told}")), "{answer}");
@@ -288,7 +290,7 @@ mod tests {
         board.create(NewTask { title, ..NewTask::default() }, TaskActor::Host).unwrap();
         let watch = |arguments| call(&tools, "lead", "shared_tasks_watch", arguments);
         let told = watch(json!({"id": "task-1"})).await;
-        assert_eq!(told, "error: nobody took `task-1` for 15 seconds; claim it, delegate it, or wait again later");
+        assert_eq!(told, "error: nobody claimed `task-1` for 15 seconds; claim it, delegate it, or wait again later");
         board.claim("task-1", "ann").unwrap();
         for (arguments, seconds) in
             [(json!({"id": "task-1", "timeout_seconds": 20}), 20), (json!({"id": "task-1"}), 300)]

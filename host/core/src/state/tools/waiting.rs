@@ -17,7 +17,7 @@ pub(super) async fn wait<R>(seconds: Option<u64>, what: String, future: impl Fut
     let most = limits::SHARED_WAIT.as_secs();
     let seconds = seconds.unwrap_or(most);
     if !(1..=most).contains(&seconds) {
-        return Err(Fault::invalid(format!("`timeout_seconds` is {seconds}; it can be 1 to {most}")));
+        return Err(Fault::invalid(format!("`timeout_seconds` is {seconds}; use 1 to {most}")));
     }
     let time = Duration::from_secs(seconds);
     let in_vain = |_| {

@@ -84,7 +84,9 @@ impl Coordinator for HandoffCoordinator {
                 check(moment)?;
                 let most = if self.max_handoffs == 0 { limits::HANDOFFS } else { self.max_handoffs };
                 if handed.times >= most {
-                    let message = format!("`{member}` cannot hand over: members have done so {most} times in this run");
+                    let message = format!(
+                        "`{member}` cannot hand over: the team has reached its maximum of {most} handoffs in this run"
+                    );
                     return Err(exhausted(message));
                 }
                 handed.times += 1;
@@ -105,12 +107,12 @@ fn target(moment: &CoordinatorInput<'_>, from: &str, to: &TaskHandoff) -> Result
     let agent = &to.agent;
     let found = moment.members.iter().find(|member| *member.name == **agent).ok_or_else(|| Fault::NotFound {
         message: format!(
-            "`{from}` hands over to `{}`, which is no member of the team: there are {}",
+            "`{from}` hands over to `{}`, which is not a member of the team; members: {}",
             cut(agent, limits::NAME_SHOWN_CHARS).escape_debug(),
             names(moment.members)
         ),
     })?;
-    let task = format!("`{from}` hands this conversation over to you: you go on with it.{}", words_of(to));
+    let task = format!("`{from}` hands this conversation over to you: continue it.{}", words_of(to));
     Ok(MemberAssignment { member: Arc::clone(&found.name), task: Some(cut(&task, limits::ASSIGNMENT_CHARS - 1)) })
 }
 
@@ -142,7 +144,7 @@ mod tests {
     #[tokio::test]
     async fn handoff_coordinator_follows_handoffs() {
         let (replied, to_b, to_c) = (MemberOutcome::Replied, to("b"), to("c"));
-        let unknown = "a, error: `a` hands over to `d`, which is no member of the team: there are `a`, `b`, `c`";
+        let unknown = "a, error: `a` hands over to `d`, which is not a member of the team; members: `a`, `b`, `c`";
         type Case<'a> = (&'a str, u32, Option<&'a str>, Vec<MemberOutcome>, &'a str);
         let cases: [Case<'_>; 11] = [
             ("the first one begins, and its reply is the answer", 3, None, vec![replied.clone()], "a, done"),
@@ -198,8 +200,8 @@ mod tests {
         let (before, context) = task.split_once("> xxx").unwrap();
         assert_eq!(
             before,
-            "`a` hands this conversation over to you: you go on with it.\nWhy, in its words:\n> flights\n> You are free.\n\
-             What you must know, in its words:\n"
+            "`a` hands this conversation over to you: continue it.\nWhy, in its words:\n> flights\n> You are \
+             free.\nWhat you must know, in its words:\n"
         );
         assert!(context.len() > limits::ASSIGNMENT_CHARS / 5 && task.chars().count() <= limits::ASSIGNMENT_CHARS);
     }

@@ -75,8 +75,8 @@ impl RoleRoundRobin {
         };
         let there = listed(&mut moment.members.iter().map(|member| &member.role));
         let message = match listed(&mut self.roles.iter()) {
-            wanted if wanted.is_empty() => format!("no role is named whose members are to work; there are {there}"),
-            wanted => format!("no member has one of the roles {wanted}; there are {there}"),
+            wanted if wanted.is_empty() => format!("no role is configured; roles of the team: {there}"),
+            wanted => format!("no member has one of the roles {wanted}; roles of the team: {there}"),
         };
         Fault::NotFound { message }
     }
@@ -122,7 +122,7 @@ impl Coordinator for RoleRoundRobin {
             _ if moment.step == 0 || self.max_cycles == 0 => Err(self.nobody(moment)),
             OnRoundsEnd::Done => Ok(CoordinatorStep::new(write(&place)?, CoordinatorAction::Done(None))),
             OnRoundsEnd::Fail => Err(exhausted(format!(
-                "the roles of the team have come as often as they may (`max_cycles`: {}) and it is not done",
+                "the team has reached its maximum number of cycles (`max_cycles`: {}) and is not done",
                 self.max_cycles
             ))),
         }
@@ -141,7 +141,7 @@ mod tests {
     async fn roles() {
         let usual = "us:research eu:research wanda:write";
         let failing = RoleRoundRobin { at_end: OnRoundsEnd::Fail, ..of(1, "research") };
-        let nobody = "error: no member has one of the roles `draw`, `sing`; there are `research`, `write`";
+        let nobody = "error: no member has one of the roles `draw`, `sing`; roles of the team: `research`, `write`";
         let cases: [(&str, RoleRoundRobin, &[&str], &str); 13] = [
             (
                 "all of a role side by side, then the next role",
@@ -166,12 +166,7 @@ mod tests {
             ("the same role twice", of(1, "write research write"), &[usual; 4], "wanda, us+eu, wanda, done"),
             ("nobody has any of the roles", of(1, "draw sing"), &[usual], nobody),
             ("nor in cycles without end", of(0, "draw sing"), &[usual], nobody),
-            (
-                "no roles",
-                of(1, ""),
-                &["a:write"],
-                "error: no role is named whose members are to work; there are `write`",
-            ),
+            ("no roles", of(1, ""), &["a:write"], "error: no role is configured; roles of the team: `write`"),
             ("no members", of(1, "write"), &[""], "error: the team has no members"),
             (
                 "who joins is there for the next turn of the role",
@@ -189,7 +184,7 @@ mod tests {
                 "all have left in cycles without end",
                 of(0, "write"),
                 &["a:write", "a:rest"],
-                "a, error: no member has one of the roles `write`; there are `rest`",
+                "a, error: no member has one of the roles `write`; roles of the team: `rest`",
             ),
         ];
         for (case, coordinator, members, expected) in cases {
@@ -200,7 +195,7 @@ mod tests {
     #[tokio::test]
     async fn role_index_beyond_the_end_starts_the_next_cycle() {
         let members = profiles("a:write");
-        let unreadable = "error: the state of the coordinator cannot be read: ";
+        let unreadable = "error: cannot read the state of the coordinator: ";
         for (state, expected) in [
             ("{\"cycle\":1,\"at\":18446744073709551615}", "a"),
             ("{\"cycle\":4294967295,\"at\":7}", "done"),

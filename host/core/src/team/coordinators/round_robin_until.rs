@@ -60,10 +60,11 @@ impl StopCondition {
         let shown = cut(pattern, limits::NAME_SHOWN_CHARS);
         regex.map(Self::Text).map_err(|error| match error {
             regex::Error::CompiledTooBig(most) => {
-                let message = format!("the regular expression `{shown}` takes more than {most} bytes of memory");
+                let message =
+                    format!("the regular expression `{shown}` takes more than {most} bytes of memory; simplify it");
                 Fault::invalid(message)
             }
-            error => Fault::invalid(format!("`{shown}` is no regular expression: {error}")),
+            error => Fault::invalid(format!("invalid regular expression `{shown}`: {error}")),
         })
     }
 }
@@ -130,7 +131,7 @@ impl<'a> RoundRobinUntilState<'a> {
             let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
             rest.split_at_checked(length)
         });
-        let (rounds, until) = parts.ok_or_else(|| unreadable("it is cut off"))?;
+        let (rounds, until) = parts.ok_or_else(|| unreadable("it is truncated"))?;
         Ok(Self { rounds, until })
     }
 
@@ -206,10 +207,13 @@ mod tests {
     #[test]
     fn patterns() {
         let error = |pattern: &str| StopCondition::text(pattern).err().unwrap().to_string();
-        assert!(error("(").starts_with("`(` is no regular expression: "));
+        assert!(error("(").starts_with("invalid regular expression `(`: "));
         let most = limits::UNTIL_PATTERN_BYTES;
         let large = "\\w{100}{100}";
-        assert_eq!(error(large), format!("the regular expression `{large}` takes more than {most} bytes of memory"));
+        assert_eq!(
+            error(large),
+            format!("the regular expression `{large}` takes more than {most} bytes of memory; simplify it")
+        );
     }
 
     /// A coordinator that asks a model and obeys its answer: `stop`, or anything else; its state counts the calls.
@@ -304,7 +308,7 @@ mod tests {
         let until = RoundRobinUntil::new(1, StopCondition::text("x").unwrap());
         for state in [&b"x"[..], &[0, 0, 0], &[9, 0, 0, 0, 1], &[255; 8], &[1, 0, 0, 0, b'{']] {
             let fault = until.next(&cx(), &moment(&members), state.into()).await.unwrap_err();
-            assert!(fault.to_string().starts_with("the state of the coordinator cannot be read: "), "{fault}");
+            assert!(fault.to_string().starts_with("cannot read the state of the coordinator: "), "{fault}");
         }
     }
 }

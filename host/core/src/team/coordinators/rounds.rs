@@ -84,7 +84,7 @@ impl Coordinator for LoopCoordinator {
 }
 
 pub(super) fn too_many_rounds(max: u32) -> Fault {
-    exhausted(format!("the team has gone round as often as it may (`max_rounds`: {max}) and is not done"))
+    exhausted(format!("the team has reached its maximum number of rounds (`max_rounds`: {max}) and is not done"))
 }
 
 /// The members that have had their turn.
@@ -240,7 +240,7 @@ mod tests {
         let members = profiles("a");
         for state in ["x", "[-1]", "{\"round\":-1}", "{\"had\":[\"a\"]}", "\u{0}"] {
             let fault = LoopCoordinator::new(1).next(&cx(), &moment(&members), state.into()).await.unwrap_err();
-            assert!(fault.to_string().starts_with("the state of the coordinator cannot be read: "), "{fault}");
+            assert!(fault.to_string().starts_with("cannot read the state of the coordinator: "), "{fault}");
         }
     }
 }

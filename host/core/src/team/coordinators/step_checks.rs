@@ -19,7 +19,7 @@ pub(super) fn check_members(moment: &CoordinatorInput<'_>) -> Result<(), Fault> 
 pub(super) fn check_steps(moment: &CoordinatorInput<'_>) -> Result<(), Fault> {
     match moment.step < limits::TEAM_STEPS {
         true => Ok(()),
-        false => Err(exhausted(format!("the team has taken {} steps and is not done", moment.step))),
+        false => Err(exhausted(format!("the team has reached its maximum of {} steps and is not done", moment.step))),
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) fn read<T: Default + DeserializeOwned>(state: &[u8]) -> Result<T, Fau
 
 /// Returns the fault for a state that cannot be read.
 pub(super) fn unreadable(why: &str) -> Fault {
-    Fault::other(format!("the state of the coordinator cannot be read: {why}"))
+    Fault::other(format!("cannot read the state of the coordinator: {why}"))
 }
 
 /// Returns the state for the next call.
@@ -26,7 +26,7 @@ pub(super) fn bounded(state: Vec<u8>) -> Result<Vec<u8>, Fault> {
         true => Ok(state),
         false => Err(Fault::TooLarge {
             message: format!(
-                "the state of the coordinator has {} bytes, at most {} are kept",
+                "the state of the coordinator has {} bytes, the maximum is {}",
                 state.len(),
                 limits::STATE_BYTES
             ),

@@ -33,14 +33,14 @@ pub struct TeamStatusArgs {}
 
 #[derive(Deserialize, JsonSchema)]
 pub struct OlderMessagesArgs {
-    /// Which page; 1, or left out, is the one with the newest of them.
+    /// The page to show; page 1, the default, has the newest of these messages.
     #[serde(default)]
     pub page: Option<u32>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub struct AssignArgs {
-    /// Who works next. All of them work at once: name more than one only if they need nothing of each other.
+    /// The members who work next. They work in parallel: name more than one only if they do not depend on each other.
     pub assignments: Vec<AssignmentArg>,
     /// Why, in one sentence.
     #[serde(default)]
@@ -52,15 +52,15 @@ pub struct AssignmentArg {
     /// The member's name.
     #[schemars(with = "String")]
     pub member: Value,
-    /// What it is to do now; it sees the conversation, and only this member sees the task. Left out: it goes on by
-    /// itself.
+    /// What the member is to do now; it sees the conversation, and only this member sees the task. If left out, the
+    /// member continues by itself.
     #[serde(default)]
     pub task: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub struct FinishArgs {
-    /// The team's answer. Left out: the last message of the conversation is.
+    /// The team's answer; the last message of the conversation if left out.
     #[serde(default)]
     pub answer: Option<String>,
     /// Why, in one sentence.
@@ -73,11 +73,8 @@ pub fn specs(members: &[MemberProfile], may_look: bool) -> Arc<[Arc<ToolSpec>]> 
     static OTHERS: LazyLock<[Arc<ToolSpec>; 3]> = LazyLock::new(|| {
         [
             tool::spec::<FinishArgs>(FINISH, "Ends the work of the team, once the task is done."),
-            tool::spec::<TeamStatusArgs>(STATUS, "Shows each member, its role, how it fared and its last message."),
-            tool::spec::<OlderMessagesArgs>(
-                OLDER,
-                "Shows what was said before the messages that you are shown, in pages.",
-            ),
+            tool::spec::<TeamStatusArgs>(STATUS, "Shows each member with its role, its outcome and its last message."),
+            tool::spec::<OlderMessagesArgs>(OLDER, "Shows the messages before those that you are shown, in pages."),
         ]
         .map(Arc::new)
     });
@@ -166,7 +163,7 @@ fn older(moment: &CoordinatorInput<'_>, older: &[&ChatEntry], page: u32) -> Stri
     }
     let at = usize::try_from(page.max(1)).unwrap_or(usize::MAX);
     if at > pages {
-        return format!("There is no page {at}: older messages have {pages}.");
+        return format!("There is no page {at}: the last page is {pages}.");
     }
     let end = older.len() - (at - 1) * limits::COORDINATOR_PAGE;
     let start = end.saturating_sub(limits::COORDINATOR_PAGE);

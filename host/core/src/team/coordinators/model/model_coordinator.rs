@@ -133,9 +133,7 @@ impl ModelCoordinator {
                     Some(RejectedReply { said: short(model_decision::without_thought(&said)), why: short(&why) });
                 Ok(None)
             }
-            Err(why) => {
-                Err(Fault::other(format!("the model that coordinates gives no answer that can be used: {why}")))
-            }
+            Err(why) => Err(Fault::other(format!("the coordinator's model gave no usable answer: {why}"))),
         }
     }
 
@@ -151,7 +149,7 @@ impl ModelCoordinator {
             ModelDecisionKind::Run(_) if self.is_over(moment) => {
                 let max = self.options.max_rounds;
                 return Err(exhausted(format!(
-                    "the team has taken {} steps, as many as it may (`max_rounds`: {max}), and is not done",
+                    "the team has reached its maximum of {} steps (`max_rounds`: {max}) and is not done",
                     moment.step
                 )));
             }
@@ -170,9 +168,7 @@ impl ModelCoordinator {
     ) -> Result<CoordinatorStep, Fault> {
         if asking.times >= limits::ASKS_IN_A_ROW {
             let most = limits::ASKS_IN_A_ROW;
-            return Err(exhausted(format!(
-                "the model that coordinates has not decided after {most} questions in a row"
-            )));
+            return Err(exhausted(format!("the coordinator's model has not decided after {most} requests in a row")));
         }
         asking.times += 1;
         let view = self.view(moment, &memory);

@@ -97,8 +97,8 @@ struct DecisionJson {
 
 fn said(text: &str, members: &[MemberProfile], has_tools: bool) -> Result<ModelDecision, String> {
     let said = object(text).map_err(|error| match has_tools {
-        true => format!("it calls neither {ASSIGN} nor {FINISH}"),
-        false => format!("it is not the JSON object that was asked for: {error}"),
+        true => format!("the answer calls neither {ASSIGN} nor {FINISH}"),
+        false => format!("the answer is not the requested JSON object: {error}"),
     })?;
     let reasoning = said.reasoning.as_ref().and_then(Value::as_str).and_then(given);
     if said.done == Some(true) {
@@ -175,13 +175,15 @@ fn called(calls: &[&ToolCall], members: &[MemberProfile]) -> Result<CoordinatorR
             }
             other => {
                 let shown = cut(other, limits::NAME_SHOWN_CHARS);
-                return Err(format!("there is no tool {shown:?}: there are {ASSIGN}, {FINISH}, {STATUS} and {OLDER}"));
+                return Err(format!(
+                    "unknown tool {shown:?}; available tools: {ASSIGN}, {FINISH}, {STATUS} and {OLDER}"
+                ));
             }
         }
     }
     let what = match (run, answer) {
         (None, None) => return Ok(CoordinatorReply::Look(looks)),
-        (Some(_), Some(_)) => return Err(format!("it calls both {ASSIGN} and {FINISH}")),
+        (Some(_), Some(_)) => return Err(format!("the answer calls both {ASSIGN} and {FINISH}")),
         (None, Some(answer)) => ModelDecisionKind::Done(answer.map(|text| vec![Part::Text(text)])),
         (Some(run), None) => ModelDecisionKind::Run(assignments(run, members)?),
     };
@@ -192,7 +194,7 @@ fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, String> {
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
     serde_json::from_str(text).map_err(|error| {
         format!(
-            "the arguments of {} do not fit: {}",
+            "the arguments of {} do not match the schema: {}",
             call.name,
             cut(&error.to_string(), limits::COORDINATOR_SAID_CHARS)
         )
@@ -207,19 +209,22 @@ fn assignments(
     for (named, task) in named {
         let member = member(&named, members)?;
         if !chosen.insert(&member.name) {
-            return Err(format!("it names {:?} twice", &*member.name));
+            return Err(format!("the answer names {:?} twice", &*member.name));
         }
         let task = task.as_deref().and_then(given);
         if let Some(chars) = task.as_ref().map(|task| task.chars().count())
             && chars > limits::ASSIGNMENT_CHARS
         {
             let most = limits::ASSIGNMENT_CHARS;
-            return Err(format!("the task for {:?} has {chars} characters, at most {most} are taken", &*member.name));
+            return Err(format!("the task for {:?} has {chars} characters, the maximum is {most}", &*member.name));
         }
         run.push(MemberAssignment { member: Arc::clone(&member.name), task });
     }
     match run.is_empty() {
-        true => Err(format!("it is not done and names nobody: there are {}", names(members))),
+        true => Err(format!(
+            "the answer names no member and does not say that the task is done; members: {}",
+            names(members)
+        )),
         false => Ok(run),
     }
 }
@@ -240,7 +245,7 @@ fn member<'a>(named: &Value, members: &'a [MemberProfile]) -> Result<&'a MemberP
             Value::String(name) => format!("{:?}", cut(name, limits::NAME_SHOWN_CHARS)),
             other => cut(&other.to_string(), limits::NAME_SHOWN_CHARS),
         };
-        format!("it names {shown}, who is not in the team: there are {}", names(members))
+        format!("the answer names {shown}, which is not a member of the team; members: {}", names(members))
     })
 }
 

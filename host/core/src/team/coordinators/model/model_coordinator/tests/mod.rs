@@ -121,14 +121,14 @@ fn with_tools() -> ModelCoordinatorOptions {
     ModelCoordinatorOptions { tools: true, ..ModelCoordinatorOptions::default() }
 }
 
-const UNUSABLE: &str = "error: the model that coordinates gives no answer that can be used";
+const UNUSABLE: &str = "error: the coordinator's model gave no usable answer";
 const BOB: &str = r#"{"members":["bob"],"done":false}"#;
 
 #[tokio::test]
 async fn model_coordinator_decides_by_json_reply() {
     let denied = Err(Fault::Denied { message: "no key".into() });
     let twice = |text: &str| vec![says(text), says(text)];
-    let there = "there are `ann`, `bob`";
+    let there = "members: `ann`, `bob`";
     let cases: Vec<(&str, Vec<Reply>, String)> = vec![
         ("by name", vec![says(BOB)], "ask, bob, ask".into()),
         ("by place", vec![says(r#"{"members":[1],"done":false}"#)], "ask, bob, ask".into()),
@@ -169,7 +169,7 @@ async fn model_coordinator_decides_by_json_reply() {
             "in a thought, then said",
             vec![says(&format!("<think>{BOB}")), says(&format!("<think>{BOB}</think>Hm.")), says(BOB)],
             format!(
-                "ask, ask, {UNUSABLE}: it is not the JSON object that was asked for: expected value at line 1 column 1"
+                "ask, ask, {UNUSABLE}: the answer is not the requested JSON object: expected value at line 1 column 1"
             ),
         ),
         ("in other letters", vec![says(r#"{"members":[" BOB"]}"#)], "ask, bob, ask".into()),
@@ -180,46 +180,51 @@ async fn model_coordinator_decides_by_json_reply() {
             "no JSON, twice",
             twice("bob!"),
             format!(
-                "ask, ask, {UNUSABLE}: it is not the JSON object that was asked for: expected value at line 1 column 1"
+                "ask, ask, {UNUSABLE}: the answer is not the requested JSON object: expected value at line 1 column 1"
             ),
         ),
         (
             "nothing",
             twice(""),
             format!(
-                "ask, ask, {UNUSABLE}: it is not the JSON object that was asked for: EOF while parsing a value at line 1 column 0"
+                "ask, ask, {UNUSABLE}: the answer is not the requested JSON object: EOF while parsing a value at line \
+                 1 column 0"
             ),
         ),
         (
             "a stranger",
             twice(r#"{"members":["zoe"]}"#),
-            format!("ask, ask, {UNUSABLE}: it names \"zoe\", who is not in the team: {there}"),
+            format!("ask, ask, {UNUSABLE}: the answer names \"zoe\", which is not a member of the team; {there}"),
         ),
         (
             "a stranger among others",
             twice(r#"{"members":["bob","zoe"]}"#),
-            format!("ask, ask, {UNUSABLE}: it names \"zoe\", who is not in the team: {there}"),
+            format!("ask, ask, {UNUSABLE}: the answer names \"zoe\", which is not a member of the team; {there}"),
         ),
         (
             "a place where nobody is",
             twice(r#"{"members":[2]}"#),
-            format!("ask, ask, {UNUSABLE}: it names 2, who is not in the team: {there}"),
+            format!("ask, ask, {UNUSABLE}: the answer names 2, which is not a member of the team; {there}"),
         ),
         (
             "a place before the first",
             twice(r#"{"members":[-1]}"#),
-            format!("ask, ask, {UNUSABLE}: it names -1, who is not in the team: {there}"),
+            format!("ask, ask, {UNUSABLE}: the answer names -1, which is not a member of the team; {there}"),
         ),
         (
             "no name at all",
             twice(r#"{"members":[null]}"#),
-            format!("ask, ask, {UNUSABLE}: it names null, who is not in the team: {there}"),
+            format!("ask, ask, {UNUSABLE}: the answer names null, which is not a member of the team; {there}"),
         ),
-        ("one twice", twice(r#"{"members":["bob",1]}"#), format!("ask, ask, {UNUSABLE}: it names \"bob\" twice")),
+        (
+            "one twice",
+            twice(r#"{"members":["bob",1]}"#),
+            format!("ask, ask, {UNUSABLE}: the answer names \"bob\" twice"),
+        ),
         (
             "not done, and nobody",
             twice(r#"{"members":[],"done":false}"#),
-            format!("ask, ask, {UNUSABLE}: it is not done and names nobody: {there}"),
+            format!("ask, ask, {UNUSABLE}: the answer names no member and does not say that the task is done; {there}"),
         ),
         ("nobody, then somebody", vec![says("{}"), says(BOB)], "ask, ask, bob, ask".into()),
         (
@@ -288,25 +293,27 @@ async fn model_coordinator_decides_by_tool_calls() {
         (
             "neither",
             twice(says("Let me think.")),
-            format!("ask, ask, {UNUSABLE}: it calls neither assign_task nor finish"),
+            format!("ask, ask, {UNUSABLE}: the answer calls neither assign_task nor finish"),
         ),
         (
             "both",
             twice(calls(&[("finish", "{}"), ("assign_task", r#"{"assignments":[{"member":"bob"}]}"#)])),
-            format!("ask, ask, {UNUSABLE}: it calls both assign_task and finish"),
+            format!("ask, ask, {UNUSABLE}: the answer calls both assign_task and finish"),
         ),
         (
             "a tool that is none",
             twice(calls(&[("rm", "{}")])),
             format!(
-                "ask, ask, {UNUSABLE}: there is no tool \"rm\": there are assign_task, finish, get_team_status and get_shared_summary"
+                "ask, ask, {UNUSABLE}: unknown tool \"rm\"; available tools: assign_task, finish, get_team_status and \
+                 get_shared_summary"
             ),
         ),
         (
             "arguments that are none",
             twice(assign("{")),
             format!(
-                "ask, ask, {UNUSABLE}: the arguments of assign_task do not fit: EOF while parsing an object at line 1 column 1"
+                "ask, ask, {UNUSABLE}: the arguments of assign_task do not match the schema: EOF while parsing an \
+                 object at line 1 column 1"
             ),
         ),
         ("nobody", vec![assign(r#"{"assignments":[]}"#), bob()], "ask, ask, bob, ask".into()),

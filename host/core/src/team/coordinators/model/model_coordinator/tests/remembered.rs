@@ -39,7 +39,7 @@ async fn a_memory_that_is_none_is_an_error() {
     let members = profiles("ann");
     for state in ["x", "[1]", "{\"said\":3}", "{\"asking\":{\"asked\":\"x\"}}", &"[".repeat(10_000)] {
         let fault = ModelCoordinator::default().next(&cx(), &moment(&members), state.into()).await.unwrap_err();
-        assert!(fault.to_string().starts_with("the state of the coordinator cannot be read: "), "{fault}");
+        assert!(fault.to_string().starts_with("cannot read the state of the coordinator: "), "{fault}");
     }
 }
 
