@@ -11,12 +11,12 @@ use url::Url;
 ///
 /// [`Fault::Invalid`] if `base` is not an `http` or `https` URL or contains a credential. The message does not quote it.
 pub fn endpoint(base: &str, path: &[&str]) -> Result<Url, Fault> {
-    let mut url = Url::parse(base).map_err(|error| Fault::invalid(format!("the base URL is not a URL: {error}")))?;
+    let mut url = Url::parse(base).map_err(|error| Fault::invalid(format!("invalid base URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(Fault::invalid("the base URL does not begin with http:// or https://"));
+        return Err(Fault::invalid("invalid base URL; begin it with http:// or https://"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Fault::invalid("the base URL holds a user name or password, which belongs into a secret"));
+        return Err(Fault::invalid("the base URL has a user name or password; move it into a secret"));
     }
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.pop_if_empty().extend(path);

@@ -176,7 +176,7 @@ impl HttpClient {
     ) -> Result<SuccessResponse, FailedAttempt> {
         let (mut body, rate_limits) = self.execute(message, request, deadline, StatusCode::is_success).await?;
         if let Some(encoding) = body.encoding(&self.secrets(request)) {
-            let message = format!("{} compressed its reply ({encoding}), which it was not asked for", body.origin);
+            let message = format!("{} sent a compressed reply ({encoding}) that was not requested", body.origin);
             return Err(Fault::other(message).into());
         }
         let first = body.chunk(deadline).await.map_err(|fault| FailedAttempt { fault, again: request.repeatable })?;
@@ -348,7 +348,7 @@ mod tests {
         let server = TestServer::start(vec![cut, answer("200 OK", "", "fine")]).await;
         let fault = post(request(&server)).await.unwrap_err();
         assert!(
-            matches!(fault, Fault::Unavailable { .. }) && fault.to_string().contains("cut its reply off"),
+            matches!(fault, Fault::Unavailable { .. }) && fault.to_string().contains("ended its reply early"),
             "{fault}"
         );
         assert_eq!(server.requests().len(), 1);
@@ -412,7 +412,10 @@ mod tests {
         let server = TestServer::start(vec![silent(), silent(), CannedResponse { bytes: vec![], stays: true }]).await;
         let short = Duration::from_millis(20);
         let fault = post(HttpRequest { idle: short, ..request(&server) }).await.unwrap_err();
-        assert!(matches!(fault, Fault::Unavailable { .. }) && fault.to_string().contains("fell silent"), "{fault}");
+        assert!(
+            matches!(fault, Fault::Unavailable { .. }) && fault.to_string().contains("sent nothing for"),
+            "{fault}"
+        );
         for _ in 0..2 {
             let fault = post(HttpRequest { total: short, ..request(&server) }).await.unwrap_err();
             assert!(matches!(fault, Fault::Timeout { .. }), "{fault:?}");

@@ -78,7 +78,7 @@ impl HttpClient {
         let (body, _) = self.again(request, deadline, attempt).await?;
         match body.encoding(&self.secrets(request)) {
             Some(encoding) => {
-                let message = format!("{} compressed its reply ({encoding}), which it was not asked for", body.origin);
+                let message = format!("{} sent a compressed reply ({encoding}) that was not requested", body.origin);
                 Err(Fault::other(message))
             }
             None => Ok(HttpResponse { body }),
@@ -112,7 +112,7 @@ mod tests {
             assert_eq!(answer.beginning(100).await, said.as_bytes());
         }
         let fault = client.exchange(Method::GET, &request, None).await.unwrap_err();
-        assert!(fault.to_string().contains("compressed its reply (gzip)"), "{fault}");
+        assert!(fault.to_string().contains("sent a compressed reply (gzip)"), "{fault}");
         let fault = client.exchange(Method::DELETE, &request, None).await.unwrap_err();
         assert!(matches!(fault, Fault::Unavailable { .. }), "{fault}");
         let methods: Vec<_> = server.requests().iter().map(|sent| sent.split(' ').next().unwrap().to_owned()).collect();

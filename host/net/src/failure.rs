@@ -40,9 +40,9 @@ const NOT_ACCEPTED: &str = "is not accepted";
 pub(super) const CANNOT_CHECK: &str = "cannot be checked";
 const NO_ROOTS: &str =
     "install the root certificates of your system (ca-certificates), or name a file of them in SSL_CERT_FILE";
-const NO_TLS: &str = "does not answer in TLS";
-const NO_HTTP: &str = "does not answer in HTTP";
-const NO_NAME: &str = "the name cannot be looked up";
+const NO_TLS: &str = "does not speak TLS";
+const NO_HTTP: &str = "does not speak HTTP";
+const NO_NAME: &str = "the name cannot be resolved";
 
 /// Returns advice for a server that was not reached, if the fault has a known cause; otherwise `None`.
 pub fn mend(fault: &Fault) -> Option<&'static str> {
@@ -54,8 +54,8 @@ pub fn mend(fault: &Fault) -> Option<&'static str> {
             "if you trust the server, name a PEM file with its certificate, or with that of its authority, in the environment \
              variable SSL_CERT_FILE",
         ),
-        (NO_TLS, "if the server is not encrypted, write http:// in place of https:// in its address"),
-        (NO_HTTP, "if the server is encrypted, write https:// in place of http:// in its address"),
+        (NO_TLS, "if the server does not use TLS, write http:// instead of https:// in its address"),
+        (NO_HTTP, "if the server uses TLS, write https:// instead of http:// in its address"),
         (NO_NAME, "check the host in its address, and this machine's network and name servers"),
     ];
     let is_ours = matches!(fault, Fault::Other { .. } | Fault::Unavailable { .. });
@@ -113,7 +113,7 @@ pub(super) fn not_reached(origin: &str, proxy: Option<&ProxyUrl>, error: &impl E
         // The library's message for a 407 response that came before the server was reached.
         if proxy.is_some() && why.contains("proxy authorization required") {
             return Fault::Denied {
-                message: format!("cannot connect to {origin}{through}: it wants a user and password"),
+                message: format!("cannot connect to {origin}{through}: the proxy requires a user and a password"),
             };
         }
         // The name of the proxy or the server.
@@ -125,7 +125,7 @@ pub(super) fn not_reached(origin: &str, proxy: Option<&ProxyUrl>, error: &impl E
     if is_no_http(error) {
         return Fault::other(format!("{origin} {NO_HTTP}: {why}"));
     }
-    unavailable(format!("the connection to {origin} broke before it answered: {why}"))
+    unavailable(format!("the connection to {origin} broke before the response: {why}"))
 }
 
 /// Returns the TLS error among the causes of `error`.
@@ -167,7 +167,7 @@ pub(super) fn cannot_start(error: &reqwest::Error) -> Fault {
 }
 
 pub(super) fn timed_out(origin: &str) -> Fault {
-    Fault::Timeout { message: format!("{origin} took too long") }
+    Fault::Timeout { message: format!("{origin} timed out") }
 }
 
 pub(super) fn unavailable(message: String) -> Fault {

@@ -26,12 +26,12 @@ impl HttpClientConfig {
         let most = limits::PROXY_EXCEPTIONS;
         if self.no_proxy.len() > most {
             return Err(Fault::invalid(format!(
-                "more than {most} servers are to be asked without the proxy: name networks"
+                "more than {most} servers are excluded from the proxy; name networks instead"
             )));
         }
         if self.no_proxy.iter().any(|host| !is_exception(host)) {
             return Err(Fault::invalid(
-                "a server that is to be asked without the proxy is none: write a host, an address, a network such as \
+                "a server that is excluded from the proxy is invalid; write a host, an address, a network such as \
                  10.0.0.0/8, or *",
             ));
         }
@@ -39,7 +39,7 @@ impl HttpClientConfig {
         let exceptions = self.no_proxy.iter().fold(Self::NEVER.to_owned(), |all, host| all + "," + host);
         let exceptions = reqwest::NoProxy::from_string(&exceptions);
         // The error may quote the URL.
-        let made = reqwest::Proxy::all(proxy.0.as_str()).map_err(|_| unusable("the HTTP client does not take it"))?;
+        let made = reqwest::Proxy::all(proxy.0.as_str()).map_err(|_| unusable("the HTTP client rejects it"))?;
         Ok(Some(made.no_proxy(exceptions)))
     }
 }
@@ -63,18 +63,18 @@ impl ProxyUrl {
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let text = text.trim();
         if text.len() > limits::PROXY_URL_BYTES {
-            return Err(unusable(&format!("it has more than {} bytes", limits::PROXY_URL_BYTES)));
+            return Err(unusable(&format!("more than {} bytes", limits::PROXY_URL_BYTES)));
         }
         let url = Url::parse(text).map_err(|error| unusable(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h") {
-            return Err(unusable("it does not begin with http://, https://, socks5:// or socks5h://"));
+            return Err(unusable("begin it with http://, https://, socks5:// or socks5h://"));
         }
         if url.host_str().is_none_or(str::is_empty) {
-            return Err(unusable("it names no host"));
+            return Err(unusable("the host is missing"));
         }
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
             return Err(unusable(
-                "something stands after host and port (`/`, `?`, `#` in a password are %2F, %3F, %23)",
+                "unexpected text after host and port (write `/`, `?`, `#` in a password as %2F, %3F, %23)",
             ));
         }
         Ok(Self(url))
@@ -98,7 +98,7 @@ fn decoded(part: &str) -> String {
 }
 
 fn unusable(why: &str) -> Fault {
-    Fault::invalid(format!("the URL of the proxy cannot be used: {why}"))
+    Fault::invalid(format!("invalid URL of the proxy: {why}"))
 }
 
 impl fmt::Display for ProxyUrl {
@@ -154,7 +154,7 @@ mod tests {
             ("http://me:se/cret@proxy", Err("")),
             ("http://proxy/secret", Err("after host and port")),
             ("http://proxy?secret", Err("after host and port")),
-            ("socks5://", Err("no host")),
+            ("socks5://", Err("the host is missing")),
             ("http://", Err("empty host")),
         ] {
             match (ProxyUrl::parse(text), shown) {

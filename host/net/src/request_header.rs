@@ -58,9 +58,9 @@ const RESERVED_HEADERS: [header::HeaderName; 7] = [
 pub fn header_name(name: &str) -> Result<header::HeaderName, Fault> {
     let shown = name.escape_debug();
     let header = header::HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| Fault::invalid(format!("`{shown}` is no name of a header")))?;
+        .map_err(|_| Fault::invalid(format!("invalid header name `{shown}`")))?;
     if RESERVED_HEADERS.contains(&header) {
-        return Err(Fault::invalid(format!("the header `{shown}` is set by the host itself")));
+        return Err(Fault::invalid(format!("the header `{shown}` is set by the host; leave it out")));
     }
     Ok(header)
 }

@@ -96,7 +96,7 @@ impl HttpResponseBody {
             Ok(chunk) => self.received(chunk),
             Err(_) if until == self.deadline => Err(timed_out(&self.origin)),
             Err(_) => {
-                Err(unavailable(format!("{} fell silent in the middle of its reply, for {:?}", self.origin, self.idle)))
+                Err(unavailable(format!("{} sent nothing for {:?} in the middle of its reply", self.origin, self.idle)))
             }
         }
     }
@@ -104,7 +104,7 @@ impl HttpResponseBody {
     fn received(&self, chunk: reqwest::Result<Option<impl AsRef<[u8]>>>) -> Result<Option<Vec<u8>>, Fault> {
         match chunk {
             Ok(chunk) => Ok(chunk.map(|chunk| chunk.as_ref().to_vec())),
-            Err(error) => Err(unavailable(format!("{} cut its reply off: {}", self.origin, root(&error)))),
+            Err(error) => Err(unavailable(format!("{} ended its reply early: {}", self.origin, root(&error)))),
         }
     }
 
@@ -181,7 +181,7 @@ mod tests {
             TestServer::start(vec![zipped("200 OK", "gzip"), zipped("200 OK", "identity"), zipped("500 Odd", "gzip")])
                 .await;
         let said = post(&server).await.unwrap_err().to_string();
-        assert!(said.ends_with(" compressed its reply (gzip), which it was not asked for"), "{said}");
+        assert!(said.ends_with(" sent a compressed reply (gzip) that was not requested"), "{said}");
         assert!(post(&server).await.is_ok());
         let said = post(&server).await.unwrap_err().to_string();
         assert!(said.ends_with(" answered 500 Internal Server Error"), "{said}");

@@ -69,7 +69,7 @@ impl RetryObserver {
         let (events, agent, model) = (cx.events.clone(), Arc::clone(&cx.agent), model.to_owned());
         Self::new(move |RetryPause { fault, pause, attempt }| {
             let why = cut(&fault.to_string(), limits::FAILURE_SHOWN_CHARS);
-            let detail = format!("{why}; attempt {attempt} follows in {:.1} s", pause.as_secs_f64());
+            let detail = format!("{why}; attempt {attempt} in {:.1} s", pause.as_secs_f64());
             let (agent, model) = (Arc::clone(&agent), model.clone());
             events.emit_now(Event::ModelWaits { agent, model, wait: ModelWait::Retry, detail });
         })
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(told.len(), 2, "the last failure is no pause: {told:?}");
         for (line, attempt) in told.iter().zip([2, 3]) {
             assert!(line.starts_with("ada m ") && line.contains("busy"), "{line}");
-            assert!(line.contains(&format!("; attempt {attempt} follows in ")), "{line}");
+            assert!(line.contains(&format!("; attempt {attempt} in ")), "{line}");
         }
         // Without event consumers there is no observer.
         assert!(RetryObserver::of_model(&RunCx::new("ada"), "m").0.is_none());

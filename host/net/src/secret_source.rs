@@ -64,22 +64,22 @@ pub enum SecretError {
     #[error("{place} is not set")]
     Unset { place: SecretSource },
     /// The source contains only white space.
-    #[error("{place} holds no secret: it is empty")]
+    #[error("{place} is empty")]
     Empty { place: SecretSource },
     /// A path, or a program with a slash in its name, that depends on the working directory of this process.
-    #[error("{place} is not named by its whole path")]
+    #[error("{place} is not given as an absolute path")]
     Relative { place: SecretSource },
     /// The file cannot be read.
     #[error("{place} cannot be read: {why}")]
     Unreadable { place: SecretSource, why: String },
     /// The source contains more than a secret can have.
-    #[error("{place} holds more than {most} bytes, which is no secret")]
+    #[error("{place} has more than {most} bytes, too many for a secret")]
     TooLarge { place: SecretSource, most: u64 },
     /// The program's output is not text.
-    #[error("{place} printed something that is not UTF-8 text")]
+    #[error("{place} printed text that is not UTF-8")]
     NotText { place: SecretSource },
     /// The command has no program, or too many arguments.
-    #[error("a command for a secret has {words} words; it has a program and up to {} arguments", limits::SECRET_COMMAND_WORDS - 1)]
+    #[error("the command for a secret has {words} words; write a program and up to {} arguments", limits::SECRET_COMMAND_WORDS - 1)]
     Words { words: usize },
     /// The program could not be started.
     #[error("{place} cannot be run: {why}")]
@@ -98,13 +98,13 @@ impl SecretError {
         match self {
             Self::Unset { .. } => "set it where this program is started, and export it",
             Self::Empty { .. } => "put the secret into its first line",
-            Self::Relative { .. } => "write a path from the root on, or the bare name of a program on the PATH",
-            Self::Unreadable { .. } => "name a file that you can read and that holds nothing but the secret",
-            Self::TooLarge { .. } | Self::NotText { .. } => "name something that holds nothing but the secret",
+            Self::Relative { .. } => "write an absolute path, or the bare name of a program in PATH",
+            Self::Unreadable { .. } => "name a file that you can read and that contains only the secret",
+            Self::TooLarge { .. } | Self::NotText { .. } => "name a source that contains only the secret",
             Self::Words { .. } => "write the program and its arguments as a list, such as [pass, show, openai]",
             Self::Start { .. } => "install the program, or name another",
-            Self::Failed { .. } => "run it yourself: it must print the secret and end with 0",
-            Self::Time { .. } => "run it yourself: it must end without a question at the terminal",
+            Self::Failed { .. } => "run it yourself; it must print the secret and exit with 0",
+            Self::Time { .. } => "run it yourself; it must end without a question at the terminal",
         }
     }
 }
@@ -213,13 +213,15 @@ async fn in_file(source: &SecretSource, path: &Path) -> Result<ResolvedSecret, S
         let root = file.ancestors().last().unwrap_or(&file);
         files::read(&file, root, limits::SECRET_BYTES).map(|text| (text, mode_if_shared(&file)))
     });
-    let (text, mode) = match read.await.map_err(|_| unreadable("the read was broken off".into()))? {
+    let (text, mode) = match read.await.map_err(|_| unreadable("the read was aborted".into()))? {
         Ok(read) => read,
         Err(FileReadError::TooLarge(most)) => return Err(SecretError::TooLarge { place: source.clone(), most }),
         Err(error) => return Err(unreadable(error.to_string())),
     };
     let warning = mode.map(|mode| {
-        format!("{source} holds a secret and others on this machine can read it (mode {mode:03o}): make it 600")
+        format!(
+            "{source} contains a secret, but others on this machine can read it (mode {mode:03o}); set its mode to 600"
+        )
     });
     Ok(ResolvedSecret { secret: first_line(source, &text)?, warning })
 }
@@ -264,8 +266,8 @@ async fn printed(source: &SecretSource, words: &[String]) -> Result<ResolvedSecr
 
 fn why_not_run(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "there is no such program".into(),
-        io::ErrorKind::PermissionDenied => "you have no permission to run it".into(),
+        io::ErrorKind::NotFound => "no such program".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
         _ => why_unreadable(error),
     }
 }

@@ -116,13 +116,13 @@ impl SseEventStream {
         if self.idle.bytes > limits::STREAM_IDLE_BYTES {
             // Not [`Fault::TooLarge`]: a shorter request would not help.
             return Err(Fault::other(format!(
-                "the server sent {} bytes that do not move its reply on",
+                "the server sent {} bytes without progress in its reply",
                 self.idle.bytes
             )));
         }
         let time = self.idle.time.unwrap_or_default();
         let idle = || {
-            let message = format!("the server sent nothing that moves its reply on, for {time:?}");
+            let message = format!("the server made no progress in its reply for {time:?}");
             Fault::Unavailable { message, after: None }
         };
         let chunk = match self.idle.until {

@@ -36,7 +36,7 @@ pub fn fault_in_reply(origin: &str, error: &str, secrets: &[Secret]) -> Fault {
     let value = serde_json::from_str(error).unwrap_or_else(|_| Value::String(error.into()));
     let complaint = ServerErrorBody::of(&value);
     let message =
-        format!("{origin} broke off with an error: {}", shown(&complaint.message, secrets, limits::ERROR_BYTES));
+        format!("{origin} ended its reply with an error: {}", shown(&complaint.message, secrets, limits::ERROR_BYTES));
     of_status(complaint.status(), &complaint, message, None)
 }
 
@@ -294,6 +294,6 @@ mod tests {
         assert!(matches!(inside(r#"{"message":"m","type":"overloaded_error"}"#), Fault::Unavailable { .. }));
         assert!(matches!(inside(r#"{"message":"m","type":"billing_error"}"#), Fault::Exhausted { .. }));
         assert!(matches!(inside(r#"{"message":"m","type":"request_too_large"}"#), Fault::TooLarge { .. }));
-        assert_eq!(inside(r#""lost sk-secret""#).to_string(), "host:1 broke off with an error: lost ***");
+        assert_eq!(inside(r#""lost sk-secret""#).to_string(), "host:1 ended its reply with an error: lost ***");
     }
 }

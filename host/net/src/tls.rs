@@ -135,11 +135,11 @@ fn certificates_of_process() -> &'static [CertificateDer<'static>] {
 /// Explains in plain words why a certificate is not accepted.
 pub(super) fn why_refused(why: &CertificateError) -> String {
     match why {
-        why if is_of_authority(why) => "it is self-signed, and this machine does not trust it".into(),
-        CertificateError::UnknownIssuer => "no authority that this machine trusts has signed it".into(),
+        why if is_of_authority(why) => "it is self-signed and not trusted by this machine".into(),
+        CertificateError::UnknownIssuer => "it is not signed by an authority that this machine trusts".into(),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".into(),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "it does not hold yet: is the clock of this machine right?".into()
+            "it is not valid yet; check the clock of this machine".into()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "it is for another name".into()
@@ -192,7 +192,7 @@ mod tests {
         for (named, name, year, why) in [
             ((|| &[]) as fn() -> &'static [CertificateDer<'static>], "localhost", 2030, "it is self-signed"),
             (named, "elsewhere.example", 2030, "it is for another name"),
-            (named, "localhost", 2010, "it does not hold yet"),
+            (named, "localhost", 2010, "it is not valid yet"),
             (named, "localhost", 2990, "it has expired"),
         ] {
             let verdict = verdict(named, name, year).unwrap_err();

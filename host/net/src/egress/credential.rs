@@ -35,21 +35,21 @@ impl Credential {
         let secrets = forms(&auth.key, is_basic);
         if is_basic {
             if !auth.key.expose().contains(':') {
-                return Err(wrong("is no `user:password`"));
+                return Err(wrong("is not of the form `user:password`"));
             }
             auth.key = encoded(&auth.key);
         }
         // Responses are searched line by line.
         if auth.key.expose().contains('\n') || secrets.iter().any(|secret| secret.expose().contains('\n')) {
-            return Err(wrong("has a line end in it: it cannot be sent"));
+            return Err(wrong("has a line break, so it cannot be sent"));
         }
         if secrets.iter().any(|secret| secret.expose().len() < Secret::SHORTEST) {
             let least = Secret::SHORTEST;
-            return Err(wrong(&format!("has fewer than {least} bytes, too few to be blotted out of what comes back")));
+            return Err(wrong(&format!("has fewer than {least} bytes, too few to be redacted from responses")));
         }
         let most = limits::EGRESS_CREDENTIAL_BYTES;
         if auth.key.expose().len() > most {
-            return Err(wrong(&format!("has more than {most} bytes, which no server takes in a header")));
+            return Err(wrong(&format!("has more than {most} bytes, too many for a header")));
         }
         let value = auth.value().map_err(|_| wrong("has characters that cannot be sent"))?;
         Ok(Self { name, header, value, audience, secrets })

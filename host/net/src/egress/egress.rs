@@ -157,7 +157,7 @@ impl EgressInner {
             if follow && let Some(next) = redirect::next(&self.policy, sent, response.status(), response.headers())? {
                 if facts.hops == limits::EGRESS_HOPS {
                     let most = limits::EGRESS_HOPS;
-                    return Err(Fault::other(format!("more than {most} redirects: they may lead in a circle")));
+                    return Err(Fault::other(format!("more than {most} redirects, possibly a loop")));
                 }
                 redirect::check_clean(response.headers(), &scrubber)?;
                 self.pace.count()?;
@@ -174,9 +174,7 @@ impl EgressInner {
             }
             if let Some(encoding) = encoding(&response) {
                 let encoding = scrubber.text(&encoding);
-                return Err(Fault::other(format!(
-                    "{origin} encoded its response (`{encoding}`) in no way that is known"
-                )));
+                return Err(Fault::other(format!("{origin} sent a response in the unknown encoding `{encoding}`")));
             }
             let scrub = scrubber.stream();
             let left = self.limits.response_bytes;
@@ -242,7 +240,7 @@ impl EgressInner {
         }
         facts.status = Some(response.status().as_u16());
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return Err(Fault::other(format!("{origin} would speak another protocol than HTTP")));
+            return Err(Fault::other(format!("{origin} switches to a protocol other than HTTP")));
         }
         Ok((response, SentHop { method, url, headers, body: again }))
     }
@@ -288,7 +286,7 @@ async fn bare(mut target: EgressHop) -> Result<EgressHop, Fault> {
             },
         };
         if has_body {
-            return Err(Fault::invalid(format!("a request with {} has no body: use POST", target.method)));
+            return Err(Fault::invalid(format!("a request with {} must not have a body; use POST", target.method)));
         }
         target.body = EgressRequestBody::default();
     }
@@ -305,7 +303,7 @@ fn encoding(response: &reqwest::Response) -> Option<String> {
 /// Returns the fault for a server without granted addresses. It does not reveal the network's addresses to the plugin.
 fn not_granted(origin: &str) -> Fault {
     Fault::Denied {
-        message: format!("{origin} leads to no address that is granted: private ones are granted by `networks`"),
+        message: format!("{origin} resolves to no address that is granted; grant private addresses with `networks`"),
     }
 }
 

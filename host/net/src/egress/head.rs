@@ -42,16 +42,17 @@ const OF_ANOTHER_REQUEST: [&str; 10] = [
 /// Parses the name of a header that a plugin, or a credential, may set.
 pub(super) fn name(name: &[u8]) -> Result<HeaderName, Fault> {
     let shown = name.get(..limits::SHOWN_HEADER_BYTES).unwrap_or(name).escape_ascii();
-    let header =
-        HeaderName::from_bytes(name).map_err(|_| Fault::invalid(format!("`{shown}` is no name of a header")))?;
+    let header = HeaderName::from_bytes(name).map_err(|_| Fault::invalid(format!("invalid header name `{shown}`")))?;
     // Some servers treat the two characters as equal.
     let plain = header.as_str().replace('_', "-");
     if OF_THE_HOST.contains(&&*plain) {
-        return Err(Fault::invalid(format!("the header `{shown}` is set by the host itself: leave it out")));
+        return Err(Fault::invalid(format!("the header `{shown}` is set by the host; leave it out")));
     }
     if OF_ANOTHER_REQUEST.contains(&&*plain) || plain.starts_with("x-forwarded-") {
         return Err(Fault::Denied {
-            message: format!("the header `{shown}` would have the server take the request for another one"),
+            message: format!(
+                "the header `{shown}` is not allowed: the server could mistake the request for another one"
+            ),
         });
     }
     Ok(header)
@@ -119,7 +120,9 @@ pub(super) fn of_response(
 pub(super) fn too_many(origin: &str) -> Fault {
     let (most, most_bytes) = (limits::EGRESS_RESPONSE_HEADERS, limits::EGRESS_RESPONSE_HEADER_BYTES);
     Fault::TooLarge {
-        message: format!("{origin} answered with more than {most} headers, or {most_bytes} bytes of them"),
+        message: format!(
+            "{origin} answered with more than {most} headers, or with more than {most_bytes} bytes of headers"
+        ),
     }
 }
 

@@ -21,12 +21,12 @@ impl EgressHop {
         if !is_method(&request.method) {
             let shown: String = request.method.chars().take(limits::NAME_SHOWN_CHARS).collect();
             return Err(Fault::invalid(format!(
-                "`{}` is no method: write it in upper case, as GET; CONNECT and TRACE are none",
+                "invalid HTTP method `{}`; write it in upper case, such as GET (CONNECT and TRACE are not allowed)",
                 shown.escape_debug()
             )));
         }
         let method = http::Method::from_bytes(request.method.as_bytes());
-        let method = method.map_err(|_| Fault::invalid("the method cannot be sent"))?;
+        let method = method.map_err(|_| Fault::invalid("invalid HTTP method"))?;
         let url = url(&request.url)?;
         Ok(Self { method, url, headers: head::of_request(&request.headers)?, body: request.body })
     }
@@ -40,29 +40,27 @@ impl EgressHop {
 /// Parses a URL that may be requested, provided that it is granted. Drops the fragment, which is never sent.
 pub(super) fn url(text: &str) -> Result<Url, Fault> {
     if text.len() > limits::EGRESS_URL_BYTES {
-        return Err(Fault::TooLarge { message: format!("a URL has more than {} bytes", limits::EGRESS_URL_BYTES) });
+        return Err(Fault::TooLarge { message: format!("the URL has more than {} bytes", limits::EGRESS_URL_BYTES) });
     }
     // A URL parser would remove these characters, so that the URL requested would differ from the one that was read.
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err(Fault::invalid("the URL has spaces or control characters: percent-encode them"));
+        return Err(Fault::invalid("the URL has spaces or control characters; percent-encode them"));
     }
-    let url = Url::parse(text).map_err(|error| Fault::invalid(format!("the URL is none: {error}")))?;
+    let url = Url::parse(text).map_err(|error| Fault::invalid(format!("invalid URL: {error}")))?;
     checked(url)
 }
 
 /// Checks a parsed URL like [`url()`].
 pub(super) fn checked(mut url: Url) -> Result<Url, Fault> {
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(Fault::invalid("the URL begins neither with https:// nor with http://"));
+        return Err(Fault::invalid("invalid URL; begin it with https:// or http://"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Fault::invalid(
-            "the URL holds a user or a password: use a credential that is granted, by its name",
-        ));
+        return Err(Fault::invalid("the URL has a user or a password; use the name of a granted credential instead"));
     }
     url.set_fragment(None);
     if url.as_str().len() > limits::EGRESS_URL_BYTES {
-        return Err(Fault::TooLarge { message: format!("a URL has more than {} bytes", limits::EGRESS_URL_BYTES) });
+        return Err(Fault::TooLarge { message: format!("the URL has more than {} bytes", limits::EGRESS_URL_BYTES) });
     }
     Ok(url)
 }

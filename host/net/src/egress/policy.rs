@@ -37,21 +37,21 @@ impl EgressPolicy {
     ) -> Result<Option<Arc<Credential>>, Fault> {
         let (method, url) = (target.method.as_str(), &target.url);
         if !self.http.names(method, url) {
-            let (shown, led) = (facts::shown(url, scrubber), if hops > 0 { ", where a redirect leads," } else { "" });
+            let (shown, led) = (facts::shown(url, scrubber), if hops > 0 { ", the target of a redirect," } else { "" });
             let line = url.origin().ascii_serialization();
             let entry = match READING_METHODS.contains(&method) {
                 true => format!("\"{line}\""),
                 // An entry that is only a URL would not grant this method.
                 false => format!("{{url: \"{line}\", methods: [{method}]}}"),
             };
-            let message = format!("{method} {shown}{led} is not granted: write `http: [{entry}]`");
+            let message = format!("{method} {shown}{led} is not granted; to grant it write `http: [{entry}]`");
             return Err(Fault::Denied { message });
         }
         let here = self.credentials.iter().filter(|credential| credential.is_for(method, url));
         if let Some(own) = here.clone().find(|credential| target.headers.contains_key(&credential.header)) {
             return Err(Fault::Denied {
                 message: format!(
-                    "the header `{}` is the host's for this target: leave it out, and name the credential `{}`",
+                    "the host sets the header `{}` for this target; leave it out, and name the credential `{}`",
                     own.header,
                     own.name()
                 ),
@@ -65,7 +65,7 @@ impl EgressPolicy {
                 let is_for = credential.is_for(method, url);
                 if !is_for && hops == 0 {
                     let (shown, name) = (facts::shown(url, scrubber), credential.name());
-                    let message = format!("the credential `{name}` is not for {method} {shown}");
+                    let message = format!("the credential `{name}` is not valid for {method} {shown}");
                     return Err(Fault::Denied { message });
                 }
                 Ok(is_for.then(|| credential.clone()))
@@ -77,10 +77,13 @@ impl EgressPolicy {
         self.credentials.iter().find(|credential| credential.name() == name).ok_or_else(|| {
             let shown: String = name.chars().take(limits::NAME_SHOWN_CHARS).collect();
             let there: Vec<_> = self.credentials.iter().map(|credential| credential.name()).collect();
-            let there =
-                if there.is_empty() { "there is none".into() } else { format!("there are: {}", there.join(", ")) };
+            let there = if there.is_empty() {
+                "no credentials are granted".into()
+            } else {
+                format!("granted credentials: {}", there.join(", "))
+            };
             Fault::Denied {
-                message: format!("no credential `{}` is granted, or it does not exist; {there}", shown.escape_debug()),
+                message: format!("the credential `{}` is not granted or does not exist; {there}", shown.escape_debug()),
             }
         })
     }

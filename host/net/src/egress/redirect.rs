@@ -56,7 +56,7 @@ pub(super) fn check_clean(headers: &HeaderMap, scrubber: &Scrubber) -> Result<()
     if scrubber.bytes(location) == location {
         return Ok(());
     }
-    Err(Fault::Denied { message: "a redirect leads to a URL with a credential in it".into() })
+    Err(Fault::Denied { message: "a redirect leads to a URL that contains a credential".into() })
 }
 
 /// The request of the last hop.
@@ -80,7 +80,8 @@ fn method_after(method: &Method, status: StatusCode) -> Option<Method> {
 }
 
 fn leads_to(from: &Url, location: &str) -> Result<Url, Fault> {
-    let denied = |why: &str| Fault::Denied { message: format!("a redirect leads to what may not be sent to: {why}") };
+    let denied =
+        |why: &str| Fault::Denied { message: format!("a redirect leads to a target that is not allowed: {why}") };
     if location.len() > limits::EGRESS_URL_BYTES {
         return Err(denied("a URL that is too long"));
     }

@@ -97,7 +97,7 @@ impl OpenEgressBody {
         let silent = silent.filter(|(until, _)| *until < deadline);
         let until = silent.map_or(deadline, |(until, _)| until);
         let came = timeout_at(until, self.response.chunk()).await.map_err(|_| match silent {
-            Some((_, idle)) => unavailable(format!("{origin} fell silent in the middle of its response, for {idle:?}")),
+            Some((_, idle)) => unavailable(format!("{origin} sent nothing for {idle:?} in the middle of its response")),
             None => timed_out(origin),
         })?;
         let bytes = match came {
@@ -107,7 +107,7 @@ impl OpenEgressBody {
         let Some(bytes) = bytes else { return Ok(None) };
         let left = self.left.checked_sub(bytes.len() as u64);
         self.left = left.ok_or_else(|| Fault::TooLarge {
-            message: format!("{origin} answered with too many bytes (http_response_bytes)"),
+            message: format!("{origin} answered with too many bytes (limit `http_response_bytes`)"),
         })?;
         Ok(Some(bytes))
     }
@@ -120,6 +120,6 @@ impl OpenEgressBody {
         if is_of_decoder(error) {
             return Fault::other(format!("{origin} sent a body that cannot be decoded: {why}"));
         }
-        unavailable(format!("{origin} cut its response off: {why}"))
+        unavailable(format!("{origin} ended its response early: {why}"))
     }
 }

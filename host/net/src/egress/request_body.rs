@@ -66,7 +66,7 @@ impl EgressRequestBody {
 pub(super) enum BodyCutError {
     #[error("the request was cut off by its sender")]
     Unfinished,
-    #[error("the body has another length than was told")]
+    #[error("the body does not have the announced length")]
     Length,
     #[error("the body has too many bytes")]
     TooLarge,
@@ -121,13 +121,13 @@ impl Body for CountedBody {
                 Some(Err(error)) => {
                     return this.cut(
                         BodyCutError::Unfinished,
-                        Fault::other(format!("the body of the request broke off: {error}")),
+                        Fault::other(format!("the body of the request ended early: {error}")),
                     );
                 }
                 None if this.length.is_some_and(|length| length > 0) => {
                     return this.cut(
                         BodyCutError::Length,
-                        Fault::invalid("the body of the request has fewer bytes than it said"),
+                        Fault::invalid("the body of the request has fewer bytes than announced"),
                     );
                 }
                 None => return Poll::Ready(None),
@@ -137,7 +137,7 @@ impl Body for CountedBody {
                 match length.checked_sub(came) {
                     Some(left) => *length = left,
                     None => {
-                        let fault = Fault::invalid("the body of the request has more bytes than it said");
+                        let fault = Fault::invalid("the body of the request has more bytes than announced");
                         return this.cut(BodyCutError::Length, fault);
                     }
                 }
@@ -158,5 +158,5 @@ impl Body for CountedBody {
 }
 
 pub(super) fn too_large() -> Fault {
-    Fault::TooLarge { message: "the body of the request is too large (http_request_bytes)".into() }
+    Fault::TooLarge { message: "the body of the request is too large (limit `http_request_bytes`)".into() }
 }

@@ -46,7 +46,7 @@ impl EgressThrottle {
     pub fn count(&self) -> Result<(), Fault> {
         self.rate.count().map_err(|after| Fault::RateLimited {
             message: format!(
-                "more than {} requests in a minute (http_requests_per_minute): wait {:.1} seconds",
+                "more than {} requests per minute (limit `http_requests_per_minute`); wait {:.1} seconds",
                 self.rate.most,
                 after.as_secs_f32()
             ),
@@ -58,11 +58,10 @@ impl EgressThrottle {
     pub fn acquire(&self) -> Result<EgressPermit, Fault> {
         let none = |message: String| Fault::RateLimited { message, after: None };
         let here = self.here.clone().try_acquire_owned().map_err(|_| {
-            none("too many requests at once (http_concurrency): read or drop a body that is open".into())
+            none("too many requests at once (limit `http_concurrency`); read or drop an open body".into())
         })?;
         let all = self.all.clone().try_acquire_owned();
-        let all =
-            all.map_err(|_| none("all plugins together have too many requests at once: try again later".into()))?;
+        let all = all.map_err(|_| none("all plugins together have too many requests at once; retry later".into()))?;
         Ok(EgressPermit { _here: here, _all: all })
     }
 }

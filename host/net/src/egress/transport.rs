@@ -130,7 +130,7 @@ pub(super) struct IdleBytesExceeded;
 impl fmt::Display for IdleBytesExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let most = limits::EGRESS_IDLE_BYTES >> 20;
-        write!(f, "more than {most} MiB came that are part of no response, such as interim responses (1xx)")
+        write!(f, "received more than {most} MiB that are part of no response, such as interim responses (1xx)")
     }
 }
 

@@ -149,7 +149,9 @@ impl EgressUpload {
             self.was_refused = true;
             return Err(match &self.outcome {
                 Some(Err(failure)) => failure.fault.clone(),
-                _ => Fault::other("the server has answered before it heard all: finish the upload to read its answer"),
+                _ => Fault::other(
+                    "the server answered before the end of the upload; finish the upload to read the answer",
+                ),
             });
         }
         Ok(())

@@ -47,11 +47,11 @@ async fn secret_is_read_from_config_and_environment() {
     let env = |name: &str| SecretSource::Env(name.into());
     for (source, expected) in [
         (SecretSource::Literal(Secret::new("sk-here\n")), ok("sk-here")),
-        (SecretSource::Literal(Secret::new(" ")), err("the value in the config holds no secret: it is empty")),
+        (SecretSource::Literal(Secret::new(" ")), err("the value in the config is empty")),
         (env("KEY"), ok("sk-env")),
         (env("NONE"), err("the environment variable `NONE` is not set")),
-        (env("EMPTY"), err("the environment variable `EMPTY` holds no secret: it is empty")),
-        (env("LONG"), err("the environment variable `LONG` holds more than 65536 bytes, which is no secret")),
+        (env("EMPTY"), err("the environment variable `EMPTY` is empty")),
+        (env("LONG"), err("the environment variable `LONG` has more than 65536 bytes, too many for a secret")),
     ] {
         assert_eq!(value(source).await, expected);
     }
@@ -75,9 +75,9 @@ async fn a_file_is_read_within_bounds() {
         (b"\n  sk-file \r\nuser: me\n".to_vec(), Ok("sk-file")),
         (b"\xef\xbb\xbfsk-file".to_vec(), Ok("sk-file")),
         ([&b"sk-file\n"[..], &vec![b' '; most - 8]].concat(), Ok("sk-file")),
-        ([&b"sk-file\n"[..], &vec![b' '; most - 7]].concat(), Err("holds more than 65536 bytes, which is no secret")),
-        (b" \n".to_vec(), Err("holds no secret: it is empty")),
-        (b"sk\xff".to_vec(), Err("cannot be read: it is not UTF-8 text, from line 1 on")),
+        ([&b"sk-file\n"[..], &vec![b' '; most - 7]].concat(), Err("has more than 65536 bytes")),
+        (b" \n".to_vec(), Err("is empty")),
+        (b"sk\xff".to_vec(), Err("cannot be read: not UTF-8 text from line 1 on")),
     ] {
         let path = folder.path().join("key");
         fs::write(&path, content).unwrap();
@@ -86,11 +86,11 @@ async fn a_file_is_read_within_bounds() {
     }
     let none = folder.path().join("none");
     let said = value(SecretSource::File(none)).await.unwrap_err();
-    assert!(said.ends_with("cannot be read: there is no such file or folder"), "{said}");
+    assert!(said.ends_with("cannot be read: no such file or folder"), "{said}");
     let said = value(SecretSource::File(folder.path().into())).await.unwrap_err();
-    assert!(said.ends_with("cannot be read: it is a folder, not a file"), "{said}");
+    assert!(said.ends_with("cannot be read: expected a file, found a folder"), "{said}");
     let said = value(SecretSource::File("key".into())).await;
-    assert_eq!(said, err("the file `key` is not named by its whole path"));
+    assert_eq!(said, err("the file `key` is not given as an absolute path"));
 }
 
 #[cfg(unix)]
@@ -110,7 +110,10 @@ async fn a_file_that_others_read_is_warned_of() {
             let found = resolve(&SecretSource::File(path.clone())).await.unwrap();
             let expected = is_shared.then(|| {
                 let file = path.display();
-                format!("the file `{file}` holds a secret and others on this machine can read it (mode {mode:o}): make it 600")
+                format!(
+                    "the file `{file}` contains a secret, but others on this machine can read it (mode {mode:o}); set \
+                     its mode to 600"
+                )
             });
             assert_eq!((found.secret.expose(), found.warning), ("sk-file", expected));
         }
@@ -138,24 +141,24 @@ async fn a_command_prints_a_secret() {
         (shell("echo sk-secret; exit 1"), err("the command `sh` failed (exit status: 1)")),
         (shell("sleep 30 >/dev/null & echo bad >&2; exit 1"), err("the command `sh` failed (exit status: 1): bad")),
         (shell("kill -9 $$"), err("the command `sh` failed (signal: 9 (SIGKILL))")),
-        (shell("true"), err("the command `sh` holds no secret: it is empty")),
-        (shell(r"printf '\377'"), err("the command `sh` printed something that is not UTF-8 text")),
+        (shell("true"), err("the command `sh` is empty")),
+        (shell(r"printf '\377'"), err("the command `sh` printed text that is not UTF-8")),
         (
             shell(&format!("head -c {bytes} /dev/zero | tr '\\0' x; exit 1")),
             err("the command `sh` failed (exit status: 1)"),
         ),
-        (shell("yes"), err("the command `sh` holds more than 65536 bytes, which is no secret")),
+        (shell("yes"), err("the command `sh` has more than 65536 bytes, too many for a secret")),
         (
             command(&["no-such-program-anywhere"]),
-            err("the command `no-such-program-anywhere` cannot be run: there is no such program"),
+            err("the command `no-such-program-anywhere` cannot be run: no such program"),
         ),
-        (command(&["/"]), err("the command `/` cannot be run: you have no permission to run it")),
-        (command(&["./vault"]), err("the command `./vault` is not named by its whole path")),
-        (command(&[]), err("a command for a secret has 0 words; it has a program and up to 63 arguments")),
+        (command(&["/"]), err("the command `/` cannot be run: permission denied")),
+        (command(&["./vault"]), err("the command `./vault` is not given as an absolute path")),
+        (command(&[]), err("the command for a secret has 0 words; write a program and up to 63 arguments")),
         (command(&["echo"; limits::SECRET_COMMAND_WORDS]), ok(&["echo"; limits::SECRET_COMMAND_WORDS - 1].join(" "))),
         (
             command(&["echo"; limits::SECRET_COMMAND_WORDS + 1]),
-            err("a command for a secret has 65 words; it has a program and up to 63 arguments"),
+            err("the command for a secret has 65 words; write a program and up to 63 arguments"),
         ),
     ] {
         assert_eq!(value(source.clone()).await, expected, "{source:?}");

@@ -92,7 +92,7 @@ async fn localhost_is_resolved_without_lookup() {
         assert_eq!(text(&egress, get(&url)).await.unwrap(), "fine", "{name}");
         let everybody =
             with_names(granted(&[&format!("http://*:{}", port(&server))]), |name| panic!("`{name}` is looked up"));
-        assert!(denied(&everybody, get(&url)).await.contains("leads to no address"), "{name}");
+        assert!(denied(&everybody, get(&url)).await.contains("resolves to no address"), "{name}");
     }
 }
 

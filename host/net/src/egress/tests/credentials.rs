@@ -46,9 +46,9 @@ async fn credential_is_sent_only_to_its_audience() {
         drop(response);
     }
     let said = denied(&egress, named("one", get(&v2))).await;
-    assert!(said.starts_with("the credential `one` is not for GET http://127.0.0.1:"), "{said}");
+    assert!(said.starts_with("the credential `one` is not valid for GET http://127.0.0.1:"), "{said}");
     let said = denied(&egress, named("four", get(&v2))).await;
-    assert!(said.contains("there are: one, two, three"), "{said}");
+    assert!(said.contains("granted credentials: one, two, three"), "{said}");
     assert_eq!(server.requests().len(), 5);
 }
 
@@ -78,12 +78,12 @@ fn unredactable_or_unsendable_credential_is_refused() {
         (auth("authorization", "Bearer", "abc"), "fewer than 4 bytes"),
         (auth("authorization", "Bearer", ""), "fewer than 4 bytes"),
         (auth("authorization", "Basic", "ada:abc"), "fewer than 4 bytes"),
-        (auth("authorization", "basic", "no-colon"), "no `user:password`"),
+        (auth("authorization", "basic", "no-colon"), "not of the form `user:password`"),
         (auth("authorization", "Bearer", "sk-\nsecret"), "cannot be sent"),
-        (auth("authorization", "Basic", "ada:sk-\nsecret"), "has a line end in it"),
+        (auth("authorization", "Basic", "ada:sk-\nsecret"), "has a line break"),
         (auth("authorization", "Bear\r\ner", "sk-secret"), "cannot be sent"),
         (auth("host", "", "sk-secret"), "set by the host"),
-        (auth("a b", "", "sk-secret"), "no name of a header"),
+        (auth("a b", "", "sk-secret"), "invalid header name"),
         (auth("x-key", "", &long), "more than 8192 bytes"),
     ] {
         let fault = Credential::new("one", &auth, HttpGrant::all()).unwrap_err();

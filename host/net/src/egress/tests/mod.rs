@@ -165,8 +165,8 @@ async fn what_cannot_be_sent_is_invalid() {
         ("GET", "https://a.example:99999", "", "none"),
         ("GET", "https://1.2.3.4.5/", "", "none"),
         ("GET", &long, "", "more than"),
-        ("GET", "https://a.example", "body", "no body"),
-        ("HEAD", "https://a.example", "body", "no body"),
+        ("GET", "https://a.example", "body", "must not have a body"),
+        ("HEAD", "https://a.example", "body", "must not have a body"),
     ] {
         let request = EgressRequest { method: method.into(), ..post(url, body) };
         // An empty `why` marks a valid URL; the timeout of zero keeps its request from being sent.

@@ -15,19 +15,19 @@ async fn a_redirect_leads_only_where_it_is_granted() {
     let other = TestServer::start(vec![]).await;
     let port = other.url.rsplit(':').next().unwrap().to_owned();
     for (location, why) in [
-        (format!("{}/x", other.url), "is not granted: write"),
-        (format!("//127.0.0.1:{port}/x"), "is not granted: write"),
+        (format!("{}/x", other.url), "is not granted; to grant it write"),
+        (format!("//127.0.0.1:{port}/x"), "is not granted; to grant it write"),
         (format!("http://localhost:{port}/"), "is not granted"),
         (format!("http://2130706433:{port}/"), "is not granted"),
         (format!("http://[::ffff:127.0.0.1]:{port}/"), "is not granted"),
         ("http://169.254.169.254/latest/meta-data".into(), "is not granted"),
         ("https://127.0.0.1/".into(), "is not granted"),
-        ("file:///etc/passwd".into(), "may not be sent to"),
-        ("gopher://127.0.0.1/".into(), "may not be sent to"),
-        ("javascript:alert(1)".into(), "may not be sent to"),
-        (format!("http://user:pass@127.0.0.1:{port}/"), "may not be sent to"),
-        ("http://".into(), "may not be sent to"),
-        (format!("/{}", "a".repeat(limits::EGRESS_URL_BYTES)), "may not be sent to"),
+        ("file:///etc/passwd".into(), "a target that is not allowed"),
+        ("gopher://127.0.0.1/".into(), "a target that is not allowed"),
+        ("javascript:alert(1)".into(), "a target that is not allowed"),
+        (format!("http://user:pass@127.0.0.1:{port}/"), "a target that is not allowed"),
+        ("http://".into(), "a target that is not allowed"),
+        (format!("/{}", "a".repeat(limits::EGRESS_URL_BYTES)), "a target that is not allowed"),
         ("/out".into(), "is not granted"),
         ("/in/../out".into(), "is not granted"),
         ("..%2fout".into(), "is not granted"),
@@ -170,7 +170,7 @@ async fn redirect_to_url_with_credential_is_denied() {
     let egress = Egress::new(granted(&[&server.url]), vec![credential], EgressLimits::default());
     for (sent, leads) in leads.iter().enumerate() {
         let failure = egress.send(get(&server.url)).await.unwrap_err();
-        assert!(matches!(&failure.fault, Fault::Denied { message } if message.contains("with a credential in it")));
+        assert!(matches!(&failure.fault, Fault::Denied { message } if message.contains("that contains a credential")));
         assert!(!format!("{failure:?}").contains(KEY), "{leads}: {failure}");
         assert_eq!(server.requests().len(), sent + 1, "{leads}");
     }

@@ -224,7 +224,7 @@ async fn idle_time_limits_silence_in_body() {
     let mut body = egress.send(request()).await.unwrap().body;
     assert_eq!(body.chunk().await.unwrap().unwrap(), "fi");
     let fault = body.chunk().await.unwrap_err();
-    assert!(matches!(&fault, Fault::Unavailable { message, .. } if message.contains("fell silent")), "{fault:?}");
+    assert!(matches!(&fault, Fault::Unavailable { message, .. } if message.contains("sent nothing for")), "{fault:?}");
     // If the request's time ends first, that is reported.
     let request = EgressRequest { idle: Some(2 * SOON), timeout: Some(SOON), ..request() };
     let mut body = egress.send(request).await.unwrap().body;

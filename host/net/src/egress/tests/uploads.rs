@@ -67,7 +67,7 @@ async fn body_error_aborts_request() {
     let pieces = [Ok(http_body::Frame::data(Bytes::from("one"))), Err(std::io::Error::other("no more"))];
     let body = EgressRequestBody::stream(StreamBody::new(stream::iter(pieces)), None);
     let fault = egress(&[&url]).send(EgressRequest { body, ..post(&url, "") }).await.unwrap_err().fault;
-    assert!(fault.to_string().contains("broke off: no more"), "{fault:?}");
+    assert!(fault.to_string().contains("ended early: no more"), "{fault:?}");
     task.await.unwrap();
 }
 
@@ -84,7 +84,7 @@ async fn a_body_has_the_length_that_it_says() {
     })
     .await;
     assert_eq!(text(&egress(&[&url]), EgressRequest { body: body(4), ..post(&url, "") }).await.unwrap(), "fine");
-    for (length, why) in [(3, "more bytes than it said"), (5, "fewer bytes than it said")] {
+    for (length, why) in [(3, "more bytes than announced"), (5, "fewer bytes than announced")] {
         let (url, _task) = serve(|mut connection| async move {
             until(&mut connection, "never").await;
         })
