@@ -29,7 +29,7 @@ impl ReplySource<'_> {
     pub fn garbled(&self, error: &serde_json::Error) -> Fault {
         // The parser's message may quote the reply, and so a secret.
         let error = shown(&error.to_string(), self.secrets, limits::ERROR_BYTES);
-        self.unavailable(&format!("sent something that is no part of a reply: {error}"))
+        self.unavailable(&format!("sent an invalid part of a reply: {error}"))
     }
 
     /// Returns the fault for an error object that came in place of a reply or in its middle: the JSON value of its `error`
@@ -90,7 +90,7 @@ impl IncomingReply {
                 Ok(Self::Json(json))
             }
             b'<' => {
-                let page = "answered with a web page: is this the base URL of an API?";
+                let page = "answered with a web page; check that the base URL is that of an API";
                 Err(Fault::other(format!("{} {page}", source.origin)))
             }
             _ => Ok(Self::Events(Box::new(SseEventStream::new(stream, limits::STREAM_EVENT_BYTES)))),

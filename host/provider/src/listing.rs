@@ -59,7 +59,7 @@ impl Vendor {
         let body = client.get(&request).await?.read(limits::STREAM_EVENT_BYTES).await?;
         let list: Value = serde_json::from_slice(&body).unwrap_or_default();
         let entries = list.get("data").or_else(|| list.get("models"));
-        let no_list = || Fault::other(format!("{origin} answered with something that is no list of models"));
+        let no_list = || Fault::other(format!("{origin} answered without a list of models"));
         match entries.ok_or_else(no_list)? {
             Value::Array(entries) => Ok(entries.iter().filter_map(listed).collect()),
             Value::Null => Ok(Vec::new()),

@@ -118,9 +118,9 @@ fn outcome<'a>(source: &ReplySource<'_>, line: &'a [u8]) -> Result<HttpBatchOutc
             Err(source.fault(inner.get()))
         }
         ("canceled", ..) => Err(Fault::other(format!("{} cancelled the request with its batch", source.origin))),
-        ("expired", ..) => Err(source.unavailable("did not get to the request in the time of its batch")),
+        ("expired", ..) => Err(source.unavailable("did not process the request before its batch expired")),
         (other, ..) => {
-            let what = format!("said of a request in a batch that it is `{}`, and no more", source.word(other));
+            let what = format!("reported the unknown state `{}` of a request in a batch", source.word(other));
             Err(source.unavailable(&what))
         }
     };
@@ -257,7 +257,7 @@ mod tests {
         for bytes in [whole[..inside].to_vec(), unannounced.into_bytes()] {
             let (_server, batches) = served_by(vec![cut(bytes)]).await;
             let fault = batches.results(&id("msgbatch_1"), &requests(&["a", "b"])).await.unwrap_err();
-            assert!(matches!(&fault, Fault::Unavailable { .. }) && fault.to_string().contains("cut its reply off"));
+            assert!(matches!(&fault, Fault::Unavailable { .. }) && fault.to_string().contains("ended its reply early"));
         }
         // Once all results are there, the rest of the stream is not read.
         let (_server, batches) = served_by(vec![cut(whole[..inside].to_vec())]).await;

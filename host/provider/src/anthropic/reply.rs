@@ -271,7 +271,7 @@ impl<'a> AnthropicReplyReader<'a> {
             let begun = match kind {
                 "text_delta" => "text",
                 "thinking_delta" | "signature_delta" => "thinking",
-                "input_json_delta" => return Err(self.source.unavailable("sent arguments of no tool call")),
+                "input_json_delta" => return Err(self.source.unavailable("sent arguments without a tool call")),
                 _ => return Ok(()),
             };
             self.begin_block(index, AnthropicReplyBlock { r#type: begun.into(), ..AnthropicReplyBlock::default() })
@@ -345,7 +345,7 @@ impl<'a> AnthropicReplyReader<'a> {
 
     async fn finish(self) -> Result<Completion, Fault> {
         let Self { assembly, source, stop, .. } = self;
-        let Some(stop) = stop else { return Err(source.unavailable("cut its reply off")) };
+        let Some(stop) = stop else { return Err(source.unavailable("ended its reply early")) };
         let stop = match stop.as_str() {
             // Some servers report the end of a turn even for tool calls.
             END | "tool_use" => StopReason::EndTurn,

@@ -66,7 +66,7 @@ impl<'a, W: WireProtocol> BatchResultCollector<'a, W> {
     /// Adds a result. Skips one that belongs to no request, or a duplicate.
     pub async fn take(&mut self, HttpBatchOutcome { id, reply }: HttpBatchOutcome<'_>) {
         let Some(request) = self.wanted.remove(id.as_str()) else {
-            tracing::debug!(id = %self.adapter.source().word(&id), "a batch has a result that nobody waits for");
+            tracing::debug!(id = %self.adapter.source().word(&id), "a batch has a result without a waiting request");
             return;
         };
         let result = match reply {
@@ -97,10 +97,10 @@ impl<'a, W: WireProtocol> BatchResultCollector<'a, W> {
                 },
                 BatchLine::Last(line) => match read(&source, &line) {
                     Ok(outcome) => self.take(outcome).await,
-                    Err(_) => return Err(source.unavailable("cut its reply off")),
+                    Err(_) => return Err(source.unavailable("ended its reply early")),
                 },
                 BatchLine::TooLong => {
-                    tracing::warn!("a result of a batch has more than {} bytes: it is left out", limits::REPLY_BYTES);
+                    tracing::warn!("a result of a batch has more than {} bytes and is left out", limits::REPLY_BYTES);
                 }
             }
         }

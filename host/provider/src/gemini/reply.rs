@@ -241,7 +241,7 @@ impl<'a> GeminiReplyReader<'a> {
                 // run, and another attempt usually succeeds.
                 if matches!(other, "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE") {
                     let said = self.source.word(message.unwrap_or(other));
-                    self.failure = Some(self.source.unavailable(&format!("gave up a reply: {said}")));
+                    self.failure = Some(self.source.unavailable(&format!("aborted its reply: {said}")));
                 }
                 StopReason::Other(self.source.word(other))
             }
@@ -255,7 +255,7 @@ impl<'a> GeminiReplyReader<'a> {
             return Err(fault);
         }
         match stop {
-            None => Err(source.unavailable("cut its reply off")),
+            None => Err(source.unavailable("ended its reply early")),
             Some(stop) => assembly.finish(stop, source).await,
         }
     }

@@ -25,7 +25,7 @@ pub const TOOLS: &str = "tools";
 pub const GENERATION_CONFIG: &str = "generationConfig";
 
 /// The first message of a conversation that does not begin with a user message.
-const BEGINNING: &str = "(The conversation goes on from here.)";
+const BEGINNING: &str = "(The conversation continues from here.)";
 /// The placeholder that newer models accept in place of the signature of a call that they did not make. They insist on one.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
@@ -220,7 +220,9 @@ fn tools<'a>(adapter: &'a ModelAdapter, request: &'a CompletionRequest) -> Resul
     }
     match adapter.field(TOOLS) {
         Some(Value::Array(more)) => tools.extend(more.iter().map(GeminiTools::Other)),
-        Some(_) => return Err(Fault::invalid("`tools` in the model's body is no list: give it as `[{\"…\": {}}]`")),
+        Some(_) => {
+            return Err(Fault::invalid("`tools` in the model's body is not a list; write it as `[{\"…\": {}}]`"));
+        }
         None => {}
     }
     Ok(tools)
@@ -250,8 +252,8 @@ fn generation_config<'a>(
             }
         }
         Some(_) => {
-            let fix = "give it as `{\"thinkingConfig\": {}}`";
-            return Err(Fault::invalid(format!("`generationConfig` in the model's body is no object: {fix}")));
+            let fix = "write it as `{\"thinkingConfig\": {}}`";
+            return Err(Fault::invalid(format!("`generationConfig` in the model's body is not an object; {fix}")));
         }
         None => {}
     }

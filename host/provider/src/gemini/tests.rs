@@ -191,7 +191,7 @@ async fn the_reason_to_stop_is_translated() {
     // A call that Google itself could not parse: another attempt may succeed.
     let end = json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "bad sk-secret"}]});
     let fault = read_text(&events(&[end])).await.unwrap_err();
-    assert_eq!(fault, Fault::Unavailable { message: "host gave up a reply: bad ***".into(), after: None });
+    assert_eq!(fault, Fault::Unavailable { message: "host aborted its reply: bad ***".into(), after: None });
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn counts_of_tokens_do_not_overlap() {
 async fn what_is_no_reply_is_a_fault() {
     let error = json!({"error": {"code": 429, "message": "slow, sk-secret", "status": "RESOURCE_EXHAUSTED"}});
     for text in [events(std::slice::from_ref(&error)), error.to_string(), json!([error]).to_string()] {
-        let message = "host broke off with an error: slow, ***".into();
+        let message = "host ended its reply with an error: slow, ***".into();
         assert_eq!(read_text(&text).await, Err(Fault::RateLimited { message, after: None }), "{text}");
     }
     for garbled in ["data: {\"candidates\":\n\n", "data: sk-secret\n\n", "data: 7\n\n", "{\"candidates\":7}", ""] {
@@ -370,7 +370,7 @@ fn gemini_url_contains_model_collection() {
 fn odd_conversations_are_made_into_turns() {
     // The conversation is empty, or has no user message.
     let chat = Chat::new();
-    let beginning = json!({"role": "user", "parts": [{"text": "(The conversation goes on from here.)"}]});
+    let beginning = json!({"role": "user", "parts": [{"text": "(The conversation continues from here.)"}]});
     assert_eq!(sent(&chat, "m", &[]), json!({"contents": [beginning], "generationConfig": {"maxOutputTokens": 1000}}));
     chat.reply(Message::text(Role::Assistant, "m", "Hello."));
     let hello = json!({"role": "model", "parts": [{"text": "Hello."}]});

@@ -128,7 +128,7 @@ async fn delete(adapter: &ModelAdapter, file: Option<&str>) {
         adapter.client().delete(&request).await.map(drop)
     };
     if let Err(fault) = deletion.await {
-        tracing::debug!(%fault, "the file of a batch was not deleted");
+        tracing::debug!(%fault, "cannot delete the file of a batch");
     }
 }
 
@@ -139,7 +139,7 @@ fn segment(id: &str) -> Result<&str, Fault> {
         return Ok(id);
     }
     let shown = cut(id, limits::NAME_SHOWN_CHARS);
-    Err(Fault::other(format!("the server named a file `{}`, which cannot be asked for", shown.escape_debug())))
+    Err(Fault::other(format!("the server returned an invalid file id `{}`", shown.escape_debug())))
 }
 
 /// Returns the content type and the bytes of a form that uploads a batch file. The boundary is the digest of the file, which

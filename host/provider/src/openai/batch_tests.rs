@@ -92,7 +92,10 @@ async fn a_file_without_a_batch_is_deleted() {
     for odd in ["", ".", "..", "a/b", "a?b", "ä", &"a".repeat(limits::REPLY_WORD_BYTES + 1)] {
         let (server, batches) = served_by(vec![fine(&json!({"id": odd}))]).await;
         let fault = batches.submit(&requests(&["a"])).await.unwrap_err();
-        assert!(matches!(fault, Fault::Other { .. }) && fault.to_string().contains("named a file"), "{fault:?}");
+        assert!(
+            matches!(fault, Fault::Other { .. }) && fault.to_string().contains("returned an invalid file id"),
+            "{fault:?}"
+        );
         assert_eq!(asked(&server), ["POST /v1/files"]);
     }
 }
@@ -198,7 +201,10 @@ async fn results_that_are_cut_off_can_be_asked_for_again() {
     let (server, batches) = served_by(answers).await;
     let wanted = requests(&["a", "b"]);
     let fault = batches.results(&id("batch_1"), &wanted).await.unwrap_err();
-    assert!(matches!(&fault, Fault::Unavailable { .. }) && fault.to_string().contains("cut its reply off"), "{fault}");
+    assert!(
+        matches!(&fault, Fault::Unavailable { .. }) && fault.to_string().contains("ended its reply early"),
+        "{fault}"
+    );
     let results = batches.results(&id("batch_1"), &wanted).await.unwrap();
     assert_eq!(texts(&results), [("a", "first".into()), ("b", "second".into())]);
     assert_eq!(asked(&server)[4], "DELETE /v1/files/file-1");

@@ -330,7 +330,7 @@ impl<'a> OpenAiReplyReader<'a> {
     }
 
     async fn finish(mut self) -> Result<Completion, Fault> {
-        let Some(stop) = self.stop.take() else { return Err(self.source.unavailable("cut its reply off")) };
+        let Some(stop) = self.stop.take() else { return Err(self.source.unavailable("ended its reply early")) };
         let Self { assembly, source, refused, .. } = self;
         let stop = match stop.as_str() {
             _ if refused => StopReason::Refusal,

@@ -170,7 +170,7 @@ impl<'a> PrintedCallReader<'a> {
         match printed_call::read(&json, self.is_marked, &mut self.calls) {
             Some(()) => self.resolve_from(first),
             None if self.is_marked => {
-                Err(PrintedCallStop::Doubt("it is no JSON object with `name` and `arguments`".into()))
+                Err(PrintedCallStop::Doubt("it is not a JSON object with `name` and `arguments`".into()))
             }
             None => Err(PrintedCallStop::Text),
         }
@@ -188,7 +188,7 @@ impl<'a> PrintedCallReader<'a> {
     fn offered(&self, name: &str) -> PrintedCallResult<String> {
         self.names.find(name).ok_or_else(|| {
             let name = cut(name, limits::NAME_SHOWN_CHARS);
-            PrintedCallStop::Doubt(format!("there is no tool `{}`", name.escape_debug()))
+            PrintedCallStop::Doubt(format!("unknown tool `{}`", name.escape_debug()))
         })
     }
 
@@ -507,7 +507,7 @@ impl<'a> PrintedCallReader<'a> {
             }
             literal::LiteralOutcome::Broken(bytes) => {
                 self.at += bytes;
-                Err(PrintedCallStop::Doubt("its arguments are no JSON object".into()))
+                Err(PrintedCallStop::Doubt("its arguments are not a JSON object".into()))
             }
         }
     }
@@ -548,7 +548,7 @@ impl<'a> PrintedCallReader<'a> {
 
     /// Returns the reason to stop when the text ends in the middle of what is plainly a call.
     fn cut_off(&self) -> PrintedCallStop {
-        if self.is_whole { PrintedCallStop::Doubt("it is not complete".into()) } else { PrintedCallStop::More }
+        if self.is_whole { PrintedCallStop::Doubt("it is incomplete".into()) } else { PrintedCallStop::More }
     }
 
     /// Returns [`PrintedCallStop::Text`], unless the rest may become one of these tags.

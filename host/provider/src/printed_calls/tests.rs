@@ -350,18 +350,18 @@ fn doubt(text: &str) -> Option<String> {
 #[test]
 fn near_miss_call_gives_a_doubt() {
     for (text, why) in [
-        ("{\"name\":\"rm\",\"arguments\":{}}", "there is no tool `rm`"),
-        ("{\"name\":\"show\",\"arguments\":{}}", "there is no tool `show`"),
-        ("<tool_call>{\"name\":\"rm\",\"arguments\":{}}</tool_call>", "there is no tool `rm`"),
-        ("I do it.\n<function=rm><parameter=a>1</parameter></function>", "there is no tool `rm`"),
-        ("[TOOL_CALLS]rm[ARGS]{}", "there is no tool `rm`"),
-        ("{\"name\":\"read\",\"arguments\":{\"path\":\"a", "it is not complete"),
-        ("<tool_call>\n{\"name\":\"read\",\"argum", "it is not complete"),
-        ("<function=read>\n<parameter=path>\na", "it is not complete"),
-        ("```json\n{\"name\":\"read\",\"arguments\":{}}\n", "it is not complete"),
+        ("{\"name\":\"rm\",\"arguments\":{}}", "unknown tool `rm`"),
+        ("{\"name\":\"show\",\"arguments\":{}}", "unknown tool `show`"),
+        ("<tool_call>{\"name\":\"rm\",\"arguments\":{}}</tool_call>", "unknown tool `rm`"),
+        ("I do it.\n<function=rm><parameter=a>1</parameter></function>", "unknown tool `rm`"),
+        ("[TOOL_CALLS]rm[ARGS]{}", "unknown tool `rm`"),
+        ("{\"name\":\"read\",\"arguments\":{\"path\":\"a", "it is incomplete"),
+        ("<tool_call>\n{\"name\":\"read\",\"argum", "it is incomplete"),
+        ("<function=read>\n<parameter=path>\na", "it is incomplete"),
+        ("```json\n{\"name\":\"read\",\"arguments\":{}}\n", "it is incomplete"),
         (
             "<tool_call>{\"name\":\"read\",\"arguments\":7}</tool_call>",
-            "it is no JSON object with `name` and `arguments`",
+            "it is not a JSON object with `name` and `arguments`",
         ),
     ] {
         assert_eq!(doubt(text).as_deref(), Some(why), "{text}");

@@ -451,7 +451,7 @@ impl<'a> ResponsesReplyReader<'a> {
             return Err(self.source.fault(error.get()));
         }
         if matches!(status, "failed" | "cancelled" | "in_progress" | "queued") {
-            return Err(self.source.unavailable(&format!("ended with a reply that is {status}")));
+            return Err(self.source.unavailable(&format!("ended its reply with the status {status}")));
         }
         let mut order = self.items.in_order();
         for json in whole.output.into_iter().flatten() {
@@ -476,7 +476,7 @@ impl<'a> ResponsesReplyReader<'a> {
         let stop = match stop {
             _ if refused => StopReason::Refusal,
             Some(stop) => stop,
-            None => return Err(source.unavailable("cut its reply off")),
+            None => return Err(source.unavailable("ended its reply early")),
         };
         assembly.finish(stop, source).await
     }

@@ -206,8 +206,8 @@ impl<'a> ResponsesTextConfig<'a> {
                 more.map(|(key, value)| (key.as_str(), value)).collect()
             }
             Some(_) => {
-                let fix = "give it as `{\"verbosity\": \"low\"}`";
-                return Err(Fault::invalid(format!("`text` in the model's body is no object: {fix}")));
+                let fix = "write it as `{\"verbosity\": \"low\"}`";
+                return Err(Fault::invalid(format!("`text` in the model's body is not an object; {fix}")));
             }
             None => IndexMap::new(),
         };

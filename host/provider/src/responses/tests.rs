@@ -322,7 +322,7 @@ async fn counts_of_tokens_do_not_overlap() {
 #[tokio::test]
 async fn what_is_no_reply_is_a_fault() {
     let slow_down =
-        || Fault::RateLimited { message: "host broke off with an error: slow down, ***".into(), after: None };
+        || Fault::RateLimited { message: "host ended its reply with an error: slow down, ***".into(), after: None };
     let error = json!({"code": "rate_limit_exceeded", "message": "slow down, sk-secret"});
     for event in [
         json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow down, sk-secret", "param": null}),

@@ -288,7 +288,7 @@ async fn the_end_may_be_announced_by_either_sign() {
     ] {
         match (read_text(&(events(&pieces) + tail)).await, expected) {
             (Ok(reply), Some(expected)) => assert_eq!(reply.stop, expected, "{pieces:?}"),
-            (Err(Fault::Unavailable { message, .. }), None) => assert_eq!(message, "host cut its reply off"),
+            (Err(Fault::Unavailable { message, .. }), None) => assert_eq!(message, "host ended its reply early"),
             (reply, expected) => panic!("{pieces:?}: {reply:?}, not {expected:?}"),
         }
     }
@@ -361,7 +361,7 @@ async fn an_error_inside_a_reply_has_its_case() {
         for text in [stream, plain] {
             let fault = read_text(&text).await.unwrap_err();
             assert_eq!(case(&fault), expected, "{kind}");
-            assert_eq!(fault.to_string(), "host broke off with an error: no, ***", "{kind}");
+            assert_eq!(fault.to_string(), "host ended its reply with an error: no, ***", "{kind}");
         }
     }
     let unnamed = "data: {\"error\":{\"type\":\"rate_limit_error\",\"message\":\"slow\"}}\n\n";

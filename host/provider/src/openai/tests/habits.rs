@@ -123,7 +123,7 @@ async fn unparsed_call_is_reported_in_reply_metadata() {
     let text = r#"{"name":"rm","arguments":{}}"#;
     let (completion, _) = said(&LOCAL, offered, text, "stop").await;
     assert_eq!((&completion.parts[..], completion.stop.clone()), (&[Part::Text(text.into())][..], StopReason::EndTurn));
-    assert_eq!(completion.into_message("a").unread_call(), Some("there is no tool `rm`"));
+    assert_eq!(completion.into_message("a").unread_call(), Some("unknown tool `rm`"));
     let (completion, _) = said(&LOCAL, offered, "Four.", "stop").await;
     assert_eq!(completion.into_message("a").unread_call(), None);
 }

@@ -251,7 +251,7 @@ async fn what_is_no_reply_is_a_fault() {
     let fault = read_text(inside).await.unwrap_err();
     assert_eq!(
         fault,
-        Fault::RateLimited { message: "host broke off with an error: slow down, ***".into(), after: None }
+        Fault::RateLimited { message: "host ended its reply with an error: slow down, ***".into(), after: None }
     );
     let named = "event: error\ndata: {\"message\":\"no more\"}\n\n";
     assert!(matches!(read_text(named).await, Err(Fault::Unavailable { .. })));
