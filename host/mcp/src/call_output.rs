@@ -36,7 +36,7 @@ pub(super) fn unknown_output(mut result: Value) -> Result<ToolOutput, Fault> {
     let pieces = match result.get_mut("content").map(Value::take) {
         Some(Value::Array(pieces)) => pieces,
         None if structured.is_some() => Vec::new(),
-        _ => return Err(Fault::other("the server's answer is no result of a call")),
+        _ => return Err(Fault::other("the server's answer is not the result of a call")),
     };
     let content = pieces.into_iter().flat_map(|piece| match serde_json::from_value(piece.clone()) {
         Ok(block) => content(block),
@@ -65,7 +65,7 @@ fn finished(mut content: Vec<ToolResultContent>, structured: Option<Value>, is_e
         return ToolOutput::Reply(content);
     }
     if content.is_empty() {
-        content.push(ToolResultContent::Text("the tool failed and does not say why".into()));
+        content.push(ToolResultContent::Text("the tool failed without giving a reason".into()));
     }
     ToolOutput::Failed(content)
 }
@@ -108,9 +108,9 @@ fn media(kind: &str, name: Option<&str>, data: &str) -> ToolResultContent {
     };
     let kind = Some(kind).filter(is_type).unwrap_or(ANY_BYTES);
     let left_out = |why: String| ToolResultContent::Text(format!("[{kind}, left out: {why}]"));
-    let Ok(bytes) = STANDARD.decode(data) else { return left_out("it is not base64".into()) };
+    let Ok(bytes) = STANDARD.decode(data) else { return left_out("invalid base64".into()) };
     if bytes.len() > limits::MEDIA_BYTES {
-        return left_out(format!("{} bytes, at most {} are taken", bytes.len(), limits::MEDIA_BYTES));
+        return left_out(format!("{} bytes, the maximum is {}", bytes.len(), limits::MEDIA_BYTES));
     }
     let name = name.map(|name| cut(name, limits::MEDIA_NAME_BYTES / 4));
     ToolResultContent::Media(Media { media_type: kind.into(), name, source: MediaData::Bytes(bytes.into()) })
@@ -185,7 +185,7 @@ mod tests {
             (json!({"type": "audio", "data": "YWJj", "mimeType": "a\u{1b}"}), vec![medium(ANY_BYTES, None)]),
             (
                 json!({"type": "image", "data": "!", "mimeType": "image/png"}),
-                vec![text("[image/png, left out: it is not base64]")],
+                vec![text("[image/png, left out: invalid base64]")],
             ),
             (
                 json!({"type": "resource_link", "uri": "file:///a", "name": "a", "size": 3, "_meta": {}}),
@@ -216,7 +216,7 @@ mod tests {
         }
         let large = STANDARD.encode(vec![0; limits::MEDIA_BYTES + 1]);
         let got = read(json!({"content": [{"type": "image", "data": large, "mimeType": "image/png"}]})).unwrap();
-        assert_eq!(got, [text("[image/png, left out: 8388609 bytes, at most 8388608 are taken]")]);
+        assert_eq!(got, [text("[image/png, left out: 8388609 bytes, the maximum is 8388608]")]);
     }
 
     fn without_type(mut value: Value) -> Value {
@@ -256,7 +256,7 @@ mod tests {
     fn failed_call_becomes_failed_output() {
         for (result, expected) in [
             (json!([{"type": "text", "text": "no such file"}]), vec![text("no such file")]),
-            (json!([]), vec![text("the tool failed and does not say why")]),
+            (json!([]), vec![text("the tool failed without giving a reason")]),
             (json!([{"type": "odd"}]), vec![other("mcp.odd", r#"{"type":"odd"}"#)]),
             (
                 json!([{"type": "text", "text": "see"}, {"type": "image", "data": "YWJj", "mimeType": "image/png"}]),
@@ -267,6 +267,6 @@ mod tests {
             assert_eq!(output, ToolOutput::Failed(expected), "{result}");
         }
         let fault = read_whole(json!({"content": "text"})).unwrap_err();
-        assert_eq!(fault, Fault::other("the server's answer is no result of a call"));
+        assert_eq!(fault, Fault::other("the server's answer is not the result of a call"));
     }
 }

@@ -160,7 +160,7 @@ impl McpClientInner {
                     self.wanted.notify_one();
                 }
                 McpConnectionState::Closed => {
-                    let message = format!("the MCP server `{}` has been closed", self.config.name);
+                    let message = format!("the connection to the MCP server `{}` is closed", self.config.name);
                     return Err(Fault::Unavailable { message, after: None });
                 }
                 McpConnectionState::Up(_) | McpConnectionState::Down => {}
@@ -297,7 +297,7 @@ fn offer_anew(shared: &McpClientInner, listing: McpToolListing) {
 /// Notifies the server of cancelled requests: no caller awaits their answers.
 async fn tell_cancelled(peer: &Peer<RoleClient>, mut cancelled: mpsc::Receiver<RequestId>) {
     while let Some(id) = cancelled.recv().await {
-        let params = CancelledNotificationParam::new(Some(id), Some("nobody waits for it any more".into()));
+        let params = CancelledNotificationParam::new(Some(id), Some("the result is no longer needed".into()));
         let sending =
             peer.send_notification(ClientNotification::CancelledNotification(CancelledNotification::new(params)));
         // If it cannot be sent, the connection is about to be given up.

@@ -44,12 +44,14 @@ impl ServerConfig {
         let most = limits::PLUGIN_TIME_CEILING;
         for (what, time) in [("connecting", self.connect_time), ("a call", self.call_time)] {
             if time.is_zero() || time > most {
-                return Err(wrong(format!("{what} may take {time:?}: more than nothing and at most {most:?} can be")));
+                return Err(wrong(format!(
+                    "the time limit of {what} is {time:?}; use more than 0 and at most {most:?}"
+                )));
             }
         }
         if let McpTarget::Http(http) = &self.target {
             if !matches!(http.url.scheme(), "http" | "https") {
-                return Err(wrong("its URL begins neither with http:// nor with https://".into()));
+                return Err(wrong("invalid URL; begin it with http:// or https://".into()));
             }
             for (name, _) in &http.headers {
                 header_name(name).map_err(|fault| wrong(fault.to_string()))?;
@@ -57,7 +59,7 @@ impl ServerConfig {
             if let Some(oauth) = &http.oauth {
                 let is_said = |(name, _): &(String, Secret)| name.eq_ignore_ascii_case("authorization");
                 if http.auth.is_some() || http.headers.iter().any(is_said) {
-                    return Err(wrong("it has a login, and a credential of its own beside it".into()));
+                    return Err(wrong("a login and a credential are both configured; remove one of them".into()));
                 }
                 oauth.check(&http.url).map_err(wrong)?;
             }

@@ -110,7 +110,7 @@ impl McpConnection {
                 let why = traffic.patience.ended().map_or_else(|| why_not(&error), |ended| ended.to_string());
                 (why, matches!(error, ClientInitializeError::ExpectedInitResult(_)))
             }
-            Err(_) => (format!("there was no agreement with it within {:?}", config.connect_time), false),
+            Err(_) => (format!("no handshake within {:?}", config.connect_time), false),
         };
         // Some servers of earlier revisions end on an unknown request; others give the same answer to every request.
         let may_be_older = is_odd || traffic.patience.ended() == Some(DisconnectReason::Closed);
@@ -161,20 +161,20 @@ fn stateless() -> Vec<ProtocolVersion> {
 }
 
 fn with_status(why: &str, status: Option<ExitStatus>) -> String {
-    status.map_or_else(|| why.to_owned(), |status| format!("its program has ended ({status})"))
+    status.map_or_else(|| why.to_owned(), |status| format!("its program exited ({status})"))
 }
 
 fn why_not(error: &ClientInitializeError) -> String {
     match error {
-        ClientInitializeError::JsonRpcError(error) => format!("it says: {}", shown(&error.message)),
+        ClientInitializeError::JsonRpcError(error) => format!("the server reports: {}", shown(&error.message)),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => why_not(fallback),
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let known: Vec<_> = server_supported.iter().take(limits::META_PAIRS).map(ProtocolVersion::as_str).collect();
-            format!("it speaks no revision of the protocol that is known here: {}", shown(&known.join(", ")))
+            format!("the server supports no known revision of the protocol, only: {}", shown(&known.join(", ")))
         }
         ClientInitializeError::TransportError { error, .. } => shown(&error.error.to_string()),
         ClientInitializeError::ExpectedInitResponse(_) | ClientInitializeError::ExpectedInitResult(_) => {
-            "it answered something else than was asked".into()
+            "the answer does not match the request".into()
         }
         other => shown(&other.to_string()),
     }

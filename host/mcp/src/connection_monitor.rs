@@ -10,19 +10,22 @@ use shelly_core::limits;
 /// The reason why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DisconnectReason {
-    #[error("it closed the connection")]
+    #[error("the server closed the connection")]
     Closed,
-    #[error("it says what is no message of the protocol, more than {} lines in a row", limits::MCP_GARBAGE_LINES)]
+    #[error(
+        "the server sent more than {} lines in a row that are not messages of the protocol",
+        limits::MCP_GARBAGE_LINES
+    )]
     Garbage,
     #[error(
-        "it says too much that nobody asked for: more than {} messages in {:?}",
+        "the server sent too many unrequested messages: more than {} in {:?}",
         limits::MCP_UNASKED_MESSAGES,
         limits::MCP_UNASKED_WINDOW
     )]
     Flood,
-    #[error("it sent a message without end: more than {} bytes", limits::MCP_SKIPPED_BYTES)]
+    #[error("the server sent a message of more than {} bytes", limits::MCP_SKIPPED_BYTES)]
     Endless,
-    #[error("it does not read what it is sent, for {:?}", limits::MCP_WRITE_TIME)]
+    #[error("the server read no input for {:?}", limits::MCP_WRITE_TIME)]
     Deaf,
 }
 

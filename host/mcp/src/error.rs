@@ -7,19 +7,19 @@ use shelly_core::error::Fault;
 #[allow(missing_docs, reason = "the fields are the facts in the message above them")]
 pub enum McpError {
     /// Its config is invalid.
-    #[error("the MCP server `{server}` cannot be used: {why}")]
+    #[error("cannot use the MCP server `{server}`: {why}")]
     Config { server: Arc<str>, why: String },
     /// Its program did not start.
-    #[error("the MCP server `{server}` cannot be started: `{program}`: {why}")]
+    #[error("cannot start the MCP server `{server}`: `{program}`: {why}")]
     Start { server: Arc<str>, program: String, why: String },
     /// The connection or the handshake failed.
-    #[error("the MCP server `{server}` cannot be reached: {why}{}", stderr_suffix(.stderr))]
+    #[error("cannot reach the MCP server `{server}`: {why}{}", stderr_suffix(.stderr))]
     Connect { server: Arc<str>, why: String, stderr: Vec<String> },
     /// The server rejects the credential, or the lack of one.
-    #[error("the MCP server `{server}` wants a credential, or another one: {why}")]
+    #[error("the MCP server `{server}` rejects the credential, or needs one: {why}")]
     Denied { server: Arc<str>, why: String },
     /// Its tools cannot be listed.
-    #[error("the tools of the MCP server `{server}` cannot be listed: {why}{}", stderr_suffix(.stderr))]
+    #[error("cannot list the tools of the MCP server `{server}`: {why}{}", stderr_suffix(.stderr))]
     List { server: Arc<str>, why: String, stderr: Vec<String> },
 }
 
@@ -50,5 +50,5 @@ impl McpError {
 }
 
 fn stderr_suffix(stderr: &[String]) -> String {
-    if stderr.is_empty() { String::new() } else { format!("; it said: {}", stderr.join(" / ")) }
+    if stderr.is_empty() { String::new() } else { format!("; its standard error: {}", stderr.join(" / ")) }
 }

@@ -41,8 +41,8 @@ type McpSseStream = BoxStream<'static, Result<Sse, SseError>>;
 
 /// Returns the message for a server that wants a credential: what the user can do.
 fn denied(challenge: &str) -> String {
-    let asks = if challenge.is_empty() { String::new() } else { format!(" (it asks for: {})", shown(challenge)) };
-    format!("it does not answer without one{asks}: give it a bearer token, or a header of its own, in its config")
+    let asks = if challenge.is_empty() { String::new() } else { format!(" (its challenge: {})", shown(challenge)) };
+    format!("the server does not answer without one{asks}; set a bearer token or a header in its config")
 }
 
 /// Returns a new connection to a remote server.
@@ -184,7 +184,7 @@ impl StreamableHttpClient for McpHttpClient {
                 Ok(message) => Ok(StreamableHttpPostResponse::Json(message, new_session)),
                 Err(Some(answer)) => Ok(StreamableHttpPostResponse::Json(*answer, new_session)),
                 Err(None) if request.is_none() => Ok(StreamableHttpPostResponse::Accepted),
-                Err(None) => Err(unexpected("its answer is no message of the protocol")),
+                Err(None) => Err(unexpected("the answer is not a message of the protocol")),
             },
             // No caller awaits an answer to a notification or an answer.
             McpResponseKind::Other(_) if request.is_none() => Ok(StreamableHttpPostResponse::Accepted),
@@ -204,7 +204,7 @@ impl StreamableHttpClient for McpHttpClient {
         match answer.status() {
             status if status.is_success() => Ok(()),
             StatusCode::METHOD_NOT_ALLOWED => Err(HttpError::ServerDoesNotSupportDeleteSession),
-            status => Err(unexpected(&format!("it answered {status}"))),
+            status => Err(unexpected(&format!("the server answered {status}"))),
         }
     }
 
@@ -227,7 +227,7 @@ impl StreamableHttpClient for McpHttpClient {
             (status, McpResponseKind::Other(kind)) if status.is_success() => {
                 Err(HttpError::UnexpectedContentType(kind))
             }
-            (status, _) => Err(unexpected(&format!("it answered {status}"))),
+            (status, _) => Err(unexpected(&format!("the server answered {status}"))),
         }
     }
 }
@@ -301,7 +301,7 @@ async fn refusal(
     match (error, probe) {
         // The id of the error may be missing or wrong.
         (error, Some(probe)) if is_legacy => {
-            let refused = || ErrorData::invalid_request(format!("it answered {status}"), None);
+            let refused = || ErrorData::invalid_request(format!("the server answered {status}"), None);
             let error = error.map_or_else(refused, |error| error.error);
             let answer = ServerJsonRpcMessage::error(error, Some(probe.id.clone()));
             Ok(StreamableHttpPostResponse::Json(answer, None))
@@ -311,9 +311,11 @@ async fn refusal(
             Err(HttpStatusError::new(status.as_u16(), after).into())
         }
         (None, _) if status.is_redirection() => Err(unexpected(&format!(
-            "it answered {status}: where it leads to is not followed, name that address instead"
+            "the server answered {status}: redirects are not followed; configure the target address instead"
         ))),
-        (None, _) => Err(unexpected(&format!("it answered {status}: {}", shown(&String::from_utf8_lossy(&body))))),
+        (None, _) => {
+            Err(unexpected(&format!("the server answered {status}: {}", shown(&String::from_utf8_lossy(&body)))))
+        }
     }
 }
 

@@ -246,8 +246,8 @@ mod tests {
             (b"\xef\xbb\xbf {\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}} \r\n\n\r\n", &["\"a\" result"]),
             (b"Server listening\n\xff\xfe\n{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"id\":7}\n", &["7 ping"]),
             (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", &[]),
-            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":\"oops\"}\n", &["3 its answer is none that the protocol has"]),
-            (b"{\"id\":3}\n{\n[]\n{}\n", &["3 its answer is none that the protocol has"]),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"error\":\"oops\"}\n", &["3 the answer is not valid in the protocol"]),
+            (b"{\"id\":3}\n{\n[]\n{}\n", &["3 the answer is not valid in the protocol"]),
             (b"{\"jsonrpc\":\"2.0\",\"method\":\"x/y\"}\n", &["null x/y"]),
         ] {
             let shown = String::from_utf8_lossy(said).into_owned();
@@ -265,8 +265,7 @@ mod tests {
     async fn deep_answer_is_refused_at_once() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let answer = |result: String| format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}\n");
-        let refused =
-            format!("1 its answer has more than {} lists and objects within each other", limits::MCP_MESSAGE_DEPTH);
+        let refused = format!("1 the answer has more than {} nested lists and objects", limits::MCP_MESSAGE_DEPTH);
         let schema = format!("{{\"type\":\"object\",\"default\":{}}}", nested(200));
         for (said, expected) in [
             (answer(format!("{{\"structuredContent\":{}}}", nested(200))), &*refused),
@@ -296,8 +295,8 @@ mod tests {
         let text = "x".repeat(limits::MCP_MESSAGE_BYTES);
         let many = "0,".repeat(limits::MCP_MESSAGE_VALUES);
         let next = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
-        let bytes = format!("1 its answer has more than {} bytes", limits::MCP_MESSAGE_BYTES);
-        let values = format!("1 its answer has more than {} values", limits::MCP_MESSAGE_VALUES);
+        let bytes = format!("1 the answer has more than {} bytes", limits::MCP_MESSAGE_BYTES);
+        let values = format!("1 the answer has more than {} values", limits::MCP_MESSAGE_VALUES);
         for (large, expected) in [
             (format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{text}"}}"#), Some(&bytes)),
             (format!(r#"{{"result":"{text}","jsonrpc":"2.0","id": 1}}"#), Some(&bytes)),

@@ -65,13 +65,13 @@ impl McpToolListing {
             let checked = tool.and_then(|tool| {
                 let why = |why| RefusedTool { name: cut(&tool.name, limits::NAME_SHOWN_CHARS), why };
                 if named[&*tool.name] > 1 {
-                    return Err(why("it is there more than once".into()));
+                    return Err(why("several tools have this name".into()));
                 }
                 if tool.name.len() > limits::MCP_TOOL_NAME_BYTES {
-                    return Err(why(format!("its name has more than {} bytes", limits::MCP_TOOL_NAME_BYTES)));
+                    return Err(why(format!("the name has more than {} bytes", limits::MCP_TOOL_NAME_BYTES)));
                 }
                 if tool.name.contains(acts_on_terminal) {
-                    return Err(why("its name holds what acts on a terminal".into()));
+                    return Err(why("the name has control characters".into()));
                 }
                 let checked = listing.check_one(server, &tool).map_err(why)?;
                 Ok(Arc::new(checked))
@@ -90,7 +90,7 @@ impl McpToolListing {
         let spec = described(tool_name(server, &tool.name), description, schema.to_string(), hints(tool))?;
         let like = self.tools.iter().find(|there| looks_like(&there.name, &tool.name));
         if let Some(there) = like.or_else(|| self.tools.iter().find(|there| there.spec.name == spec.name)) {
-            return Err(format!("its name looks like that of `{}`", there.name));
+            return Err(format!("the name looks like that of `{}`", there.name));
         }
         let (name, digest, is_destructive) = (tool.name.to_string(), tool_digest(tool), is_destructive(tool));
         Ok(ServerTool { name, spec: Arc::new(spec), digest, is_destructive })
@@ -135,7 +135,7 @@ fn is_destructive(tool: &Tool) -> bool {
 pub(super) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<McpToolListing, String> {
     let all = pages(peer);
     let tools = tokio::time::timeout(limits::MCP_LIST_TIME, all).await;
-    let tools = tools.map_err(|_| format!("it was not there within {:?}", limits::MCP_LIST_TIME))??;
+    let tools = tools.map_err(|_| format!("no list within {:?}", limits::MCP_LIST_TIME))??;
     Ok(McpToolListing::check(server, tools))
 }
 
@@ -146,21 +146,21 @@ async fn pages(peer: &Peer<RoleClient>) -> Result<Vec<Result<Tool, RefusedTool>>
         bytes += page.iter().map(bytes_of).sum::<usize>();
         tools.extend(page);
         if tools.len() > limits::MCP_TOOLS {
-            return Err(format!("it has more than {} tools", limits::MCP_TOOLS));
+            return Err(format!("more than {} tools", limits::MCP_TOOLS));
         }
         if bytes > limits::SPECS_BYTES {
-            return Err(format!("its tools are described in more than {} bytes", limits::SPECS_BYTES));
+            return Err(format!("the descriptions of the tools have more than {} bytes", limits::SPECS_BYTES));
         }
         match next {
             None => return Ok(tools),
             Some(next) if next.len() > limits::MCP_CURSOR_BYTES => {
-                return Err(format!("the mark of its next page has more than {} bytes", limits::MCP_CURSOR_BYTES));
+                return Err(format!("the cursor of the next page has more than {} bytes", limits::MCP_CURSOR_BYTES));
             }
-            Some(next) if cursor.as_ref() == Some(&next) => return Err("its next page is the same again".into()),
+            Some(next) if cursor.as_ref() == Some(&next) => return Err("the cursor of the next page repeats".into()),
             next => cursor = next,
         }
     }
-    Err(format!("it has more than {} pages", limits::MCP_PAGES))
+    Err(format!("more than {} pages", limits::MCP_PAGES))
 }
 
 type McpToolPage = (Vec<Result<Tool, RefusedTool>>, Option<String>);
@@ -179,8 +179,10 @@ async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<McpTool
             Ok((tools.into_iter().map(Ok).collect(), next_cursor))
         }
         // A tool that cannot be parsed does not make the others unusable.
-        Ok(ServerResult::CustomResult(other)) => read_page(other.0).ok_or_else(|| "its list is none".into()),
-        Ok(_) => Err("its answer is no list of tools".into()),
+        Ok(ServerResult::CustomResult(other)) => {
+            read_page(other.0).ok_or_else(|| "the list of tools is invalid".into())
+        }
+        Ok(_) => Err("the answer is not a list of tools".into()),
         Err(ServiceError::McpError(error)) => Err(shown(&error.message)),
         Err(error) => Err(shown(&error.to_string())),
     }
@@ -192,7 +194,7 @@ fn read_page(mut page: Value) -> Option<McpToolPage> {
     let read = |tool: Value| {
         let name = cut(tool.get("name").and_then(|name| name.as_str()).unwrap_or_default(), limits::NAME_SHOWN_CHARS);
         serde_json::from_value(tool)
-            .map_err(|error| RefusedTool { name, why: shown(&format!("it cannot be read: {error}")) })
+            .map_err(|error| RefusedTool { name, why: shown(&format!("invalid definition: {error}")) })
     };
     Some((tools.into_iter().map(read).collect(), next))
 }
@@ -242,15 +244,15 @@ mod tests {
         assert_eq!(listing.find("no_schema").unwrap().spec.hints, ToolHints::default());
         let refused: Vec<_> = listing.refused.iter().map(|refused| (&*refused.name, &*refused.why)).collect();
         for (found, (name, why)) in refused.iter().zip([
-            ("read-file", "its name looks like that of `read_file`"),
-            ("twice", "it is there more than once"),
-            ("twice", "it is there more than once"),
-            ("hidden", "the description of `git__hidden` holds U+200B, which nobody sees"),
-            ("long", "the description of `git__long` has 8193 bytes, at most 8192 are taken"),
-            ("text", "the schema of `git__text` is not that of an object"),
-            ("broken", "it cannot be read: invalid type: string"),
-            ("nnn", "its name has more than 128 bytes"),
-            ("\u{1b}[2Jclear", "its name holds what acts on a terminal"),
+            ("read-file", "the name looks like that of `read_file`"),
+            ("twice", "several tools have this name"),
+            ("twice", "several tools have this name"),
+            ("hidden", "the description of `git__hidden` has the invisible character U+200B"),
+            ("long", "the description of `git__long` has 8193 bytes, the maximum is 8192"),
+            ("text", "the schema of `git__text` does not describe an object"),
+            ("broken", "invalid definition: invalid type: string"),
+            ("nnn", "the name has more than 128 bytes"),
+            ("\u{1b}[2Jclear", "the name has control characters"),
         ]) {
             assert!(found.0.starts_with(name) && found.1.starts_with(why), "{found:?}");
         }

@@ -19,7 +19,7 @@ pub(super) fn read_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Option<
         let Ok(message) = serde_json::from_slice::<Value>(bytes) else { return read_deep_message(bytes) };
         let is_answer = message.get("method").is_none();
         let id = message.get("id").filter(|_| is_answer).and_then(|id| serde_json::from_value(id.clone()).ok());
-        Err(id.map(|id| refused(id, "its answer is none that the protocol has".into())))
+        Err(id.map(|id| refused(id, "the answer is not valid in the protocol".into())))
     })
 }
 
@@ -37,7 +37,7 @@ pub(super) fn read_deep_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Op
         return Ok(message);
     }
     let id = message.get("id").and_then(|id| serde_json::from_value(id.clone()).ok()).ok_or(None)?;
-    let why = format!("its answer has more than {} lists and objects within each other", limits::MCP_MESSAGE_DEPTH);
+    let why = format!("the answer has more than {} nested lists and objects", limits::MCP_MESSAGE_DEPTH);
     Err(Some(refused(id, why)))
 }
 
@@ -48,11 +48,11 @@ pub(super) fn has_too_many_values(bytes: &[u8]) -> bool {
 
 /// Returns the error for the caller that awaits this message, if its id is found.
 pub(super) fn too_many_values(bytes: &[u8]) -> Option<Box<ServerJsonRpcMessage>> {
-    Some(refused(id_at_ends(bytes)?, format!("its answer has more than {} values", limits::MCP_MESSAGE_VALUES)))
+    Some(refused(id_at_ends(bytes)?, format!("the answer has more than {} values", limits::MCP_MESSAGE_VALUES)))
 }
 
 pub(super) fn too_long(id: RequestId) -> Box<ServerJsonRpcMessage> {
-    refused(id, format!("its answer has more than {} bytes", limits::MCP_MESSAGE_BYTES))
+    refused(id, format!("the answer has more than {} bytes", limits::MCP_MESSAGE_BYTES))
 }
 
 fn refused(id: RequestId, why: String) -> Box<ServerJsonRpcMessage> {

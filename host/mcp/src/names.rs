@@ -27,7 +27,8 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     }
     let shown = cut(name, limits::NAME_SHOWN_CHARS);
     Err(format!(
-        "`{}` is no name of a server: 1 to {most} of a-z, 0-9, _ and -, a letter first, no two _ in a row and none at the end",
+        "invalid server name `{}`; use 1 to {most} of a-z, 0-9, _ and -, a letter first, no two _ in a row and none \
+         at the end",
         shown.escape_debug()
     ))
 }

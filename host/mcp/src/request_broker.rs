@@ -82,7 +82,7 @@ impl ServerRequestBroker {
             InputRequest::CreateMessage(request) => json(&self.sample(Some(Arc::clone(call)), request.params).await?),
             InputRequest::Elicitation(request) => json(&self.elicit(Some(Arc::clone(call)), request.params).await?),
             InputRequest::ListRoots(_) => json(&self.roots()?),
-            _ => Err(ErrorData::invalid_params("this kind of question is not known here", None)),
+            _ => Err(ErrorData::invalid_params("unsupported kind of request", None)),
         }
     }
 
@@ -91,7 +91,7 @@ impl ServerRequestBroker {
         call: Option<Arc<McpCallCx>>,
         request: CreateMessageRequestParams,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let sampler = self.asking.sampler.as_ref().ok_or_else(|| not_granted("ask a model"))?;
+        let sampler = self.asking.sampler.as_ref().ok_or_else(|| not_granted("call a model"))?;
         within_bytes(&request)?;
         let (request, asked) = (sampling(request)?, self.admit(call.as_deref())?);
         let sampling = sampler.sample(&asked, request);
@@ -112,7 +112,7 @@ impl ServerRequestBroker {
         let elicitor = self.asking.elicitor.as_ref().ok_or_else(|| not_granted("ask a person"))?;
         within_bytes(&request)?;
         let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = request else {
-            return Err(ErrorData::invalid_params("no pages are opened here, only forms are filled in", None));
+            return Err(ErrorData::invalid_params("only elicitation by forms is supported, not by pages", None));
         };
         let schema = serde_json::value::to_raw_value(&requested_schema).map_err(internal)?;
         let (question, asked) = (ElicitationRequest { message, schema }, self.admit(call.as_deref())?);
@@ -127,7 +127,7 @@ impl ServerRequestBroker {
     }
 
     fn roots(&self) -> Result<ListRootsResult, ErrorData> {
-        let roots = self.asking.roots.as_ref().ok_or_else(|| not_granted("be told of folders"))?.borrow();
+        let roots = self.asking.roots.as_ref().ok_or_else(|| not_granted("list roots"))?.borrow();
         let root = |root: &super::McpRoot| {
             let wire_root = rmcp::model::Root::new(&root.uri);
             root.name.iter().fold(wire_root, |wire_root, name| wire_root.with_name(name))
@@ -137,12 +137,12 @@ impl ServerRequestBroker {
 
     /// Counts one more request of a call; fails if there is no call or a limit is reached.
     fn admit(&self, call: Option<&McpCallCx>) -> Result<ServerRequestOrigin, ErrorData> {
-        let call = call.ok_or_else(|| refused("it cannot be told for which call this is asked"))?;
+        let call = call.ok_or_else(|| refused("the request belongs to no known call"))?;
         if !call.may_ask() {
-            return Err(refused(format!("one call may ask {} times", limits::MCP_ASKS_PER_CALL)));
+            return Err(refused(format!("one call can send at most {} requests", limits::MCP_ASKS_PER_CALL)));
         }
         if !self.has_room() {
-            return Err(refused(format!("{} questions in a minute are answered", limits::MCP_ASKS_PER_MINUTE)));
+            return Err(refused(format!("at most {} requests per minute are answered", limits::MCP_ASKS_PER_MINUTE)));
         }
         Ok(ServerRequestOrigin { server: Arc::clone(&self.server), run: call.run.clone(), call: call.call.clone() })
     }
@@ -174,9 +174,9 @@ async fn wait<T>(
     tokio::select! {
         answer = tokio::time::timeout(time, answer) => match answer {
             Ok(answer) => answer.map_err(|fault| refused(fault.to_string())),
-            Err(_) => Err(refused(format!("there was no answer within {time:?}"))),
+            Err(_) => Err(refused(format!("no answer within {time:?}"))),
         },
-        () = over => Err(refused("the call is over")),
+        () = over => Err(refused("the call has ended")),
     }
 }
 
@@ -199,7 +199,7 @@ impl Drop for OpenRequestGuard<'_> {
 /// Converts a sampling request.
 fn sampling(request: CreateMessageRequestParams) -> Result<SamplingRequest, ErrorData> {
     if request.tools.is_some_and(|tools| !tools.is_empty()) {
-        return Err(ErrorData::invalid_params("a model that is asked here has no tools", None));
+        return Err(ErrorData::invalid_params("sampling with tools is not supported", None));
     }
     let messages = request.messages.into_iter().map(|SamplingMessage { role, content, .. }| {
         let role = if role == Role::Assistant { chat::Role::Assistant } else { chat::Role::User };
@@ -219,21 +219,22 @@ fn sampling(request: CreateMessageRequestParams) -> Result<SamplingRequest, Erro
 
 fn part(block: SamplingMessageContentBlock) -> Result<Part, ErrorData> {
     let media = |media_type: String, data: &str| {
-        let bytes = STANDARD.decode(data).map_err(|_| ErrorData::invalid_params("a medium is not base64", None))?;
+        let bytes =
+            STANDARD.decode(data).map_err(|_| ErrorData::invalid_params("a medium is not valid base64", None))?;
         Ok(Part::Media(Media { media_type, name: None, source: MediaData::Bytes(bytes.into()) }))
     };
     match block {
         SamplingMessageContentBlock::Text(text) => Ok(Part::Text(text.text)),
         SamplingMessageContentBlock::Image(image) => media(image.mime_type, &image.data),
         SamplingMessageContentBlock::Audio(audio) => media(audio.mime_type, &audio.data),
-        _ => Err(ErrorData::invalid_params("a model that is asked here has no tools", None)),
+        _ => Err(ErrorData::invalid_params("sampling with tools is not supported", None)),
     }
 }
 
 fn within_bytes(request: &impl Serialize) -> Result<(), ErrorData> {
     let bytes = serde_json::to_vec(request).map_err(internal)?.len();
     let most = limits::MCP_ASK_BYTES;
-    if bytes > most { Err(refused(format!("a question has {bytes} bytes, at most {most} are taken"))) } else { Ok(()) }
+    if bytes > most { Err(refused(format!("the request has {bytes} bytes, the maximum is {most}"))) } else { Ok(()) }
 }
 
 fn json(value: &impl Serialize) -> Result<Value, ErrorData> {
@@ -241,7 +242,7 @@ fn json(value: &impl Serialize) -> Result<Value, ErrorData> {
 }
 
 fn not_granted(what: &str) -> ErrorData {
-    refused(format!("this server may not {what}"))
+    refused(format!("this server is not allowed to {what}"))
 }
 
 fn refused(why: impl Into<String>) -> ErrorData {
@@ -276,8 +277,8 @@ impl McpClientHandler {
     ) -> Result<T, ErrorData> {
         tokio::select! {
             answer = asking => answer,
-            () = context.ct.cancelled() => Err(refused("it was taken back")),
-            _ = self.traffic.patience.until_lost() => Err(refused("the connection is gone")),
+            () = context.ct.cancelled() => Err(refused("the request was cancelled")),
+            _ = self.traffic.patience.until_lost() => Err(refused("the connection is closed")),
         }
     }
 }

@@ -46,7 +46,7 @@ impl ServerProcess {
         command.envs(program.environment.iter().map(|(name, value)| (name, value.expose())));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if !program.folder.is_dir() {
-            let why = format!("there is no folder {} to work in", program.folder.display());
+            let why = format!("the working folder {} does not exist", program.folder.display());
             return Err(McpError::Start { server: Arc::clone(server), program: program.program.clone(), why });
         }
         let mut process = ProcessGroup::start(&mut command).map_err(failed)?;

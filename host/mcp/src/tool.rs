@@ -160,12 +160,12 @@ impl McpClientInner {
         if let Some(number) = inexact_integer(&call.arguments) {
             let number = cut(number, limits::NAME_SHOWN_CHARS);
             return Err(Fault::invalid(format!(
-                "the integer {number} has more than 64 bits and would reach the server as another number; give it as a text \
-                 if the tool takes one"
+                "the integer {number} has more than 64 bits and would reach the server as another number; pass it as \
+                 a text if the tool accepts one"
             )));
         }
         let params = CallToolRequestParams::new(tool.name.clone()).with_arguments(arguments);
-        let closed = |_| Fault::other("the server is gone");
+        let closed = |_| Fault::other("the connection to the server is closed");
         let _permit = self.permits.acquire().await.map_err(closed)?;
         let hints = tool.spec.hints;
         let mut repeats = if hints.idempotent || hints.read_only { limits::MCP_CALL_REPEATS } else { 0 };
@@ -179,8 +179,8 @@ impl McpClientInner {
                 Err(McpCallError::Lost(ended)) => {
                     let server = &self.config.name;
                     let message = format!(
-                        "the connection to the MCP server `{server}` was lost during the call: {ended}. Whether the call \
-                         took effect is not known: look before you call it again"
+                        "the connection to the MCP server `{server}` was lost during the call: {ended}; it is not \
+                         known whether the call took effect: check before you repeat it"
                     );
                     return Err(Fault::Unavailable { message, after: None });
                 }
@@ -195,13 +195,13 @@ impl McpClientInner {
             Some(now) if now.digest == tool.digest => Ok(()),
             Some(_) => {
                 let message = format!(
-                    "`{name}` is blocked: the MCP server `{server}` says something else of it than what was approved; a \
-                     person must look at it and approve it again. Go on without it"
+                    "`{name}` is blocked: the MCP server `{server}` has changed its definition since it was approved; \
+                     continue without it until a person approves it again"
                 );
                 Err(Fault::Denied { message })
             }
             None => {
-                let message = format!("the MCP server `{server}` no longer has `{name}`: go on without it");
+                let message = format!("the MCP server `{server}` no longer has `{name}`; continue without it");
                 Err(Fault::NotFound { message })
             }
         }
@@ -229,12 +229,12 @@ impl McpClientInner {
                     return call_output::unknown_output(other.0).map_err(McpCallError::Fault);
                 }
                 ServerResult::InputRequiredResult(wanted) => wanted,
-                _ => return Err(McpCallError::Fault(Fault::other("the server's answer is no result of a call"))),
+                _ => return Err(McpCallError::Fault(Fault::other("the server's answer is not the result of a call"))),
             };
             self.answer(&made_for, wanted, &mut params).await.map_err(|error| McpCallError::Fault(fault(&error)))?;
         }
         let most = limits::MCP_ROUNDS;
-        Err(McpCallError::Fault(Fault::other(format!("the server wanted to know something more than {most} times"))))
+        Err(McpCallError::Fault(Fault::other(format!("the server requested input more than {most} times"))))
     }
 
     /// Answers the requests that a server makes before it goes on, one after the other.
@@ -247,7 +247,7 @@ impl McpClientInner {
         let mut responses = std::collections::BTreeMap::new();
         for (key, request) in wanted.input_requests.unwrap_or_default() {
             if responses.len() as u32 >= limits::MCP_ASKS_PER_CALL {
-                return Err(ErrorData::invalid_request("the server wants to know too much at once", None));
+                return Err(ErrorData::invalid_request("the server requests too much input at once", None));
             }
             responses.insert(key, self.broker.answer(made_for, request).await?);
         }

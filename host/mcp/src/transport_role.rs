@@ -70,12 +70,12 @@ pub(super) fn read_request(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Option<
     }
     serde_json::from_slice(bytes).map_err(|_| {
         let Ok(message) = serde_json::from_slice::<Value>(bytes) else {
-            return Some(refused(None, ErrorData::parse_error("the message is no JSON", None)));
+            return Some(refused(None, ErrorData::parse_error("the message is not JSON", None)));
         };
         // A malformed answer gets no reply.
         let is_answer = message.get("result").or(message.get("error")).is_some();
         let id = message.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-        let why = "it is no request, notification or answer of JSON-RPC 2.0; several at once are not taken";
+        let why = "the message is not a request, notification or response of JSON-RPC 2.0; batches are not supported";
         (!is_answer).then(|| refused(id, ErrorData::invalid_request(why, None)))
     })
 }

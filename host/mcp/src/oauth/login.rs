@@ -44,7 +44,7 @@ fn with_logins(config: &ServerConfig) -> Result<&McpHttpTarget, McpError> {
 }
 
 fn no_logins(name: &Arc<str>) -> McpError {
-    McpError::Config { server: Arc::clone(name), why: "there are no logins at it".into() }
+    McpError::Config { server: Arc::clone(name), why: "no login is configured for it".into() }
 }
 
 fn unreached(name: &Arc<str>, fault: &Fault) -> McpError {

@@ -45,7 +45,7 @@ impl LoopbackAuthorizer {
     /// [`Fault::Unavailable`] if the port cannot be used.
     pub async fn bind(port: u16, show: impl Fn(&Url) + Send + Sync + 'static) -> Result<Self, Fault> {
         let unavailable = |why: &str| Fault::Unavailable {
-            message: format!("the end of a login cannot be heard on port {port}: {}", without_number(why)),
+            message: format!("cannot listen for the redirect of a login on port {port}: {}", without_number(why)),
             after: None,
         };
         let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(|error| unavailable(&error.to_string()))?;
@@ -62,7 +62,7 @@ impl Authorizer for LoopbackAuthorizer {
     }
 
     async fn authorize(&self, url: &Url) -> Result<Url, Fault> {
-        let mark = mark_of(url).ok_or_else(|| Fault::invalid("the address of the login has no `state`"))?;
+        let mark = mark_of(url).ok_or_else(|| Fault::invalid("the URL of the login has no `state`"))?;
         let awaited = Arc::new(ExpectedRedirect { redirect: self.redirect.clone(), mark });
         let (came, mut back) = mpsc::channel(1);
         // Dropped with this future; that closes the open connections.
@@ -113,12 +113,12 @@ impl ExpectedRedirect {
         let mut url = self.redirect.clone();
         url.set_query(uri.query());
         if mark_of(&url).is_none_or(|mark| mark.as_bytes().ct_ne(self.mark.as_bytes()).into()) {
-            return (StatusCode::BAD_REQUEST, "This is not the login that is waited for.", None);
+            return (StatusCode::BAD_REQUEST, "This is not the expected login.", None);
         }
         let names = |wanted: &str| url.query_pairs().any(|(name, _)| name == wanted);
         match (names("error"), names("code")) {
             (false, true) => (StatusCode::OK, "You can close this page and go back to your terminal.", Some(url)),
-            _ => (StatusCode::OK, "The login failed. Your terminal says more.", Some(url)),
+            _ => (StatusCode::OK, "The login failed. See your terminal for details.", Some(url)),
         }
     }
 }
@@ -222,7 +222,7 @@ mod tests {
         assert!(url.unwrap().as_str().ends_with("?error=access_denied&state=m"));
         assert!(said.contains("The login failed") && said.contains("no-store"), "{said}");
         let taken = LoopbackAuthorizer::bind(redirect.port().unwrap(), |_| {}).await.unwrap_err();
-        assert!(taken.to_string().starts_with("the end of a login cannot be heard on port "), "{taken}");
+        assert!(taken.to_string().starts_with("cannot listen for the redirect of a login on port "), "{taken}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -66,18 +66,19 @@ impl OAuthHttp {
     /// [`Fault::Denied`] if it is not allowed.
     pub fn check(&self, url: &Url) -> Result<(), Fault> {
         let shown = shown(&url[..Position::AfterPath]);
-        let denied = |why: &str| Err(Fault::Denied { message: format!("`{shown}` is not asked: {why}") });
+        let denied =
+            |why: &str| Err(Fault::Denied { message: format!("the login must not send requests to `{shown}`: {why}") });
         if url.as_str().len() > limits::OAUTH_URL_BYTES {
-            return denied("the address is too long");
+            return denied("the URL is too long");
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return denied("the address holds a user or a password");
+            return denied("the URL has a user or a password");
         }
         let is_loopback_too = is_here(url) && is_here(&self.server);
         match url.scheme() {
             "https" => {}
             "http" if is_loopback_too => {}
-            _ => return denied("it does not begin with https://"),
+            _ => return denied("the URL does not begin with https://"),
         }
         let is_reached = match url.host() {
             Some(Host::Ipv4(address)) => self.reaches.holds(address.into()),
@@ -89,18 +90,18 @@ impl OAuthHttp {
         if is_reached || url.host() == self.server.host() {
             Ok(())
         } else {
-            denied("that is in a network of somebody's own; the server's `networks` can name it")
+            denied("the address is in a private network; add it to `networks` of the server")
         }
     }
 
     async fn go(&self, request: OAuthHttpRequest) -> Result<Response<Vec<u8>>, Fault> {
         let OAuthHttpRequest { request, redirect_policy, timeout, .. } = request;
         let (parts, body) = request.into_parts();
-        let wrong = |why: &str| Fault::invalid(format!("a request of the login cannot be sent: {why}"));
+        let wrong = |why: &str| Fault::invalid(format!("cannot send a request of the login: {why}"));
         let mut url = Url::parse(&parts.uri.to_string()).map_err(|error| wrong(&error.to_string()))?;
         let is_own = |name: &HeaderName| *name == header::ACCEPT || header_name(name.as_str()).is_err();
         let headers = parts.headers.iter().filter(|(name, _)| !is_own(name));
-        let text = |value: &HeaderValue| value.to_str().map(Secret::new).map_err(|_| wrong("a header is no text"));
+        let text = |value: &HeaderValue| value.to_str().map(Secret::new).map_err(|_| wrong("a header is not text"));
         let headers: Vec<_> =
             headers.map(|(name, value)| Ok((name.to_string(), text(value)?))).collect::<Result<_, Fault>>()?;
         let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -108,7 +109,7 @@ impl OAuthHttp {
             self.check(&url)?;
             if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err() {
                 let most = limits::OAUTH_REQUESTS;
-                return Err(Fault::other(format!("more than {most} requests for one login: it leads nowhere")));
+                return Err(Fault::other(format!("more than {most} requests for one login")));
             }
             let time = timeout.map_or(limits::OAUTH_TIME, |time| time.min(limits::OAUTH_TIME));
             let request = HttpRequest {
@@ -133,7 +134,7 @@ impl OAuthHttp {
                 None => return whole(answer, &origin(&url), is_of_tokens(&parts.method, kind)).await,
             }
         }
-        Err(Fault::other(format!("more than {} redirects: they may lead in a circle", limits::OAUTH_HOPS)))
+        Err(Fault::other(format!("more than {} redirects, possibly a loop", limits::OAUTH_HOPS)))
     }
 }
 
@@ -248,16 +249,16 @@ mod tests {
             (web, &[], "file:///etc/passwd", "https://"),
             (web, &[], "javascript:alert(1)", "https://"),
             (web, &[], "https://me:pw@login.example/", "a user or a password"),
-            (web, &[], "https://10.0.0.1/token", "somebody's own"),
-            (web, &[], "https://169.254.169.254/latest/meta-data", "somebody's own"),
-            (web, &[], "https://[::ffff:127.0.0.1]/", "somebody's own"),
-            (web, &[], "https://127.0.0.1/", "somebody's own"),
-            (web, &[], "https://localhost/", "somebody's own"),
+            (web, &[], "https://10.0.0.1/token", "a private network"),
+            (web, &[], "https://169.254.169.254/latest/meta-data", "a private network"),
+            (web, &[], "https://[::ffff:127.0.0.1]/", "a private network"),
+            (web, &[], "https://127.0.0.1/", "a private network"),
+            (web, &[], "https://localhost/", "a private network"),
             (web, &[], "http://localhost:1/", "https://"),
-            (web, &[], "https://a.localhost/", "somebody's own"),
+            (web, &[], "https://a.localhost/", "a private network"),
             (web, &[], &long, "too long"),
             (web, &["10.0.0.0/8"], "https://10.0.0.1/token", ""),
-            (web, &["10.0.0.0/8"], "https://192.168.0.1/token", "somebody's own"),
+            (web, &["10.0.0.0/8"], "https://192.168.0.1/token", "a private network"),
             (web, &["10.0.0.0/8"], "http://10.0.0.1/token", "https://"),
             (here, &[], "http://127.0.0.1:8/token", ""),
             (here, &[], "http://[::1]:8/token", ""),
@@ -265,9 +266,9 @@ mod tests {
             (here, &[], "https://login.example/token", ""),
             (here, &[], "http://login.example/token", "https://"),
             (here, &[], "http://10.0.0.1/token", "https://"),
-            (here, &[], "https://10.0.0.1/token", "somebody's own"),
+            (here, &[], "https://10.0.0.1/token", "a private network"),
             ("https://10.0.0.1/mcp", &[], "https://10.0.0.1:8443/token", ""),
-            ("https://10.0.0.1/mcp", &[], "https://10.0.0.2/token", "somebody's own"),
+            ("https://10.0.0.1/mcp", &[], "https://10.0.0.2/token", "a private network"),
         ] {
             match way(server, networks).check(&url.parse().unwrap()) {
                 Ok(()) => assert_eq!(why, "", "{server}: {url}"),

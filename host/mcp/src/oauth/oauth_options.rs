@@ -62,31 +62,31 @@ impl OAuthOptions {
     /// Checks the options for a server at this URL; the error says what is wrong.
     pub(crate) fn check(&self, server: &Url) -> Result<(), String> {
         if is_readable_on_the_way(server) {
-            return Err("others could read its tokens on the way: logins need https".into());
+            return Err("logins need https, because others could read the tokens on the way".into());
         }
         let is_short = |text: &str| (1..=limits::OAUTH_TOKEN_BYTES).contains(&text.len());
         if !self.client_id.iter().all(|id| is_short(id)) {
-            return Err(format!("its client ID has none, or more than {} bytes", limits::OAUTH_TOKEN_BYTES));
+            return Err(format!("the client ID is empty or has more than {} bytes", limits::OAUTH_TOKEN_BYTES));
         }
         if !self.client_secret.iter().all(|secret| is_short(secret.expose())) {
-            return Err(format!("its client secret has none, or more than {} bytes", limits::OAUTH_TOKEN_BYTES));
+            return Err(format!("the client secret is empty or has more than {} bytes", limits::OAUTH_TOKEN_BYTES));
         }
         if self.client_id.is_none() && self.client_secret.is_some() {
-            return Err("it has a client secret, and no client ID that goes with it".into());
+            return Err("a client secret is set without a client ID".into());
         }
         if self.grant == OAuthGrantType::Client && self.client_secret.is_none() {
-            return Err("client credentials are a client ID and a client secret".into());
+            return Err("client credentials need a client ID and a client secret".into());
         }
         if let Some(url) = &self.metadata_url
             && (url.scheme() != "https" || matches!(url.path(), "" | "/"))
         {
-            return Err("its client ID metadata document is at no https:// URL with a path".into());
+            return Err("the URL of the client ID metadata document must begin with https:// and have a path".into());
         }
         if self.scopes.len() > limits::OAUTH_SCOPES {
-            return Err(format!("it asks for more than {} scopes", limits::OAUTH_SCOPES));
+            return Err(format!("more than {} scopes", limits::OAUTH_SCOPES));
         }
         match self.scopes.iter().find(|scope| !is_scope(scope)) {
-            Some(scope) => Err(format!("`{}` is no scope", shown(scope).escape_debug())),
+            Some(scope) => Err(format!("invalid scope `{}`", shown(scope).escape_debug())),
             None => Ok(()),
         }
     }
@@ -109,14 +109,14 @@ mod tests {
             (
                 https,
                 OAuthOptions { client_id: Some(long.clone()), ..plain() },
-                "client ID has none, or more than 16384",
+                "client ID is empty, or more than 16384",
             ),
-            (https, OAuthOptions { client_id: Some(String::new()), ..plain() }, "client ID has none"),
-            (https, OAuthOptions { client_secret: secret("s"), ..plain() }, "no client ID"),
+            (https, OAuthOptions { client_id: Some(String::new()), ..plain() }, "client ID is empty"),
+            (https, OAuthOptions { client_secret: secret("s"), ..plain() }, "without a client ID"),
             (
                 https,
                 OAuthOptions { client_id: Some("c".into()), client_secret: secret(&long), ..plain() },
-                "client secret has none, or more than 16384",
+                "client secret is empty or has more than 16384",
             ),
             (
                 https,
@@ -126,14 +126,14 @@ mod tests {
             (
                 https,
                 OAuthOptions { metadata_url: Some("http://c.example/x".parse().unwrap()), ..plain() },
-                "no https:// URL",
+                "must begin with https://",
             ),
             (
                 https,
                 OAuthOptions { metadata_url: Some("https://c.example".parse().unwrap()), ..plain() },
-                "no https:// URL",
+                "must begin with https://",
             ),
-            (https, OAuthOptions { scopes: vec!["a b".into()], ..plain() }, "`a b` is no scope"),
+            (https, OAuthOptions { scopes: vec!["a b".into()], ..plain() }, "invalid scope `a b`"),
             (
                 https,
                 OAuthOptions { scopes: vec!["x".into(); limits::OAUTH_SCOPES + 1], ..plain() },

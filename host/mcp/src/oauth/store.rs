@@ -139,7 +139,7 @@ impl TokenStore {
                 let path = folder.join(file_name(server));
                 let json = serde_json::to_vec_pretty(&kept).map_err(|error| Fault::other(error.to_string()))?;
                 if json.len() as u64 > limits::OAUTH_FILE_BYTES {
-                    let message = format!("what is known of a login has more than {} bytes", limits::OAUTH_FILE_BYTES);
+                    let message = format!("the stored login has more than {} bytes", limits::OAUTH_FILE_BYTES);
                     return Err(Fault::TooLarge { message });
                 }
                 blocking(move || {
@@ -174,7 +174,7 @@ impl TokenStore {
     pub(super) async fn lock(&self) -> Result<TokenRenewalLock, Fault> {
         let until = Instant::now() + limits::OAUTH_LOCK_TIME;
         let late = |_| Fault::Unavailable {
-            message: format!("somebody else has been renewing tokens for {:?}", limits::OAUTH_LOCK_TIME),
+            message: format!("another process has been renewing tokens for {:?}", limits::OAUTH_LOCK_TIME),
             after: None,
         };
         let held: Box<dyn Send> = match &self.0 {
@@ -214,7 +214,7 @@ fn read(folder: &Path, name: &str) -> Result<Option<StoredLogin>, Fault> {
     };
     // Without the parser's message, which would quote the content.
     let kept = serde_json::from_str(&text).map_err(|error| {
-        let place = format!("it is damaged, in line {}; delete it and log in again", error.line());
+        let place = format!("line {} is damaged; delete the file and log in again", error.line());
         unusable(&path, "be read", &place)
     })?;
     Ok(Some(kept))
@@ -226,7 +226,7 @@ fn unusable(path: &Path, what: &str, why: &str) -> Fault {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
-    spawn_blocking(work).await.map_err(|_| Fault::other("the store of logins cannot be used"))?
+    spawn_blocking(work).await.map_err(|_| Fault::other("cannot use the store of logins"))?
 }
 
 #[cfg(test)]
@@ -290,7 +290,7 @@ mod tests {
         let store = TokenStore::in_memory();
         let _first = store.lock().await.unwrap();
         let fault = store.lock().await.err().unwrap();
-        assert_eq!(fault.to_string(), "somebody else has been renewing tokens for 120s");
+        assert_eq!(fault.to_string(), "another process has been renewing tokens for 120s");
     }
 
     #[tokio::test]
@@ -299,9 +299,9 @@ mod tests {
         let (store, path) = (TokenStore::in_folder(folder.path()), folder.path().join(file_name(&server())));
         let long = format!("{{\"server\": \"{}\"}}", "x".repeat(limits::OAUTH_FILE_BYTES as usize));
         for (text, why) in [
-            ("{\n\"scopes\": \"at-secret\"}", "it is damaged, in line 2; delete it and log in again"),
-            ("at-secret", "it is damaged, in line 1"),
-            (&long, "it has more than 262144 bytes"),
+            ("{\n\"scopes\": \"at-secret\"}", "line 2 is damaged; delete the file and log in again"),
+            ("at-secret", "line 1 is damaged"),
+            (&long, "larger than 262144 bytes"),
         ] {
             std::fs::write(&path, text).unwrap();
             let fault = store.read(&server()).await.unwrap_err().to_string();

@@ -124,7 +124,7 @@ impl TokenManager {
             OAuthChallenge::Rights => &mut tried.asked_for_more,
         };
         if mem::replace(once, true) {
-            return Err(OAuthError::Denied("it refuses the token of a new login too".into()));
+            return Err(OAuthError::Denied("the server also rejects the token of a new login".into()));
         }
         self.log_in(&mut state, refused, Some(challenge)).await
     }
@@ -256,12 +256,17 @@ impl TokenManager {
         }
         let had_one = state.kept.as_ref().is_some_and(|kept| !kept.client_id.is_empty());
         Ok(OAuthError::Denied(match refused {
-            OAuthChallenge::Rights if lacking.is_empty() => format!("it wants more rights than the login has: {login}"),
-            OAuthChallenge::Rights => {
-                format!("it wants rights that the login does not have ({}): {login}", shown(&lacking.join(" ")))
+            OAuthChallenge::Rights if lacking.is_empty() => {
+                format!("the server requires more scopes than the login has; {login}")
             }
-            OAuthChallenge::Token if had_one => format!("the login is not accepted any more: {login}"),
-            OAuthChallenge::Token => format!("nobody has logged in to it: {login}"),
+            OAuthChallenge::Rights => {
+                format!(
+                    "the server requires scopes that the login does not have ({}); {login}",
+                    shown(&lacking.join(" "))
+                )
+            }
+            OAuthChallenge::Token if had_one => format!("the login is no longer accepted; {login}"),
+            OAuthChallenge::Token => format!("there is no login; {login}"),
         }))
     }
 
@@ -278,22 +283,20 @@ impl TokenManager {
         let metadata = found.metadata;
         let is_guessed = found.source == AuthorizationMetadataSource::LegacyEndpointFallback;
         if is_guessed && !may_guess {
-            return Err(OAuthError::Denied("it does not say where to log in".into()));
+            return Err(OAuthError::Denied("the server does not say where to log in".into()));
         }
         if let Some(issuer) = &self.oauth.issuer
             && metadata.issuer.as_deref().map(without_slash) != Some(without_slash(issuer))
         {
             let named = shown(metadata.issuer.as_deref().unwrap_or("one without a name"));
-            return Err(OAuthError::Denied(format!(
-                "its authorization server is {named}, and not the one of the config"
-            )));
+            return Err(OAuthError::Denied(format!("its authorization server is {named}, not the one in the config")));
         }
         let proves = |methods: &Vec<String>| methods.iter().any(|method| method == "S256");
         if self.oauth.grant == OAuthGrantType::Person
             && !is_guessed
             && !metadata.code_challenge_methods_supported.as_ref().is_some_and(proves)
         {
-            let why = "its authorization server does not say that it checks who began a login (PKCE with S256)";
+            let why = "its authorization server does not declare that it checks who began a login (PKCE with S256)";
             return Err(OAuthError::Denied(why.into()));
         }
         manager.set_metadata(metadata.clone());
@@ -318,10 +321,10 @@ impl TokenManager {
         found.manager.configure_client(client).map_err(|error| self.refusal(&error, &secrets))?;
         let scopes: Vec<_> = kept.scopes.iter().map(String::as_str).collect();
         let url = found.manager.get_authorization_url(&scopes).await.map_err(|error| self.refusal(&error, &secrets))?;
-        let url = Url::parse(&url).map_err(|error| Fault::other(format!("its login is at no address: {error}")))?;
+        let url = Url::parse(&url).map_err(|error| Fault::other(format!("invalid URL of the login: {error}")))?;
         self.http.check(&url)?;
         let led_back = timeout(limits::OAUTH_LOGIN_TIME, authorizer.authorize(&url)).await;
-        let late = |_| Fault::Timeout { message: format!("nobody has logged in for {:?}", limits::OAUTH_LOGIN_TIME) };
+        let late = |_| Fault::Timeout { message: format!("no login within {:?}", limits::OAUTH_LOGIN_TIME) };
         let led_back = led_back.map_err(late)??;
         let AuthorizationResponse { code, state: mark, issuer } =
             AuthorizationResponse::read(&led_back, &redirect, &url)?;
@@ -356,7 +359,7 @@ impl TokenManager {
             return Ok(client.clone());
         }
         if metadata.registration_endpoint.is_none() {
-            let why = "its authorization server wants to know this client before: name its `client_id` in the config";
+            let why = "its authorization server registers no clients; set `client_id` in the config";
             return Err(OAuthError::Denied(why.into()));
         }
         let scopes: Vec<_> = kept.scopes.iter().map(String::as_str).collect();
@@ -364,7 +367,8 @@ impl TokenManager {
         let client = registered.map_err(|error| self.refusal(&error, &[]))?;
         let is_short = |text: &String| text.len() <= limits::OAUTH_TOKEN_BYTES;
         if !is_short(&client.client_id) || !client.client_secret.iter().all(is_short) {
-            let message = format!("the client has a name or a secret of more than {} bytes", limits::OAUTH_TOKEN_BYTES);
+            let message =
+                format!("the registered client has an ID or a secret of more than {} bytes", limits::OAUTH_TOKEN_BYTES);
             return Err(Fault::TooLarge { message }.into());
         }
         state.registered = Some((metadata.issuer.clone(), redirect.clone(), client.clone()));
@@ -420,7 +424,7 @@ impl TokenManager {
         }
         let token = kept.access_token.as_ref().map(Secret::new);
         self.keep(state, kept).await?;
-        token.ok_or_else(|| OAuthError::Denied("its authorization server gave no token".into()))
+        token.ok_or_else(|| OAuthError::Denied("its authorization server returned no token".into()))
     }
 
     /// Converts an error of `rmcp`; the message is free of secrets, even if a server repeated one.

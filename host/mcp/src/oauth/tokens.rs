@@ -24,23 +24,22 @@ pub(super) fn stored(kept: &StoredLogin) -> Result<StoredCredentials, Fault> {
         "token_type": "bearer",
         "refresh_token": kept.refresh_token,
     });
-    let tokens = serde_json::from_value(tokens).map_err(|_| Fault::other("the tokens that are kept are none"))?;
+    let tokens = serde_json::from_value(tokens).map_err(|_| Fault::other("the stored tokens are invalid"))?;
     let credentials = StoredCredentials::new(kept.client_id.clone(), Some(tokens), kept.scopes.clone(), None);
     Ok(credentials.with_issuer(kept.issuer.clone()))
 }
 
 /// Stores the tokens of a response.
 pub(super) fn take(tokens: &OAuthTokenResponse, kept: &mut StoredLogin) -> Result<(), OAuthError> {
-    let json = serde_json::to_value(tokens).map_err(|_| Fault::other("the tokens that came are none"))?;
+    let json = serde_json::to_value(tokens).map_err(|_| Fault::other("the received tokens are invalid"))?;
     let text = |name: &str| json[name].as_str().map(str::to_owned);
     if !text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")) {
-        return Err(OAuthError::Denied(
-            "its authorization server gives tokens of a kind that is not known here".into(),
-        ));
+        return Err(OAuthError::Denied("its authorization server returns tokens of an unknown type".into()));
     }
     let (access, refresh) = (text("access_token"), text("refresh_token"));
     if access.iter().chain(&refresh).any(|token| token.len() > limits::OAUTH_TOKEN_BYTES) {
-        let message = format!("its authorization server gave a token of more than {} bytes", limits::OAUTH_TOKEN_BYTES);
+        let message =
+            format!("its authorization server returned a token of more than {} bytes", limits::OAUTH_TOKEN_BYTES);
         return Err(Fault::TooLarge { message }.into());
     }
     kept.access_token = access;

@@ -33,10 +33,10 @@ impl BearerToken {
     pub fn new(token: &str) -> Result<Self, String> {
         let least = limits::MCP_SERVE_TOKEN_BYTES;
         if token.len() < least {
-            return Err(format!("it has less than {least} bytes, and could be guessed"));
+            return Err(format!("the token has fewer than {least} bytes and could be guessed"));
         }
         if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("it has a space, or what is not ASCII: no header takes that".into());
+            return Err("the token has a space or a non-ASCII character, which no header can have".into());
         }
         Ok(Self(Sha256Digest::of(token)))
     }
@@ -50,11 +50,11 @@ impl BearerToken {
 /// The reason why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AccessDenied {
-    #[error("this server is not called by the name in `Host`: see --allow-host")]
+    #[error("the name in `Host` is not allowed for this server; see --allow-host")]
     Host,
-    #[error("pages of the origin in `Origin` may not ask: see --allow-origin")]
+    #[error("the origin in `Origin` is not allowed; see --allow-origin")]
     Origin,
-    #[error("a bearer token must be shown, and the right one")]
+    #[error("a valid bearer token is required")]
     Token,
 }
 
@@ -66,14 +66,14 @@ impl AccessPolicy {
     /// A message that says what is wrong.
     pub fn check(&self, address: SocketAddr) -> Result<(), String> {
         if !address.ip().to_canonical().is_loopback() && self.token.is_none() {
-            return Err(format!("{address} can be reached by others, and no token is set"));
+            return Err(format!("others can reach {address}, but no token is set"));
         }
         if let Some(host) = self.hosts.iter().find(|host| host.is_empty() || host.contains(['/', ' ', '@', '*'])) {
-            return Err(format!("`{}` is no name of a host", host.escape_debug()));
+            return Err(format!("invalid host name `{}`", host.escape_debug()));
         }
         let origin = |origin: &&String| self::origin(origin).is_none();
         match self.origins.iter().find(origin) {
-            Some(wrong) => Err(format!("`{}` is no origin: write it as https://example.com", wrong.escape_debug())),
+            Some(wrong) => Err(format!("invalid origin `{}`; write it as https://example.com", wrong.escape_debug())),
             None => Ok(()),
         }
     }

@@ -32,10 +32,10 @@ impl ClientCallSlots {
     pub async fn take(&self, all: &Arc<Semaphore>) -> Result<ClientCallPermit, Fault> {
         let _waiting = QueuedCallGuard::new(&self.waiting).ok_or_else(|| {
             let most = limits::MCP_SERVE_CALLS_WAITING;
-            Fault::RateLimited { message: format!("{most} calls wait already: make fewer at once"), after: None }
+            Fault::RateLimited { message: format!("{most} calls wait already; make fewer at once"), after: None }
         })?;
         // The semaphores are never closed.
-        let closed = |_| Fault::other("there are no places any more");
+        let closed = |_| Fault::other("the server is closed");
         let own = Arc::clone(&self.permits).acquire_owned().await.map_err(closed)?;
         let all = Arc::clone(all).acquire_owned().await.map_err(closed)?;
         Ok(ClientCallPermit { _own: own, _all: all })

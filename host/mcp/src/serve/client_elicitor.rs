@@ -33,7 +33,7 @@ impl ClientElicitor {
 #[async_trait]
 impl Elicitor for ClientElicitor {
     async fn elicit(&self, _: &ServerRequestOrigin, form: ElicitationRequest) -> Result<ElicitationResult, Fault> {
-        let gone = || Fault::Unavailable { message: "the client cannot be asked any more".into(), after: None };
+        let gone = || Fault::Unavailable { message: "the client can no longer be asked".into(), after: None };
         let (answer, answered) = oneshot::channel();
         self.0.send(PendingElicitation { form, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())
@@ -43,7 +43,7 @@ impl Elicitor for ClientElicitor {
 /// Returns the request that shows a form to a person.
 pub(super) fn request(form: &ElicitationRequest) -> Result<ElicitRequest, Fault> {
     let requested_schema = serde_json::from_str(form.schema.get());
-    let requested_schema = requested_schema.map_err(|error| Fault::invalid(format!("no such form: {error}")))?;
+    let requested_schema = requested_schema.map_err(|error| Fault::invalid(format!("invalid form: {error}")))?;
     let (meta, message) = (None, form.message.clone());
     Ok(ElicitRequest::new(ElicitRequestParams::FormElicitationParams { meta, message, requested_schema }))
 }
@@ -87,7 +87,7 @@ pub(super) async fn ask(peer: Peer<RoleServer>, question: PendingElicitation) {
         Some(Ok(Ok(ClientResult::ElicitResult(result)))) => drop(answer.send(elicited(result))),
         Some(_) => drop(answer.send(ElicitationResult::Cancel)),
         None => {
-            let _ = handle.cancel(Some("nobody waits for the answer any more".into())).await;
+            let _ = handle.cancel(Some("the answer is no longer needed".into())).await;
         }
     }
 }

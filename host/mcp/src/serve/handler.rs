@@ -66,7 +66,7 @@ impl McpServerHandler {
     }
 
     fn resources(&self) -> Result<&Arc<dyn McpResourceProvider>, ErrorData> {
-        let none = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "there are no resources here", None);
+        let none = || ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "this server has no resources", None);
         self.server.served.archive.as_ref().ok_or_else(none)
     }
 
@@ -94,7 +94,7 @@ impl McpServerHandler {
         // Checked first: the call would fail anyway, and many may be queued.
         if arguments.len() > limits::ARGUMENT_BYTES {
             let (has, most) = (arguments.len(), limits::ARGUMENT_BYTES);
-            let message = format!("the arguments have {has} bytes, at most {most} are taken");
+            let message = format!("the arguments have {has} bytes, the maximum is {most}");
             return Ok(refused(&Fault::TooLarge { message }).into());
         }
         let (made, asks) = ((request.name.into_owned(), arguments), asks(context));
@@ -178,14 +178,14 @@ fn unknown_prompt(name: &str) -> ErrorData {
 }
 
 fn no_method(name: &str) -> ErrorData {
-    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{name}`"), None)
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{name}`"), None)
 }
 
 /// Rejects a cursor: a list of one page has no other page.
 fn only_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor) {
         None => Ok(()),
-        Some(_) => Err(ErrorData::invalid_params("the cursor is of no page", None)),
+        Some(_) => Err(ErrorData::invalid_params("invalid cursor", None)),
     }
 }
 
@@ -307,7 +307,8 @@ impl ServerHandler for McpServerHandler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         only_page(request)?;
-        let task = || PromptArgument::new(TASK).with_description("What to do that way.").with_required(false);
+        let task =
+            || PromptArgument::new(TASK).with_description("The task to do with this prompt.").with_required(false);
         let prompt = |prompt: &McpPrompt| {
             let description = Some(&prompt.description).filter(|description| !description.is_empty());
             Prompt::new(&prompt.name, description, Some(vec![task()]))
@@ -381,7 +382,12 @@ impl ServerHandler for McpServerHandler {
                 let given = request.context.and_then(|context| context.arguments).unwrap_or_default();
                 argument_completion::values(template, &page, &request.argument, &given)
             }
-            _ => return Err(ErrorData::invalid_params("only prompts and resources are completed", None)),
+            _ => {
+                return Err(ErrorData::invalid_params(
+                    "only arguments of prompts and resources can be completed",
+                    None,
+                ));
+            }
         };
         let completion = CompletionInfo::new(values).map_err(|why| ErrorData::internal_error(why, None))?;
         Ok(CompleteResult::new(completion))
@@ -452,7 +458,7 @@ impl ServerHandler for McpServerHandler {
         let has_gone = is_stateless(&context) && GONE.contains(&&*request.method);
         // `rmcp` hands on a known method only if it could not parse the params.
         match KNOWN.contains(&&*request.method) && !has_gone {
-            true => Err(ErrorData::invalid_params(format!("the params of `{shown}` cannot be read"), None)),
+            true => Err(ErrorData::invalid_params(format!("invalid params of `{shown}`"), None)),
             false => Err(no_method(&shown)),
         }
     }
@@ -481,7 +487,10 @@ fn task_of(arguments: Option<JsonObject>) -> Result<Option<String>, ErrorData> {
         }
         Some(_) => {
             let most = limits::TASK_BYTES;
-            Err(ErrorData::invalid_params(format!("the argument `{TASK}` is a text of at most {most} bytes"), None))
+            Err(ErrorData::invalid_params(
+                format!("the argument `{TASK}` must be a text of at most {most} bytes"),
+                None,
+            ))
         }
     }
 }

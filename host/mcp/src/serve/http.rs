@@ -123,7 +123,7 @@ impl HttpServerState {
 
     async fn answer(&self, request: Request<Incoming>, connection: &ClientConnection) -> McpHttpReply {
         if request.uri().path() != PATH {
-            return text_reply(StatusCode::NOT_FOUND, format!("there is nothing here: the path is {PATH}"));
+            return text_reply(StatusCode::NOT_FOUND, format!("not found; use the path {PATH}"));
         }
         let origin = match self.policy.admit(request.headers(), self.address) {
             Ok(origin) => origin,
@@ -163,7 +163,7 @@ impl HttpServerState {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return too_large(),
             Ok(Err(_)) => return text_reply(StatusCode::BAD_REQUEST, "the body cannot be read".into()),
-            Err(_) => return text_reply(StatusCode::REQUEST_TIMEOUT, "the body does not come".into()),
+            Err(_) => return text_reply(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time".into()),
         };
         if let Err(answer) = read_request(&body) {
             let json = serde_json::to_string(&answer).unwrap_or_default();

@@ -43,7 +43,7 @@ impl ParkedCalls {
         made: (String, String),
     ) -> Result<InputRequiredResult, Fault> {
         let mut chance = [0; 16];
-        getrandom::fill(&mut chance).map_err(|error| Fault::other(format!("there is no chance to be had: {error}")))?;
+        getrandom::fill(&mut chance).map_err(|error| Fault::other(format!("cannot get random bytes: {error}")))?;
         let state = hex::encode(chance);
         let requests = BTreeMap::from([(QUESTION.to_owned(), InputRequest::Elicitation(request(&question.form)?))]);
         let mut parked = self.all();
@@ -77,18 +77,20 @@ impl ParkedCalls {
         let mut parked = self.all();
         match parked.get(state) {
             Some(waits) if waits.made == *made => {}
-            Some(_) => return Err(Fault::invalid("`requestState` is of a call with another name or other arguments")),
+            Some(_) => {
+                return Err(Fault::invalid("`requestState` belongs to a call with another name or other arguments"));
+            }
             None => {
                 let minutes = limits::MCP_SERVE_PARK_TIME.as_secs() / 60;
-                let message = format!("`requestState` is of no call that waits; they wait {minutes} minutes");
+                let message = format!("`requestState` belongs to no waiting call; a call waits {minutes} minutes");
                 return Err(Fault::NotFound { message });
             }
         }
         let answer = answers.and_then(|mut answers| answers.remove(QUESTION)).and_then(answered);
-        let answer =
-            answer.ok_or_else(|| Fault::invalid(format!("`inputResponses.{QUESTION}` is missing or no answer")))?;
+        let answer = answer
+            .ok_or_else(|| Fault::invalid(format!("`inputResponses.{QUESTION}` is missing or is not an answer")))?;
         let Some(ParkedCall { call, answer: waiting, .. }) = parked.remove(state) else {
-            return Err(Fault::other("it is gone"));
+            return Err(Fault::other("the call has ended"));
         };
         let _ = waiting.send(answer);
         Ok(call)

@@ -42,7 +42,7 @@ pub(super) struct HttpSessions {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HttpSessionsError {
-    #[error("all {} sessions are at work: end one, or come back later", limits::MCP_SERVE_HTTP_SESSIONS)]
+    #[error("all {} sessions are in use; end one, or retry later", limits::MCP_SERVE_HTTP_SESSIONS)]
     TooMany,
     #[error(transparent)]
     Local(#[from] LocalSessionManagerError),

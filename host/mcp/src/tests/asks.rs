@@ -69,7 +69,7 @@ async fn a_server_may_ask_a_model_and_a_person_during_a_call() {
         // No call is in progress: no run could be named as the origin.
         peer.say(form(0, "name?")).await;
         let answer = peer.next().await.unwrap();
-        assert_eq!(answer["error"]["message"], "it cannot be told for which call this is asked");
+        assert_eq!(answer["error"]["message"], "the request belongs to no known call");
         let call = peer.next_of("tools/call").await;
         peer.say(sampling(1)).await;
         let answer = peer.next().await.unwrap();
@@ -89,11 +89,11 @@ async fn a_server_may_ask_a_model_and_a_person_during_a_call() {
         peer.say(json!({"jsonrpc": "2.0", "id": "u", "method": "elicitation/create", "params": url})).await;
         assert_eq!(
             peer.next().await.unwrap()["error"]["message"],
-            "no pages are opened here, only forms are filled in"
+            "only elicitation by forms is supported, not by pages"
         );
         peer.say(form(4, &"x".repeat(limits::MCP_ASK_BYTES))).await;
         let why = peer.next().await.unwrap()["error"]["message"].to_string();
-        assert!(why.contains("at most 4194304 are taken"), "{why}");
+        assert!(why.contains("the maximum is 4194304"), "{why}");
         peer.answer(&call, text("done")).await;
         peer.hang().await;
     });
@@ -128,12 +128,12 @@ async fn questions_are_bounded_by_the_call_and_by_the_minute() {
     let (each, most) = (limits::MCP_ASKS_PER_CALL, limits::MCP_ASKS_PER_MINUTE);
     for round in 1..=most / each {
         let (_, text) = said(&tools, "test__t", &json!({})).await;
-        assert_eq!(text, format!("{} \"one call may ask {each} times\"", round * each));
+        assert_eq!(text, format!("{} \"one call can send at most {each} requests\"", round * each));
     }
     let (_, text) = said(&tools, "test__t", &json!({})).await;
     assert!(text.starts_with(&format!("{most} ")), "{text}");
     let (_, text) = said(&tools, "test__t", &json!({})).await;
-    assert_eq!(text, format!("{most} \"one call may ask {each} times\""));
+    assert_eq!(text, format!("{most} \"one call can send at most {each} requests\""));
     tokio::time::advance(limits::MCP_ASK_WINDOW).await;
     let (_, text) = said(&tools, "test__t", &json!({})).await;
     assert!(text.starts_with(&format!("{} ", most + each)), "{text}");
@@ -153,7 +153,7 @@ async fn a_question_ends_with_its_call() {
             while !cancelled || !refused {
                 let message = peer.next().await.unwrap();
                 cancelled |= message["method"] == "notifications/cancelled";
-                refused |= message["error"]["message"] == "the call is over";
+                refused |= message["error"]["message"] == "the call has ended";
             }
             told.send(()).await.unwrap();
         }
@@ -228,6 +228,6 @@ async fn stateless_server_requests_input_in_its_answer() {
     let tools = toolbox(&client);
     assert_eq!(said(&tools, "test__t", &json!({})).await, (false, "hello Ada".into()));
     let (is_error, why) = said(&tools, "test__ever", &json!({})).await;
-    assert!(is_error && why == "one call may ask 8 times", "{why}");
+    assert!(is_error && why == "one call can send at most 8 requests", "{why}");
     servers.check().await;
 }

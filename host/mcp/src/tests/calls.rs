@@ -80,7 +80,7 @@ async fn client_speaks_both_lifecycles_with_an_rmcp_server() {
         assert_eq!(said(&tools, "lib__fail", &json!({})).await, (true, "it always does".into()));
         client.close().await;
         let (is_error, text) = said(&tools, "lib__echo", &json!({})).await;
-        assert!(is_error && text == "the MCP server `lib` has been closed", "{text}");
+        assert!(is_error && text == "the connection to the MCP server `lib` is closed", "{text}");
     }
 }
 

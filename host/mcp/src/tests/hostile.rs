@@ -28,8 +28,8 @@ async fn lost_call_is_repeated_only_if_idempotent_or_read_only() {
     let tools = toolbox(&client);
     let (is_error, said_text) = said(&tools, "test__act", &json!({})).await;
     assert!(is_error, "{said_text}");
-    let expected = "the connection to the MCP server `test` was lost during the call: it closed the connection. Whether the \
-                    call took effect is not known: look before you call it again";
+    let expected = "the connection to the MCP server `test` was lost during the call: the server closed the \
+                    connection; it is not known whether the call took effect: check before you repeat it";
     assert_eq!(said_text, expected);
     assert_eq!(said(&tools, "test__look", &json!({})).await, (false, "done".into()));
     assert_eq!(servers.dialled(), 3);
@@ -65,7 +65,10 @@ async fn dead_server_is_given_up_until_the_next_call() {
     // Each attempt tries both lifecycles.
     assert_eq!(servers.dialled(), 1 + 2 * limits::MCP_RECONNECTS as usize);
     let (is_error, why) = said(&tools, "test__t", &json!({})).await;
-    assert!(is_error && why.starts_with("the MCP server `test` cannot be reached: it closed the connection"), "{why}");
+    assert!(
+        is_error && why.starts_with("cannot reach the MCP server `test`: the server closed the connection"),
+        "{why}"
+    );
     assert_eq!(servers.dialled(), 3 + 2 * limits::MCP_RECONNECTS as usize);
     assert_eq!(said(&tools, "test__t", &json!({})).await, (false, "back".into()));
     servers.check().await;
@@ -75,11 +78,14 @@ async fn dead_server_is_given_up_until_the_next_call() {
 async fn failed_handshake_is_reported() {
     type Says = (&'static [u8], &'static str);
     let says: [Says; 5] = [
-        (b"", "it closed the connection"),
-        (b"hang", "there was no agreement with it within 60s"),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{\"code\":-32020,\"message\":\"go away\"}}\n", "it says: go away"),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"tools\":[]}}\n", "it answered something else than was asked"),
-        (b"garbage", "it says what is no message of the protocol, more than 1000 lines in a row"),
+        (b"", "the server closed the connection"),
+        (b"hang", "no handshake within 60s"),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{\"code\":-32020,\"message\":\"go away\"}}\n",
+            "the server reports: go away",
+        ),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"tools\":[]}}\n", "the answer does not match the request"),
+        (b"garbage", "the server sent more than 1000 lines in a row that are not messages of the protocol"),
     ];
     for (bytes, why) in says {
         let servers = Servers::new(move |mut peer| async move {
@@ -95,7 +101,7 @@ async fn failed_handshake_is_reported() {
             peer.hang().await;
         });
         let error = connect(&servers).await.unwrap_err().to_string();
-        assert_eq!(error, format!("the MCP server `test` cannot be reached: {why}"));
+        assert_eq!(error, format!("cannot reach the MCP server `test`: {why}"));
     }
 }
 
@@ -167,7 +173,7 @@ async fn flood_ends_only_its_connection() {
         let client = connect(&servers).await.unwrap();
         let tools = toolbox(&client);
         let (is_error, why) = said(&tools, "test__t", &json!({})).await;
-        assert!(is_error && why.contains("too much that nobody asked for: more than 10000 messages"), "{what}: {why}");
+        assert!(is_error && why.contains("too many unrequested messages: more than 10000"), "{what}: {why}");
         assert_eq!(said(&tools, "test__t", &json!({})).await, (false, "done".into()), "{what}");
         servers.check().await;
     }
@@ -183,7 +189,7 @@ async fn a_server_that_does_not_read_is_given_up() {
     let client = McpClient::connect(config, McpClientFeatures::default()).await.unwrap();
     let large = json!({"text": "x".repeat(2 * limits::MCP_PIPE_BYTES)});
     let (is_error, why) = said(&toolbox(&client), "test__t", &large).await;
-    assert!(is_error && why.contains("it does not read what it is sent, for 30s"), "{why}");
+    assert!(is_error && why.contains("the server read no input for 30s"), "{why}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,7 +224,7 @@ fn bad_names_and_times_are_refused_before_anything_is_started() {
     let servers = Servers::new(|_| async {});
     let plain = config(&servers);
     for (config, why) in [
-        (ServerConfig { name: "a__b".into(), ..plain.clone() }, "`a__b` is no name of a server"),
+        (ServerConfig { name: "a__b".into(), ..plain.clone() }, "invalid server name `a__b`"),
         (ServerConfig { call_time: Duration::ZERO, ..plain.clone() }, "a call may take 0ns"),
         (ServerConfig { connect_time: limits::PLUGIN_TIME_CEILING * 2, ..plain }, "connecting may take 7200s"),
     ] {
@@ -247,7 +253,7 @@ async fn tool_of_deep_schema_is_refused_and_no_other() {
         assert_eq!(listing.find("deep").is_some(), is_taken, "{depth}");
         let most = limits::TOOL_SCHEMA_DEPTH;
         for refused in &listing.refused {
-            let why = format!("the schema of `test__deep` has more than {most} lists and objects within each other");
+            let why = format!("the schema of `test__deep` has more than {most} nested lists and objects");
             assert_eq!((&*refused.name, &refused.why), ("deep", &why), "{depth}");
         }
     }

@@ -341,10 +341,10 @@ async fn expiring_token_is_renewed_by_one_process() {
 #[tokio::test]
 async fn ended_login_error_names_the_login_command() {
     let (realm, store) = (Realm::plain().await, TokenStore::in_memory());
-    let denied = "the MCP server `web` wants a credential, or another one: ";
+    let denied = "the MCP server `web` rejects the credential, or needs one: ";
     let ask = "log in with `shelly-host mcp login web`";
     let error = connected(realm.headless(&store)).await.unwrap_err().to_string();
-    assert_eq!(error, format!("{denied}nobody has logged in to it: {ask}"));
+    assert_eq!(error, format!("{denied}there is no login; {ask}"));
     login(&realm.config(&store, |_| {})).await.unwrap();
     let client = connected(realm.headless(&store)).await.unwrap();
     let taken = |book: &mut Book| {
@@ -352,7 +352,7 @@ async fn ended_login_error_names_the_login_command() {
         book.refresh = None;
     };
     taken(&mut realm.book.lock().unwrap());
-    let ended = format!("the login is not accepted any more: {ask}");
+    let ended = format!("the login is no longer accepted; {ask}");
     assert_eq!(done(&client).await, (true, ended.clone()));
     let error = connected(realm.headless(&store)).await.unwrap_err();
     assert_eq!(error.to_string(), format!("{denied}{ended}"));
@@ -363,7 +363,7 @@ async fn ended_login_error_names_the_login_command() {
     assert_eq!(done(&client).await, (false, "done".into()));
     let config = realm.headless(&store);
     assert!(logout(&config).await.unwrap() && !logout(&config).await.unwrap());
-    assert!(connected(config).await.unwrap_err().to_string().contains("nobody has logged in"));
+    assert!(connected(config).await.unwrap_err().to_string().contains("there is no login"));
 }
 
 #[tokio::test]
@@ -378,7 +378,8 @@ async fn more_rights_are_asked_for_once_a_call() {
     // No person is there: the lacking scope is asked for at the next login.
     realm.book.lock().unwrap().for_calls = Some("admin");
     let client = connected(realm.headless(&store)).await.unwrap();
-    let why = "it wants rights that the login does not have (admin): log in with `shelly-host mcp login web`";
+    let why =
+        "the server requires scopes that the login does not have (admin); log in with `shelly-host mcp login web`";
     assert_eq!(done(&client).await, (true, why.into()));
     login(&realm.config(&store, |_| {})).await.unwrap();
     assert_eq!(realm.last("GET /authorize")["scope"], "read write admin");
@@ -391,7 +392,7 @@ async fn more_rights_are_asked_for_once_a_call() {
     })
     .await;
     let client = connected(realm.config(&TokenStore::in_memory(), |_| {})).await.unwrap();
-    assert_eq!(done(&client).await, (true, "it refuses the token of a new login too".into()));
+    assert_eq!(done(&client).await, (true, "the server also rejects the token of a new login".into()));
     assert_eq!(
         (realm.count("GET /authorize"), realm.web.came().iter().filter(|came| came.is("tools/call")).count()),
         (2, 2)
@@ -478,7 +479,7 @@ async fn tokens_are_not_sent_to_another_authorization_server() {
     *is_moved.lock().unwrap() = true;
     realm.book.lock().unwrap().tokens.clear();
     let error = connected(realm.headless(&store)).await.unwrap_err().to_string();
-    assert!(error.contains("nobody has logged in to it"), "{error}");
+    assert!(error.contains("there is no login"), "{error}");
     assert_eq!(other.count("POST /token"), 0);
     login(&realm.config(&store, |_| {})).await.unwrap();
     assert_eq!((other.count("POST /register"), other.count("POST /token"), realm.count("POST /token")), (1, 1, 1));

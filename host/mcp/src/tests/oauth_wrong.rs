@@ -63,10 +63,10 @@ async fn forbidden_login_step_fails_with_its_reason() {
         (changed(|said, _| said["code_challenge_methods_supported"] = json!(["plain"])), "PKCE with S256"),
         (changed(|said, _| said["code_challenge_methods_supported"] = Value::Null), "PKCE with S256"),
         (changed(|said, _| said["issuer"] = "https://evil.example".into()), "issuer mismatch"),
-        (changed(|said, _| said["registration_endpoint"] = Value::Null), "name its `client_id` in the config"),
+        (changed(|said, _| said["registration_endpoint"] = Value::Null), "set `client_id` in the config"),
         (changed(|said, _| said["registration_endpoint"] = "http://10.0.0.1/r".into()), "does not begin with https://"),
-        (changed(|said, _| said["registration_endpoint"] = "https://10.0.0.1/r".into()), "network of somebody's own"),
-        (changed(|said, _| said["token_endpoint"] = "https://169.254.169.254/t".into()), "network of somebody's own"),
+        (changed(|said, _| said["registration_endpoint"] = "https://10.0.0.1/r".into()), "private network"),
+        (changed(|said, _| said["token_endpoint"] = "https://169.254.169.254/t".into()), "private network"),
         (
             changed(|said, _| said["authorization_endpoint"] = "file:///etc/passwd".into()),
             "does not begin with https://",
@@ -110,27 +110,27 @@ async fn forbidden_login_step_fails_with_its_reason() {
         ),
         (
             Box::new(says("POST /register", move |_| ok(&json!({"client_id": long(), "redirect_uris": []})))),
-            "a name or a secret of more than 16384 bytes",
+            "an ID or a secret of more than 16384 bytes",
         ),
-        (leads(|back, state, iss| format!("{back}?code=c&state=x{state}&iss={iss}")), "back from another login"),
-        (leads(|back, _, iss| format!("{back}?code=c&iss={iss}")), "back from another login"),
-        (leads(|back, state, iss| format!("{back}?state={state}&iss={iss}")), "back without a code"),
+        (leads(|back, state, iss| format!("{back}?code=c&state=x{state}&iss={iss}")), "belongs to another login"),
+        (leads(|back, _, iss| format!("{back}?code=c&iss={iss}")), "belongs to another login"),
+        (leads(|back, state, iss| format!("{back}?state={state}&iss={iss}")), "has no code"),
         (leads(|back, state, _| format!("{back}?code=c&state={state}&iss=https://evil.example")), "issuer mismatch"),
         (leads(|back, state, _| format!("{back}?code=c&state={state}")), "missing required issuer"),
-        (leads(|_, state, iss| format!("{iss}/callback?code=c&state={state}&iss={iss}")), "back to somewhere else"),
+        (leads(|_, state, iss| format!("{iss}/callback?code=c&state={state}&iss={iss}")), "unexpected address"),
         (
             leads(|back, state, _| format!("{back}?error=access_denied&error_description=%1b[2Jno&state={state}")),
-            "it says `access_denied (\\u{1b}[2Jno)`",
+            "the authorization server reports `access_denied (\\u{1b}[2Jno)`",
         ),
         (leads(|back, state, iss| format!("{back}?code=unknown&state={state}&iss={iss}")), "invalid_grant"),
         (Box::new(says("POST /token", |_| reply("503 Busy", "", ""))), "answered 503 Service Unavailable"),
         (Box::new(says("POST /token", |_| reply("307 Go", "location: /token2\r\n", ""))), "the login failed: "),
         (tokens(|| json!({"error": "slow_down"})), "slow_down"),
         (tokens(|| json!({"token_type": "Bearer"})), "access_token"),
-        (tokens(|| json!({"access_token": "a", "token_type": "DPoP"})), "of a kind that is not known"),
+        (tokens(|| json!({"access_token": "a", "token_type": "DPoP"})), "of an unknown type"),
         (tokens(move || json!({"access_token": long(), "token_type": "Bearer"})), "a token of more than 16384 bytes"),
         (tokens(|| json!({"access_token": "a\nb", "token_type": "Bearer"})), "characters that cannot be sent"),
-        (tokens(|| json!({"access_token": "wrong", "token_type": "Bearer"})), "refuses the token of a new login too"),
+        (tokens(|| json!({"access_token": "wrong", "token_type": "Bearer"})), "also rejects the token of a new login"),
     ];
     for (odd, why) in cases {
         let realm = Realm::start(move |came, _| odd(came)).await;
@@ -164,7 +164,7 @@ async fn guessed_auth_endpoints_are_used_only_after_a_refusal() {
     .await;
     let config = realm.config(&TokenStore::in_memory(), |_| {});
     let said = login(&config).await.unwrap_err().to_string();
-    assert!(said.contains("it does not say where to log in"), "{said}");
+    assert!(said.contains("the server does not say where to log in"), "{said}");
     *is_strict.lock().unwrap() = true;
     let said = login(&config).await.unwrap_err().to_string();
     assert!(said.contains("invalid_grant"), "it was asked at `/authorize`, and for a token: {said}");
@@ -244,7 +244,7 @@ async fn nobody_is_waited_for_forever() {
     let realm = Realm::plain().await;
     let away = |oauth: &mut OAuthOptions| oauth.authorizer = Some(Arc::new(Away));
     let said = login(&realm.config(&TokenStore::in_memory(), away)).await.unwrap_err().to_string();
-    assert!(said.ends_with("nobody has logged in for 600s"), "{said}");
+    assert!(said.ends_with("no login within 600s"), "{said}");
 }
 
 #[tokio::test]

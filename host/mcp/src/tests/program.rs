@@ -96,18 +96,18 @@ async fn failed_program_error_includes_its_stderr() {
     for (script, why) in [
         (
             "echo 'no config for sk-very-secret' >&2; exit 3",
-            "its program has ended (exit status: 3); it said: no config for ***",
+            "its program exited (exit status: 3); its standard error: no config for ***",
         ),
-        (many, "(exit status: 3); it said: line 10 / line 11 / line 12 /"),
-        ("exit 0", "its program has ended (exit status: 0)"),
-        ("kill -9 $$", "its program has ended (signal: 9 (SIGKILL))"),
+        (many, "(exit status: 3); its standard error: line 10 / line 11 / line 12 /"),
+        ("exit 0", "its program exited (exit status: 0)"),
+        ("kill -9 $$", "its program exited (signal: 9 (SIGKILL))"),
         ("printf 'x%.0s' $(seq 600) >&2; exit 1", &format!("it said: {}…", "x".repeat(limits::MCP_STDERR_LINE_BYTES))),
     ] {
         let error = McpClient::connect(program(script, folder.path()), McpClientFeatures::default())
             .await
             .unwrap_err()
             .to_string();
-        assert!(error.starts_with("the MCP server `sh` cannot be reached: ") && error.contains(why), "{error}");
+        assert!(error.starts_with("cannot reach the MCP server `sh`: ") && error.contains(why), "{error}");
     }
     let plain = program("", folder.path());
     let with = |change: &dyn Fn(&mut McpStdioTarget)| {
@@ -122,11 +122,8 @@ async fn failed_program_error_includes_its_stderr() {
     let error = McpClient::connect(with_home, McpClientFeatures::default()).await.unwrap_err().to_string();
     assert!(error.ends_with("it said: there is no /home/somebody/x for ***"), "{error}");
     for (config, why) in [
-        (
-            with(&|program| program.program = "no-such-program".into()),
-            "`no-such-program`: there is no such file or folder",
-        ),
-        (with(&|program| program.folder = "/no/such".into()), "`sh`: there is no folder /no/such to work in"),
+        (with(&|program| program.program = "no-such-program".into()), "`no-such-program`: no such file or folder"),
+        (with(&|program| program.folder = "/no/such".into()), "`sh`: there is no working folder /no/such"),
     ] {
         let error = McpClient::connect(config, McpClientFeatures::default()).await.unwrap_err().to_string();
         assert_eq!(error, format!("the MCP server `sh` cannot be started: {why}"));

@@ -32,15 +32,15 @@ async fn all_pages_of_a_list_are_asked_for_within_bounds() {
         )
     };
     for (list, why) in [
-        (json!({"tools": [], "nextCursor": "same"}), "its next page is the same again"),
+        (json!({"tools": [], "nextCursor": "same"}), "the cursor of the next page repeats"),
         (
             json!({"tools": [], "nextCursor": "x".repeat(limits::MCP_CURSOR_BYTES + 1)}),
-            "its next page has more than 4096 bytes",
+            "the cursor of the next page has more than 4096 bytes",
         ),
-        (json!({"tools": many(limits::MCP_TOOLS + 1)}), "it has more than 512 tools"),
-        (json!({"tools": long(65)}), "its tools are described in more than 524288 bytes"),
-        (json!({"tools": "none"}), "its list is none"),
-        (json!({"content": []}), "its answer is no list of tools"),
+        (json!({"tools": many(limits::MCP_TOOLS + 1)}), "more than 512 tools"),
+        (json!({"tools": long(65)}), "the descriptions of the tools have more than 524288 bytes"),
+        (json!({"tools": "none"}), "the list of tools is invalid"),
+        (json!({"content": []}), "the answer is not a list of tools"),
     ] {
         let list = list.clone();
         let servers = Servers::new(move |mut peer| {
@@ -63,13 +63,13 @@ async fn all_pages_of_a_list_are_asked_for_within_bounds() {
         }
     });
     let error = connect(&endless).await.unwrap_err();
-    assert!(error.to_string().contains("it has more than 64 pages"), "{error}");
+    assert!(error.to_string().contains("more than 64 pages"), "{error}");
     let silent = Servers::new(|mut peer| async move {
         peer.shake_hands().await;
         peer.hang().await;
     });
     let error = connect(&silent).await.unwrap_err();
-    assert!(error.to_string().contains("it was not there within 30s"), "{error}");
+    assert!(error.to_string().contains("no list within 30s"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +120,7 @@ async fn changed_tool_is_blocked_until_approved_again() {
     for (name, why) in [
         (
             "test__other",
-            "`test__other` is blocked: the MCP server `test` says something else of it than what was approved",
+            "`test__other` is blocked: the MCP server `test` has changed its definition since it was approved",
         ),
         ("test__gone", "the MCP server `test` no longer has `test__gone`"),
     ] {

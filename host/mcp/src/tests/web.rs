@@ -231,27 +231,23 @@ async fn the_newest_revision_needs_no_session() {
 
 #[tokio::test]
 async fn unreachable_server_error_hides_secrets() {
-    let denied = "the MCP server `web` wants a credential, or another one: it does not answer without one";
-    let unreached = "the MCP server `web` cannot be reached: ";
+    let denied = "the MCP server `web` rejects the credential, or needs one: the server does not answer without one";
+    let unreached = "cannot reach the MCP server `web`: ";
     for (answer, begins, says) in [
         (
             reply("401 Unauthorized", "www-authenticate: Bearer realm=\"x\"\r\n", ""),
             denied,
-            " (it asks for: Bearer realm=\"x\"): give it a bearer token",
+            " (its challenge: Bearer realm=\"x\"); set a bearer token",
         ),
-        (
-            reply("401 Unauthorized", "", ""),
-            denied,
-            "one: give it a bearer token, or a header of its own, in its config",
-        ),
+        (reply("401 Unauthorized", "", ""), denied, "one; set a bearer token or a header in its config"),
         (
             reply("307 Temporary Redirect", "location: http://127.0.0.1:1/\r\n", ""),
             unreached,
-            "it answered 307 Temporary Redirect: where it leads to is not followed",
+            "the server answered 307 Temporary Redirect: redirects are not followed",
         ),
         (reply("503 Service Unavailable", "", "sk-secret"), unreached, "HTTP 503"),
         (reply("200 OK", "content-type: text/html\r\n", "<html>"), unreached, "text/html"),
-        (reply("200 OK", "content-type: application/json\r\n", "{}"), unreached, "its answer is no message"),
+        (reply("200 OK", "content-type: application/json\r\n", "{}"), unreached, "the answer is not a message"),
         ("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nfi".into(), unreached, ""),
         (String::new(), unreached, "the connection to 127.0.0.1"),
     ] {
@@ -291,8 +287,8 @@ async fn http_responses_are_bounded() {
     let tools = toolbox(&client);
     for why in [
         "exceeded the maximum size of 16777216 bytes",
-        "its answer has more than 250000 values",
-        "its answer has more than 250000 values",
+        "the answer has more than 250000 values",
+        "the answer has more than 250000 values",
         "oops",
         "HTTP 429",
     ] {
@@ -312,12 +308,12 @@ fn addresses_and_headers_are_checked_first() {
         ServerConfig::new("web", McpTarget::Http(http))
     };
     for (config, why) in [
-        (http("ftp://example.com", "x-a"), "its URL begins neither with http:// nor with https://"),
-        (http("http://example.com", "content-type"), "the header `content-type` is set by the host itself"),
-        (http("http://example.com", "a b"), "`a b` is no name of a header"),
+        (http("ftp://example.com", "x-a"), "invalid URL; begin it with http:// or https://"),
+        (http("http://example.com", "content-type"), "the header `content-type` is set by the host; leave it out"),
+        (http("http://example.com", "a b"), "invalid header name `a b`"),
     ] {
         let error = runtime.block_on(McpClient::connect(config, McpClientFeatures::default())).unwrap_err().to_string();
-        assert_eq!(error, format!("the MCP server `web` cannot be used: {why}"));
+        assert_eq!(error, format!("cannot use the MCP server `web`: {why}"));
     }
 }
 
@@ -334,5 +330,5 @@ async fn deep_answer_of_an_event_stream_is_refused_at_once() {
     .await;
     let client = web.connect().await.unwrap();
     let (is_error, said) = said(&toolbox(&client), "web__t", &json!({})).await;
-    assert!(is_error && said.contains("lists and objects within each other"), "{said}");
+    assert!(is_error && said.contains("nested lists and objects"), "{said}");
 }

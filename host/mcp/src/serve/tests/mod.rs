@@ -129,7 +129,7 @@ impl McpResourceProvider for Texts {
         match after.as_deref() {
             None => Ok((vec![one(1)], true)),
             Some("test://1") => Ok((vec![one(2)], false)),
-            Some(_) => Err(Fault::invalid("the cursor is of no page")),
+            Some(_) => Err(Fault::invalid("invalid cursor")),
         }
     }
 
