@@ -74,7 +74,7 @@ impl JournalLineBody {
 }
 
 fn to_json(value: &impl Serialize) -> Result<Vec<u8>, String> {
-    serde_json::to_vec(value).map_err(|error| format!("it has no JSON form: {error}"))
+    serde_json::to_vec(value).map_err(|error| format!("no JSON form: {error}"))
 }
 
 fn attach(
@@ -133,7 +133,7 @@ pub(super) fn restore<E>(
         }
     });
     if places.len() != attached.len() {
-        return Err(wrong("it has no place for one of its attachments".into()));
+        return Err(wrong("one of its attachments has no place in the line".into()));
     }
     let (mut whole, mut copied) = (String::with_capacity(text.len()), 0);
     for (reference, at) in places {
@@ -148,7 +148,7 @@ pub(super) fn restore<E>(
         let escaped = serde_json::to_string(&string).map_err(|error| wrong(error.to_string()))?;
         whole.push_str(&escaped[1..escaped.len() - 1]);
         if whole.len() > limits::SESSION_RECORD_BYTES {
-            return Err(wrong(format!("with its attachments it has more than {} bytes", limits::SESSION_RECORD_BYTES)));
+            return Err(wrong(format!("more than {} bytes with its attachments", limits::SESSION_RECORD_BYTES)));
         }
     }
     whole.push_str(&text[copied..]);

@@ -116,9 +116,9 @@ fn one_damaged_session_leaves_the_others_usable() {
         ("foreign", "agent ada"),
         ("lock-folder", "agent ada"),
         ("forbidden", "permission denied"),
-        ("linked", "a link or a file stands where a folder should be"),
-        ("filed", "a link or a file stands where a folder should be"),
-        ("journal-linked", "a link stands in its place"),
+        ("linked", "expected a folder, found a link or a file"),
+        ("filed", "expected a folder, found a link or a file"),
+        ("journal-linked", "the path is a link"),
         ("empty", "the header has no end"),
     ] {
         assert!(reason(id).contains(why), "{id}: {}", reason(id));
@@ -142,7 +142,7 @@ fn one_damaged_session_leaves_the_others_usable() {
     // The remainder of the deep one is reported again, and blocks nothing else.
     let again = store.prune(&PrunePolicy::default()).unwrap();
     assert!(names(&again.failed).iter().all(|name| name.starts_with(".gone-")) && again.failed.len() == 1);
-    assert!(again.failed[0].1.to_string().contains("too many folders below one another"), "{again:?}");
+    assert!(again.failed[0].1.to_string().contains("too many nested folders"), "{again:?}");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn taken_session_name_error_says_if_in_use() {
     let session = store.create(named("s")).unwrap();
     let error = store.create(named("s")).unwrap_err();
     assert!(matches!(error, SessionError::Exists { in_use: true, .. }));
-    assert!(error.report().to_string().contains("it is in use"), "{}", error.report());
+    assert!(error.report().to_string().contains("a process writes to it"), "{}", error.report());
     drop(session);
     let error = store.create(named("s")).unwrap_err();
     assert!(matches!(error, SessionError::Exists { in_use: false, .. }));
@@ -194,12 +194,13 @@ fn session_error_hints_name_working_commands() {
     let journal = folder.path().join("s/journal.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
     for (journal_is, hint) in [
-        (String::new(), "it cannot be opened; `shelly-host session rm s` removes it"),
-        ("PK\u{3}\u{4} foreign\n".into(), "it cannot be opened; `shelly-host session rm s` removes it"),
-        (text.replacen("ada", "bob", 1), "it cannot be opened; `shelly-host session rm s` removes it"),
+        (String::new(), "the session cannot be opened; remove it with `shelly-host session rm s`"),
+        ("PK\u{3}\u{4} foreign\n".into(), "the session cannot be opened; remove it with `shelly-host session rm s`"),
+        (text.replacen("ada", "bob", 1), "the session cannot be opened; remove it with `shelly-host session rm s`"),
         (
             text.replacen("needle", "noodle", 1),
-            "`shelly-host session resume s --up-to-damage` goes on from there; what follows is kept in a copy",
+            "continue from before the damage with `shelly-host session resume s --up-to-damage`, which keeps a copy \
+             of the journal",
         ),
     ] {
         fs::write(&journal, journal_is).unwrap();
@@ -209,7 +210,7 @@ fn session_error_hints_name_working_commands() {
     let SessionSearchResults { found, left_out } = store.search("Do it", 9).unwrap();
     assert_eq!((found.len(), names(&left_out)), (1, vec!["s"]), "the title stands before the damage");
     let full = SessionError::TooMany { there: 1, most: 1 }.report();
-    assert_eq!(full.hint.unwrap(), "remove some: `shelly-host session prune --keep 20 --dry-run` shows which");
+    assert_eq!(full.hint.unwrap(), "remove some; `shelly-host session prune --keep 20 --dry-run` shows which");
     store.remove("s").unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -20,38 +20,39 @@ pub enum SessionError {
     #[error("several sessions begin with `{given}`")]
     Ambiguous { given: String, some: Vec<String> },
     /// A name that no session can have.
-    #[error("`{given}` cannot be the name of a session")]
+    #[error("invalid session name `{given}`")]
     BadName { given: String },
     /// A session of this name exists. `in_use`: a process writes to it.
-    #[error("there is a session `{id}`")]
+    #[error("session `{id}` already exists")]
     Exists { id: String, in_use: bool },
     /// A process writes to the session, this one or another.
-    #[error("the session `{id}` is in use")]
+    #[error("session `{id}` is in use")]
     InUse { id: String },
     /// A newer release wrote the session in an unknown format.
-    #[error("{} needs a newer shelly-host: its format is {version}, and this one reads up to {VERSION}", path.display())]
+    #[error("{} needs a newer shelly-host: its format has version {version}, this shelly-host reads up to version \
+             {VERSION}", path.display())]
     Newer { path: PathBuf, version: u64 },
     /// The content is not what was written. `line` counts from 1; `byte` is the offset of that line.
     #[error("{} is damaged at line {line}, byte {byte}", path.display())]
     Damaged { path: PathBuf, line: u64, byte: u64, reason: String },
     /// The line does not exist: the last one has the number `last`.
-    #[error("the session `{id}` has no line {at}")]
+    #[error("session `{id}` has no line {at}")]
     NoLine { id: String, at: u64, last: u64 },
     /// The number of sessions has reached its limit.
-    #[error("there are {there} sessions, and no more than {most} may be kept")]
+    #[error("there are {there} sessions, the maximum is {most}")]
     TooMany { there: usize, most: usize },
     /// The sessions have reached their size limit.
-    #[error("all sessions take {there} bytes, and no more than {most} may be used")]
+    #[error("all sessions take {there} bytes, the maximum is {most}")]
     TooLarge { there: u64, most: u64 },
     /// A link, or another unexpected object, stands in the place of a file or a folder.
-    #[error("{} is not what it should be", path.display())]
+    #[error("{} is not a part of a session", path.display())]
     NotOurs { path: PathBuf, reason: String },
     /// The session was not created here by this person, who has not accepted it. `has_key`: there is a location for the
     /// person's key, which the check needs.
-    #[error("the session `{id}` {}", not_own(*authorship))]
+    #[error("session `{id}` {}", not_own(*authorship))]
     NotOwn { id: String, has_key: bool, authorship: Authorship },
     /// The lines differ from those about which the person was asked.
-    #[error("the session `{id}` was changed while you were asked about it")]
+    #[error("session `{id}` was changed while you were asked about it")]
     ChangedSinceReview { id: String },
     /// The key that identifies a person's sessions cannot be used.
     #[error(transparent)]
@@ -73,70 +74,72 @@ impl SessionError {
         };
         let report = Report::new(kind, self.to_string());
         match self {
-            Self::NotFound { .. } => report.hint("`shelly-host session list` shows those that there are"),
+            Self::NotFound { .. } => report.hint("list the sessions with `shelly-host session list`"),
             Self::Ambiguous { some, .. } => {
-                report.cause(format!("such as {}", some.join(", "))).hint("write more of its name")
+                report.cause(format!("such as {}", some.join(", "))).hint("write more of the name")
             }
             Self::BadName { .. } => report
-                .cause("a name has 1 to 64 of A-Z a-z 0-9 . _ - and begins with none of . and -")
+                .cause("a name has 1 to 64 of A-Z a-z 0-9 . _ - and does not begin with . or -")
                 .hint("choose another name"),
-            Self::Exists { in_use: true, .. } => report
-                .cause("it is in use: a process writes to it")
-                .hint("wait until it has ended, or choose another name"),
+            Self::Exists { in_use: true, .. } => {
+                report.cause("a process writes to it").hint("wait until that process has ended, or choose another name")
+            }
             Self::Exists { in_use: false, .. } => report.hint("resume it, or choose another name"),
-            Self::InUse { id } => report
-                .cause("a process writes to it")
-                .hint(format!("wait until it has ended, or go on with a copy: `shelly-host session fork {id}`")),
+            Self::InUse { id } => report.cause("a process writes to it").hint(format!(
+                "wait until that process has ended, or continue with a copy: `shelly-host session fork {id}`"
+            )),
             Self::Newer { .. } => report.hint("update shelly-host; nothing was changed"),
             Self::Damaged { path, line, reason, .. } => {
                 let session = path.parent().and_then(Path::file_name).unwrap_or_default().display();
                 report.cause(reason).hint(match line {
                     // No line precedes the header.
-                    1 => format!("it cannot be opened; `shelly-host session rm {session}` removes it"),
+                    1 => format!("the session cannot be opened; remove it with `shelly-host session rm {session}`"),
                     _ => format!(
-                        "`shelly-host session resume {session} --up-to-damage` goes on from there; what follows is kept \
-                         in a copy"
+                        "continue from before the damage with `shelly-host session resume {session} --up-to-damage`, \
+                         which keeps a copy of the journal"
                     ),
                 })
             }
-            Self::NoLine { last, .. } => report.hint(format!("its lines are 1 to {last}")),
+            Self::NoLine { last, .. } => report.hint(format!("use a line from 1 to {last}")),
             Self::TooMany { .. } | Self::TooLarge { .. } => {
-                report.hint("remove some: `shelly-host session prune --keep 20 --dry-run` shows which")
+                report.hint("remove some; `shelly-host session prune --keep 20 --dry-run` shows which")
             }
             Self::NotOwn { id, has_key, authorship } => {
                 let why = match (has_key, authorship) {
                     (_, Authorship::Altered { .. }) => {
-                        "somebody who does not have your key has written to it: another person, or a plugin that may write there"
+                        "somebody without your key has written to it: another person, or a plugin that can write to \
+                         its folder"
                     }
                     (true, Authorship::FirstLine) => {
-                        "you began it with an earlier release, whose mark says nothing of what was written to it since"
+                        "you created it with an earlier release, whose mark does not cover the lines written since"
                     }
-                    (true, _) => "it has no mark of yours: it may have come with the project, or have had another name",
+                    (true, _) => "it does not have your mark: it may have come with the project, or was renamed",
                     (false, _) => {
-                        "there is no place for the key by which yours are known: neither XDG_STATE_HOME nor HOME is set"
+                        "there is no folder for the key that authenticates your sessions: neither XDG_STATE_HOME nor \
+                         HOME is set"
                     }
                 };
-                let look = format!("look at it with `shelly-host session show {id}`");
+                let look = format!("inspect it with `shelly-host session show {id}`");
                 report
                     .cause(why)
-                    .cause("whoever wrote it says what was said, and which calls of tools are made when it goes on")
-                    .hint(format!(
-                        "{look}; go on with it at a terminal, where you are asked, or for this run with --trust"
-                    ))
+                    .cause(
+                        "its author decides what its conversation says, and which tool calls are made when it is \
+                         resumed",
+                    )
+                    .hint(format!("{look}; resume it at a terminal, where you are asked, or for this run with --trust"))
             }
             Self::ChangedSinceReview { id } => {
-                report.hint(format!("look at it with `shelly-host session show {id}`, and resume it again"))
+                report.hint(format!("inspect it with `shelly-host session show {id}`, and resume it again"))
             }
             // Handled above.
             Self::Key(_) => report,
-            Self::NotOurs { reason, .. } => report.cause(reason).hint("remove what stands there, if it is not yours"),
+            Self::NotOurs { reason, .. } => report.cause(reason).hint("remove it if it is not yours"),
             Self::Disk { error, .. } => {
                 let report = report.cause(without_number(&error.to_string()));
                 match error.kind() {
-                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                        report.hint("free space: `shelly-host session prune --keep 20 --dry-run` shows what could go")
-                    }
-                    _ => report.hint("check who may read and write there"),
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => report
+                        .hint("free space; `shelly-host session prune --keep 20 --dry-run` shows what can be removed"),
+                    _ => report.hint("check the permissions of the path"),
                 }
             }
         }
@@ -148,7 +151,7 @@ fn not_own(authorship: Authorship) -> String {
         Authorship::Altered { line } => {
             format!("was changed since you wrote it: line {line} of its journal is not yours")
         }
-        _ => "was not made here by you, as far as can be told".into(),
+        _ => "was not created by you on this machine, as far as can be verified".into(),
     }
 }
 

@@ -129,13 +129,13 @@ async fn full_disk_error_says_what_to_do() {
     let lost = session.kept(mark).await.unwrap_err();
     assert_eq!(
         lost.reason,
-        "the disk is full: cannot write /sessions/s/journal.jsonl; free space, then `shelly-host session resume s`"
+        "the disk is full: cannot write /sessions/s/journal.jsonl; free space, then run `shelly-host session resume s`"
     );
     assert_eq!(session.lost(), Some(lost.clone()));
     disk.mend();
     let after = session.write(1, &said("c"));
     assert_eq!(session.kept(after).await, Err(lost.clone()), "nothing more is taken");
-    assert_eq!(session.kept(kept).await, Ok(()), "what was kept is");
+    assert_eq!(session.kept(kept).await, Ok(()), "the stored result is damaged");
     assert_eq!(session.close().await, Err(lost));
     drop(session);
     assert_eq!(store(&disk).open("s", SessionOpenOptions::default()).unwrap().records, [(1, said("a"))]);

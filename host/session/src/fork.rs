@@ -109,9 +109,9 @@ impl SessionStore {
         let damaged = |reason: String| SessionError::Damaged { path: journal.path(), line, byte, reason };
         match self.storage.entry(&from) {
             Ok(entry) if entry.kind == StorageEntryKind::File => {}
-            Ok(_) => return Err(damaged(format!("its attachment {digest} is no file"))),
+            Ok(_) => return Err(damaged(format!("attachment {digest} is not a file"))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(damaged(format!("its attachment {digest} is missing")));
+                return Err(damaged(format!("attachment {digest} is missing")));
             }
             Err(error) => return Err(disk("read", &from)(error)),
         }

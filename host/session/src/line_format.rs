@@ -29,7 +29,8 @@ impl<'de> Deserialize<'de> for AttachmentRef {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = Cow::<'de, str>::deserialize(from)?;
         let (is_base64, digest) = text.strip_prefix(BASE64).map_or((false, &*text), |digest| (true, digest));
-        let digest = Sha256Digest::parse(digest).ok_or_else(|| D::Error::custom("it names no attachment"))?;
+        let digest =
+            Sha256Digest::parse(digest).ok_or_else(|| D::Error::custom("invalid reference to an attachment"))?;
         Ok(Self { digest, is_base64 })
     }
 }
@@ -102,8 +103,8 @@ pub fn journal_line(members: &str) -> Vec<u8> {
 
 /// Returns the text of a line, without its line end, if its checksum is correct.
 pub(super) fn checked(line: &[u8]) -> Result<&str, &'static str> {
-    let text = str::from_utf8(line).map_err(|_| "it is not UTF-8 text")?;
-    let wrong = "it does not begin with a checksum";
+    let text = str::from_utf8(line).map_err(|_| "the line is not UTF-8 text")?;
+    let wrong = "the line does not begin with a checksum";
     let (prefix, content) = line.split_at_checked(PREFIX.len()).ok_or(wrong)?;
     let (digits, frame) = (&prefix[CRC_AT..CRC_AT + 8], PREFIX.as_bytes());
     if prefix[..CRC_AT] != frame[..CRC_AT] || prefix[CRC_AT + 8..] != frame[CRC_AT + 8..] {
@@ -111,7 +112,7 @@ pub(super) fn checked(line: &[u8]) -> Result<&str, &'static str> {
     }
     match digits == format!("{:08x}", crc32fast::hash(content)).as_bytes() {
         true => Ok(text),
-        false => Err("its checksum is not that of its content"),
+        false => Err("the checksum does not match the content"),
     }
 }
 

@@ -123,7 +123,7 @@ impl SessionStore {
         let path = self.folder.join(id).join(ATTACHMENTS);
         match self.storage.entry(&path) {
             Ok(entry) if entry.kind != StorageEntryKind::Folder => {
-                Err(SessionError::NotOurs { path, reason: "a link or a file stands where a folder should be".into() })
+                Err(SessionError::NotOurs { path, reason: "expected a folder, found a link or a file".into() })
             }
             Err(error) if !is_absent(&error) => Err(disk("read", &path)(error)),
             _ => Ok(()),

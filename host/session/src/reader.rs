@@ -185,13 +185,13 @@ impl JournalReader {
         let Some(length) = self.find_end()? else {
             let rest = self.buffer.len() - self.looked_at;
             if rest > 0 {
-                self.warnings.push(format!("line {n} was cut off after {rest} bytes, and is left out"));
+                self.warnings.push(format!("line {n} was cut off after {rest} bytes and is left out"));
             }
             return Ok(None);
         };
         if length > limits::SESSION_LINE_BYTES + limits::SESSION_HEADER_BYTES {
             let most = limits::SESSION_LINE_BYTES;
-            return Err(self.damaged(n, start, format!("it has more than {most} bytes")));
+            return Err(self.damaged(n, start, format!("the line has more than {most} bytes")));
         }
         let line = &self.buffer[self.looked_at..self.looked_at + length];
         let text = match checked(line) {
@@ -202,14 +202,14 @@ impl JournalReader {
                 if self.file.len().map_err(disk("read", &self.path()))? > end {
                     return Err(self.damaged(n, start, reason));
                 }
-                self.warnings.push(format!("line {n}, the last one, is not whole and is left out: {reason}"));
+                self.warnings.push(format!("the last line, {n}, is incomplete and is left out: {reason}"));
                 return Ok(None);
             }
         };
         let envelope: LineEnvelope<'_> = serde_json::from_str(&text)
-            .map_err(|error| self.damaged(n, start, format!("it is no line of a session: {error}")))?;
+            .map_err(|error| self.damaged(n, start, format!("not a line of a session: {error}")))?;
         if envelope.n != n {
-            return Err(self.damaged(n, start, format!("it says that it is line {}", envelope.n)));
+            return Err(self.damaged(n, start, format!("the line has the number {}", envelope.n)));
         }
         let LineEnvelope { t, run, ref kind, .. } = envelope;
         let is_own = kind == OPENED;
@@ -256,7 +256,7 @@ impl JournalReader {
             false => Some(restore(text, attached, |digest| self.attachment(digest, &wrong), wrong)?),
         };
         let text = whole.as_ref().unwrap_or(text);
-        let unreadable = |error: serde_json::Error| wrong(format!("it is no record: {error}"));
+        let unreadable = |error: serde_json::Error| wrong(format!("not a record: {error}"));
         let what = match is_own {
             true => {
                 let SessionRecord::Opened { pid, host, parts } = serde_json::from_str(text).map_err(unreadable)?;
@@ -285,12 +285,10 @@ pub(super) fn attachment(
 ) -> Result<Vec<u8>, SessionError> {
     let path = folder.join(ATTACHMENTS).join(digest.hex());
     match storage.entry(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(wrong(format!("its attachment {digest} is missing")))
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(wrong(format!("attachment {digest} is missing"))),
         Err(error) => Err(disk("read", &path)(error)),
         Ok(entry) if entry.kind != StorageEntryKind::File || entry.len > limits::SESSION_RECORD_BYTES as u64 => {
-            Err(wrong(format!("its attachment {digest} is no file of at most the bytes of a record")))
+            Err(wrong(format!("attachment {digest} is not a file, or is larger than a record can be")))
         }
         Ok(entry) => {
             let mut bytes = vec![0; usize::try_from(entry.len).unwrap_or_default()];
@@ -299,7 +297,7 @@ pub(super) fn attachment(
             bytes.truncate(read);
             match Sha256Digest::of(&bytes) == *digest {
                 true => Ok(bytes),
-                false => Err(wrong(format!("its attachment {digest} is not what was written"))),
+                false => Err(wrong(format!("attachment {digest} does not match its digest"))),
             }
         }
     }

@@ -139,11 +139,11 @@ pub(super) fn read_header(line: &[u8]) -> Result<SessionHeader, SessionHeaderErr
     }
     let damaged = |why: String| SessionHeaderError::Damaged(why);
     let text = checked(line).map_err(|why| damaged(why.into()))?;
-    let unreadable = |error: serde_json::Error| damaged(format!("it is no header: {error}"));
+    let unreadable = |error: serde_json::Error| damaged(format!("not a header: {error}"));
     let FormatVersion { shelly_session: version } = serde_json::from_str(text).map_err(unreadable)?;
     match version {
         1 => serde_json::from_str(text).map_err(unreadable),
-        0 => Err(damaged("there is no version 0".into())),
+        0 => Err(damaged("unknown version 0".into())),
         newer => Err(SessionHeaderError::Newer(newer)),
     }
 }
@@ -212,12 +212,12 @@ mod tests {
         };
         for (line, why) in [
             (line(r#""shelly_session":2"#), "Newer(2)"),
-            (line(r#""shelly_session":0"#), "there is no version 0"),
+            (line(r#""shelly_session":0"#), "unknown version 0"),
             (line(r#""shelly_session":1"#), "missing field `id`"),
-            (line(r#""shelly_session":-1"#), "it is no header"),
-            (line(r#""a":"#), "it is no header"),
+            (line(r#""shelly_session":-1"#), "not a header"),
+            (line(r#""a":"#), "not a header"),
             (b"{}".to_vec(), "does not begin with a checksum"),
-            (br#"{"crc":"00000000","shelly_session":1}"#.to_vec(), "not that of its content"),
+            (br#"{"crc":"00000000","shelly_session":1}"#.to_vec(), "does not match the content"),
             (b"\xff".to_vec(), "UTF-8"),
         ] {
             let read = format!("{:?}", read_header(&line).unwrap_err());

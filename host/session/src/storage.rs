@@ -240,10 +240,10 @@ fn folder_there(path: &Path) -> io::Result<()> {
 
 fn unexpected(metadata: &fs::Metadata) -> io::Error {
     io::Error::other(match metadata.file_type() {
-        kind if kind.is_symlink() => "a link stands in its place",
-        kind if kind.is_dir() => "a folder stands in its place",
-        kind if kind.is_file() => "a file stands in its place",
-        _ => "something that is no file stands in its place",
+        kind if kind.is_symlink() => "the path is a link",
+        kind if kind.is_dir() => "the path is a folder",
+        kind if kind.is_file() => "the path is a file",
+        _ => "the path is not a regular file",
     })
 }
 
@@ -314,9 +314,7 @@ pub(super) fn remove_all(storage: &dyn SessionStorage, path: &Path, deep: u32) -
         for entry in entries {
             let below: PathBuf = path.join(&entry.name);
             let removed = match entry.kind {
-                StorageEntryKind::Folder if deep == 0 => {
-                    Err(io::Error::other("it has too many folders below one another"))
-                }
+                StorageEntryKind::Folder if deep == 0 => Err(io::Error::other("too many nested folders")),
                 StorageEntryKind::Folder => remove_all(storage, &below, deep - 1),
                 StorageEntryKind::File | StorageEntryKind::Other => gone(storage.remove_file(&below)),
             };

@@ -137,7 +137,12 @@ impl SessionStore {
         if self.is_there()? {
             match self.storage.entry(&path) {
                 Ok(entry) if entry.kind == StorageEntryKind::Folder => return Ok(given.to_owned()),
-                Ok(_) => return Err(SessionError::NotOurs { path, reason: "it is a link or a file".into() }),
+                Ok(_) => {
+                    return Err(SessionError::NotOurs {
+                        path,
+                        reason: "expected a folder, found a link or a file".into(),
+                    });
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(disk("read", &path)(error)),
             }
@@ -253,7 +258,8 @@ impl SessionStore {
             Some((line, byte, reason)) => {
                 let copy = self.copy_aside(&folder)?;
                 warnings.push(format!(
-                    "the journal is damaged at line {line} ({reason}) and is opened up to there; all of it is in {}",
+                    "the journal is damaged at line {line} ({reason}) and is opened up to that line; a copy of all of \
+                     it is in {}",
                     copy.display()
                 ));
                 (line - 1, byte)
@@ -337,7 +343,7 @@ impl SessionStore {
         let path = folder.join(JOURNAL);
         let line = header_line(header);
         if line.len() > limits::SESSION_HEADER_BYTES {
-            let reason = format!("its first line would have more than {} bytes", limits::SESSION_HEADER_BYTES);
+            let reason = format!("the header would have more than {} bytes", limits::SESSION_HEADER_BYTES);
             return Err(disk("write", &path)(io::Error::other(reason)));
         }
         write_new(&*self.storage, &path, &line).map_err(disk("write", &path))?;
@@ -468,7 +474,7 @@ impl SessionStore {
             match self.storage.entry(path) {
                 Ok(entry) if entry.kind == StorageEntryKind::Folder => {}
                 Ok(_) => {
-                    let reason = "a link or a file stands where a folder should be".into();
+                    let reason = "expected a folder, found a link or a file".into();
                     return Err(SessionError::NotOurs { path: path.to_owned(), reason });
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -506,7 +512,8 @@ impl SessionStore {
     /// Returns random bytes as hexadecimal digits.
     pub(super) fn random(&self, bytes: usize) -> Result<String, SessionError> {
         let mut random = vec![0; bytes];
-        getrandom::fill(&mut random).map_err(|error| disk("make a name in", &self.folder)(io::Error::other(error)))?;
+        getrandom::fill(&mut random)
+            .map_err(|error| disk("create a name in", &self.folder)(io::Error::other(error)))?;
         Ok(hex::encode(random))
     }
 }

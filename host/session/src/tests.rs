@@ -73,7 +73,7 @@ async fn session_beyond_its_bound_ends_and_keeps_records() {
     let first = session.write(1, &said("a"));
     let second = session.write(1, &said("b".repeat(2_000)));
     let lost = session.kept(second).await.unwrap_err();
-    assert!(lost.reason.starts_with("the session has reached its bound of 2000 bytes"), "{lost}");
+    assert!(lost.reason.starts_with("the session has reached its maximum of 2000 bytes"), "{lost}");
     assert_eq!(session.kept(first).await, Ok(()));
     assert_eq!(session.close().await, Err(lost));
     drop(session);
@@ -142,11 +142,11 @@ fn session_name_resolves_by_prefix_and_is_never_a_path() {
         ("aa-2", Ok("aa-2")),
         ("b", Ok("b.c")),
         ("c", Err("there is no session `c`")),
-        ("..", Err("`..` cannot be the name")),
-        ("b/", Err("`b/` cannot be the name")),
-        ("-b", Err("`-b` cannot be the name")),
-        ("", Err("`` cannot be the name")),
-        (&"a".repeat(65), Err("cannot be the name")),
+        ("..", Err("`..` invalid session name")),
+        ("b/", Err("`b/` invalid session name")),
+        ("-b", Err("`-b` invalid session name")),
+        ("", Err("`` invalid session name")),
+        (&"a".repeat(65), Err("invalid session name")),
     ] {
         let resolved = store.resolve(given).map_err(|error| error.report().to_string());
         match found {
@@ -217,7 +217,9 @@ fn links_are_refused() {
     fs::remove_file(&journal).unwrap();
     symlink(other.folder().join("s/journal.jsonl"), &journal).unwrap();
     assert!(store.read("t").is_err());
-    assert!(store.open("t", SessionOpenOptions::default()).unwrap_err().report().to_string().contains("a link stands"));
+    assert!(
+        store.open("t", SessionOpenOptions::default()).unwrap_err().report().to_string().contains("the path is a link")
+    );
 }
 
 #[test]
@@ -294,7 +296,7 @@ fn damaged_journal_reports_its_line_and_opens_up_to_it() {
     let error = store.open("s", SessionOpenOptions::default()).unwrap_err();
     assert_eq!(
         error.report().to_string(),
-        format!("{} is damaged at line 3, byte {third}: its checksum is not that of its content", journal.display())
+        format!("{} is damaged at line 3, byte {third}: the checksum does not match the content", journal.display())
     );
     assert!(matches!(store.fork("s", None), Err(SessionError::Damaged { line: 3, .. })));
     assert_eq!(store.read(&store.fork("s", Some(2)).unwrap()).unwrap().count(), 1);
@@ -317,7 +319,9 @@ fn damaged_journal_reports_its_line_and_opens_up_to_it() {
     for change in [&b"x"[..], b""] {
         fs::write(&attachment, change).unwrap();
         let error = store.open("s", SessionOpenOptions::default()).unwrap_err();
-        assert!(matches!(&error, SessionError::Damaged { line: 2, reason, .. } if reason.contains("is not what was")));
+        assert!(
+            matches!(&error, SessionError::Damaged { line: 2, reason, .. } if reason.contains("does not match its digest"))
+        );
     }
     fs::remove_file(&attachment).unwrap();
     let error = store.open("s", SessionOpenOptions::default()).unwrap_err();
@@ -333,7 +337,7 @@ fn damaged_journal_reports_its_line_and_opens_up_to_it() {
     fs::write(&journal, swapped).unwrap();
     let error = store.open("s", SessionOpenOptions::default()).unwrap_err();
     assert!(
-        matches!(&error, SessionError::Damaged { line: 2, reason, .. } if reason.contains("it is line 3")),
+        matches!(&error, SessionError::Damaged { line: 2, reason, .. } if reason.contains("the line has the number 3")),
         "{error}"
     );
     let mut line = Vec::new();
@@ -341,7 +345,9 @@ fn damaged_journal_reports_its_line_and_opens_up_to_it() {
     fs::write(&journal, line).unwrap();
     let report = store.open("s", SessionOpenOptions::default()).unwrap_err().report();
     assert!(
-        report.message.ends_with("needs a newer shelly-host: its format is 2, and this one reads up to 1"),
+        report
+            .message
+            .ends_with("needs a newer shelly-host: its format has version 2, this shelly-host reads up to version 1"),
         "{report}"
     );
     assert!(store.list(9).unwrap().iter().any(|summary| summary.content.is_err()), "the list shows it");

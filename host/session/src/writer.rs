@@ -118,7 +118,7 @@ impl JournalQueue {
                 Err(format!("a record of {} bytes is too long for the session", body.bytes()))
             }
             Ok(body) => pending.add(run, is_top, body, self.most),
-            Err(why) => Err(format!("a record cannot be written down: {why}")),
+            Err(why) => Err(format!("a record cannot be written: {why}")),
         };
         match added {
             Ok(()) => {}
@@ -169,7 +169,9 @@ impl JournalQueue {
 }
 
 fn crashed() -> JournalWriteError {
-    JournalWriteError { reason: "what writes the session has crashed, a bug; what was written is kept".into() }
+    JournalWriteError {
+        reason: "the writer of the session has crashed, which is a bug; everything written so far is kept".into(),
+    }
 }
 
 impl PendingLines {
@@ -187,10 +189,14 @@ impl PendingLines {
         // A record that alone exceeds the bound is accepted: it has a bound of its own.
         let refused = if self.total + bytes as u64 > most {
             Some(format!(
-                "the session has reached its bound of {most} bytes on disk: raise sessions.max_bytes in the config, or begin a new one"
+                "the session has reached its maximum of {most} bytes on disk; raise sessions.max_bytes in the config, \
+                 or start a new session"
             ))
         } else if self.bytes > 0 && self.bytes + bytes > limits::SESSION_PENDING_BYTES {
-            Some(format!("the disk is too slow: {} bytes wait for it; what was written is kept", self.bytes))
+            Some(format!(
+                "the disk is too slow: {} bytes wait to be written; everything written so far is kept",
+                self.bytes
+            ))
         } else {
             None
         };
@@ -312,9 +318,9 @@ impl JournalWriter {
         let again = format!("`shelly-host session resume {}`", self.id);
         match cause.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                format!("the disk is full: {error}; free space, then {again}")
+                format!("the disk is full: {error}; free space, then run {again}")
             }
-            _ => format!("{error}: {}; mend that, then {again}", without_number(&cause.to_string())),
+            _ => format!("{error}: {}; fix that, then run {again}", without_number(&cause.to_string())),
         }
     }
 }
@@ -360,7 +366,7 @@ mod tests {
             (vec![body(limits::SESSION_LINE_BYTES + 1, 0)], 0, "too long for the session"),
             (vec![body(9, limits::SESSION_RECORD_BYTES)], 0, "too long for the session"),
             (vec![body(9, 2 * all), body(9, 0)], 1, "the disk is too slow"),
-            (vec![body(9, 0), Err("so".into()), body(9, 0)], 1, "cannot be written down: so"),
+            (vec![body(9, 0), Err("so".into()), body(9, 0)], 1, "cannot be written: so"),
         ] {
             let queue = JournalQueue::new(1, 0, u64::MAX, None);
             let marks: Vec<_> = pushed.into_iter().map(|body| queue.push(1, false, body)).collect();
