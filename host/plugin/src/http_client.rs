@@ -42,7 +42,7 @@ impl PluginHttpClient {
         let sending = self.egress.send(EgressRequest { idle: self.idle, ..request });
         let sent = match begins_within {
             Some(time) => timeout(time, sending).await.unwrap_or_else(|_| {
-                let message = "the response did not begin within the time that the plugin has set".into();
+                let message = "the response did not begin within the time that the plugin set".into();
                 Err(EgressFailure { fault: Fault::Timeout { message }, facts: Box::new(unreported.facts.clone()) })
             }),
             None => sending.await,
@@ -149,7 +149,7 @@ impl UnreportedRequest {
     /// Returns the event for a request that was abandoned.
     fn abandon(&mut self) -> Event {
         self.is_reported = true;
-        let why = Fault::other("the plugin did not wait for its end");
+        let why = Fault::other("the plugin abandoned the request");
         self.client.event(&self.facts, Some(&why), self.began.elapsed())
     }
 }

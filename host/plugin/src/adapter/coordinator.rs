@@ -111,7 +111,7 @@ fn action(action: wit::Action, seen: &GuestMediaIndex<'_>) -> Result<Coordinator
         wit::Action::Done(None) => CoordinatorAction::Done(None),
         wit::Action::Done(Some(content)) if content.len() > limits::RESULT_PIECES => {
             let (pieces, most) = (content.len(), limits::RESULT_PIECES);
-            let message = format!("the answer of the team has {pieces} pieces, at most {most} are taken");
+            let message = format!("the answer of the team has {pieces} pieces, the maximum is {most}");
             return Err(Fault::TooLarge { message });
         }
         wit::Action::Done(Some(content)) => {

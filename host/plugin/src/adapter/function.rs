@@ -89,7 +89,7 @@ impl PluginFunction {
         let output = self.output(&returned, Some(&mut slot.handles));
         // The model cannot drop handles that it was not told of, so drop the instance.
         if output.is_err() && self.gives_handles() {
-            slot.lose("a call gave more than could be told");
+            slot.lose("a call returned more than could be reported");
         }
         output
     }
@@ -129,7 +129,7 @@ impl PluginFunction {
             }
             (Some(WitType { form: WitTypeKind::Result { error: None, .. }, .. }), Some(Val::Result(Err(_)))) => {
                 Ok(ToolOutput::Failed(vec![ToolResultContent::Text(
-                    "the function returned an error, and says no more of it".into(),
+                    "the function returned an error without details".into(),
                 )]))
             }
             (Some(WitType { form: WitTypeKind::Result { error, .. }, .. }), Some(Val::Result(Err(value)))) => {

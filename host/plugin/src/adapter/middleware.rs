@@ -130,7 +130,7 @@ impl RunMiddleware for PluginRunMiddleware {
 fn plain_message(message: types::Message, seen: &GuestMediaIndex<'_>) -> Result<Message, Fault> {
     let message = convert::message(message, seen)?;
     if message.is_paired() {
-        return Err(Fault::other("a middleware's message can have neither tool calls nor results"));
+        return Err(Fault::other("the message of a middleware must not have tool calls or results"));
     }
     Ok(message)
 }

@@ -46,7 +46,11 @@ impl PluginModelMiddleware {
 
     fn needs(&self, powers: &[Power]) -> Result<(), Fault> {
         match powers.iter().find(|power| !self.plugin.grant.powers.contains(power)) {
-            Some(power) => Err(Fault::Denied { message: format!("the power `{power}` was not granted") }),
+            Some(power) => Err(Fault::Denied {
+                message: format!(
+                    "power `{power}` is not granted; add it to `powers` of the plugin's entry in the config"
+                ),
+            }),
             None => Ok(()),
         }
     }
@@ -68,7 +72,7 @@ fn kept(names: &[types::ToolSpec], asked: &CompletionRequest) -> Result<Arc<[Arc
         there.get(spec.name.as_str()).map(|tool| Arc::clone(tool)).ok_or_else(|| {
             let name = convert::bounded(spec.name.clone(), 100);
             Fault::invalid(format!(
-                "the request that it made offers `{}`, which the agent has not",
+                "the request of the middleware offers the tool `{}`, which the agent does not have",
                 name.escape_debug()
             ))
         })

@@ -99,7 +99,8 @@ impl PluginModel {
     async fn tell_difference(&self, cx: &RunCx, what: &str) {
         let (agent, model, plugin) = (&cx.agent, &self.info.name, self.plugin.id());
         let message = format!(
-            "the model `{}` of plugin `{}` streamed {what} to agent `{}` that its reply does not have; the reply counts",
+            "the model `{}` of plugin `{}` streamed {what} to agent `{}` that its final reply does not have; using \
+             the final reply",
             model.escape_debug(),
             plugin.escape_debug(),
             agent.escape_debug()

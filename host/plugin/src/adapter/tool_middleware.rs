@@ -74,8 +74,9 @@ impl ToolMiddleware for PluginToolMiddleware {
             wit::Verdict::Deny(why) => ToolCallVerdict::Deny(convert::bounded(why, limits::ERROR_BYTES)),
         };
         if let Some(arguments) = &arguments {
-            serde_json::from_str::<Map<String, Value>>(arguments)
-                .map_err(|error| Fault::other(format!("the arguments that it made are not a JSON object: {error}")))?;
+            serde_json::from_str::<Map<String, Value>>(arguments).map_err(|error| {
+                Fault::other(format!("the arguments of the middleware are not a JSON object: {error}"))
+            })?;
         }
         Ok(ToolCallDecision { verdict, arguments, state })
     }

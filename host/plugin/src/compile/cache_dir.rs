@@ -26,7 +26,7 @@ pub(super) fn check(directory: &Path) -> io::Result<()> {
         let ours = metadata.uid() == rustix::process::geteuid().as_raw();
         if !metadata.is_dir() || mode & 0o077 != 0 || !ours {
             return Err(io::Error::other(format!(
-                "{} must be a directory of yours with mode 0700, it has {mode:o}",
+                "{} must be a directory that you own, with mode 0700; its mode is {mode:o}",
                 directory.display()
             )));
         }

@@ -66,7 +66,7 @@ pub async fn ask(
     let child = process.child();
     let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
-        return Err(CompileFailure::Start("it has no pipes".into()));
+        return Err(CompileFailure::Start("the process has no pipes".into()));
     };
 
     let (mut output, mut complained) = (PipeOutput::default(), PipeOutput::default());
@@ -83,7 +83,9 @@ pub async fn ask(
     let in_time = timeout(bounds.wall, talking).await;
     let stopped = process.stop().map_err(start)?;
     if !complained.bytes.is_empty() {
-        tracing::debug!(stderr = %String::from_utf8_lossy(&complained.bytes).escape_debug(), "a child that compiles complained");
+        tracing::debug!(stderr = %String::from_utf8_lossy(&complained.bytes).escape_debug(), "the compiling process \
+                                                                                              wrote to its standard \
+                                                                                              error");
     }
     match in_time {
         Err(_) => return Err(CompileFailure::Wall(bounds.wall)),
@@ -96,7 +98,7 @@ pub async fn ask(
         return Err(why_ended(stopped, &complained.bytes, bounds));
     }
     let (answer, walls) = CompileResponse::parse(output.bytes).ok_or(CompileFailure::Answer)?;
-    tracing::debug!(?walls, "a component was compiled by a child behind these walls");
+    tracing::debug!(?walls, "a component was compiled in a confined process");
     Ok((answer, walls))
 }
 

@@ -56,8 +56,8 @@ impl CompileCache {
         let code = match read_verified(&path) {
             Err(AlteredEntry) => {
                 let what = format!(
-                    "the compiled code of the component {} in {} is not what was written there; it is compiled anew: see \
-                     who may write there",
+                    "the compiled code of the component {} in {} was altered; compiling the component again; check \
+                     who can write to this folder",
                     digest.hex(),
                     path.display()
                 );
@@ -80,7 +80,7 @@ impl CompileCache {
             cache_dir::prune(&self.directory)
         });
         if let Err(error) = kept {
-            tracing::warn!(%error, directory = %self.directory.display(), "a compiled component could not be kept");
+            tracing::warn!(%error, directory = %self.directory.display(), "cannot cache a compiled component");
         }
     }
 }

@@ -46,12 +46,12 @@ pub fn read_request(from: &mut dyn Read) -> io::Result<(CompileStep, MemoryLayou
     let step = match step {
         0 => CompileStep::Validate,
         1 => CompileStep::Compile,
-        _ => return Err(wrong("no such step")),
+        _ => return Err(wrong("unknown step")),
     };
     let layout = match layout {
         0 => MemoryLayout::Pooled,
         1 => MemoryLayout::OnDemand,
-        _ => return Err(wrong("no such layout")),
+        _ => return Err(wrong("unknown memory layout")),
     };
     let length = u64::from_le_bytes(length);
     if length > limits::COMPONENT_BYTES {

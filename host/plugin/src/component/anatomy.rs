@@ -42,8 +42,9 @@ impl Anatomy {
             true => {
                 let folder = wit.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 let text = String::from_utf8(read_inside(&wit, folder, limits::PACKAGE_DOCS_BYTES as u64)?);
-                let docs =
-                    text.map_err(|_| "it is not UTF-8".to_owned()).and_then(|text| WitDocs::from_wit(&wit, &text));
+                let docs = text
+                    .map_err(|_| "the file is not UTF-8".to_owned())
+                    .and_then(|text| WitDocs::from_wit(&wit, &text));
                 docs.map_err(|message| PluginError::Wit { path: wit, message })?
             }
             false => WitDocs::default(),

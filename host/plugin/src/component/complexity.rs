@@ -167,18 +167,18 @@ impl ComplexityCounter {
         });
         at_most("core modules", self.modules, limits::COMPONENT_MODULES)?;
         at_most("components", self.components, limits::COMPONENT_COMPONENTS)?;
-        at_most("components in one another", self.open.len(), limits::COMPONENT_DEPTH)?;
+        at_most("nested components", self.open.len(), limits::COMPONENT_DEPTH)?;
         Ok(())
     }
 
     fn end(&mut self) -> Result<(), ComplexityError> {
         if let Some(BinaryScope::Component(ended)) = self.open.pop() {
             at_most(
-                "core instances, those of its components included",
+                "core instances, including those of nested components",
                 ended.makes.core,
                 limits::PLUGIN_CORE_INSTANCES_CEILING,
             )?;
-            at_most("instances, those of its components included", ended.makes.all, limits::COMPONENT_INSTANCES)?;
+            at_most("instances, including those of nested components", ended.makes.all, limits::COMPONENT_INSTANCES)?;
             if let Some(BinaryScope::Component(around)) = self.open.last_mut() {
                 around.components.push(ended.makes);
             }
@@ -396,9 +396,9 @@ fn check_blocks(body: &FunctionBody<'_>, locals: usize) -> Result<(), Complexity
                 open.push(true);
                 loops += 1;
                 depth += 1;
-                at_most("loops in one another in one function", depth, limits::FUNCTION_LOOP_DEPTH)?;
+                at_most("nested loops in one function", depth, limits::FUNCTION_LOOP_DEPTH)?;
                 let most = limits::FUNCTION_NESTED_LOOP_LOCALS;
-                at_most("loops in one another times locals in one function", of_locals(depth), most)?;
+                at_most("nested loops times locals in one function", of_locals(depth), most)?;
                 at_most("loops times locals in one function", of_locals(loops), limits::FUNCTION_LOOP_LOCALS)?;
             }
             Operator::Block { .. } | Operator::If { .. } | Operator::TryTable { .. } => open.push(false),
@@ -409,7 +409,7 @@ fn check_blocks(body: &FunctionBody<'_>, locals: usize) -> Result<(), Complexity
             _ => continue,
         }
         blocks += 1;
-        at_most("blocks in one another in one function", open.len(), limits::FUNCTION_BLOCK_DEPTH)?;
+        at_most("nested blocks in one function", open.len(), limits::FUNCTION_BLOCK_DEPTH)?;
         at_most("blocks times locals in one function", of_locals(blocks), limits::FUNCTION_BLOCK_LOCALS)?;
     }
     Ok(())

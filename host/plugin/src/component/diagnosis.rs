@@ -14,18 +14,18 @@ const CORE: (u16, u16) = (1, 0);
 /// The version and layer of a component.
 const COMPONENT: (u16, u16) = (13, 1);
 
-const FOR_WASM: &str = "replace it with the component that the build made for a wasm32 target";
+const FOR_WASM: &str = "replace it with the component that was built for a wasm32 target";
 
 /// The first bytes of files that are mistaken for components: the bytes, the kind of file, and a hint.
 const OTHER_FILES: [(&[u8], &str, &str); 9] = [
     (b"\x7fELF", "machine code (ELF), not WebAssembly", FOR_WASM),
     (b"MZ", "a program for Windows, not WebAssembly", FOR_WASM),
-    (b"PK\x03\x04", "a zip archive, not WebAssembly", "unpack it, and replace it with the component in it"),
-    (b"\x1f\x8b", "compressed by gzip, not WebAssembly", "unpack it, and replace it with the component in it"),
-    (b"\x28\xb5\x2f\xfd", "compressed by zstd, not WebAssembly", "unpack it, and replace it with the component in it"),
-    (b"version https://git-lfs", "a pointer of Git LFS in place of the file", "run `git lfs pull`"),
+    (b"PK\x03\x04", "a zip archive, not WebAssembly", "unpack it and use the component in it"),
+    (b"\x1f\x8b", "data compressed with gzip, not WebAssembly", "unpack it and use the component in it"),
+    (b"\x28\xb5\x2f\xfd", "data compressed with zstd, not WebAssembly", "unpack it and use the component in it"),
+    (b"version https://git-lfs", "a Git LFS pointer in place of the file", "run `git lfs pull`"),
     (b"<", "a web page or XML, not WebAssembly", "download the file itself, not the page about it"),
-    (b"(", "WebAssembly in its text form", "make a binary of it: `wasm-tools parse FILE.wat -o FILE.wasm`"),
+    (b"(", "WebAssembly in text format", "convert it to binary: `wasm-tools parse FILE.wat -o FILE.wasm`"),
     (b"package ", "WIT, not WebAssembly", "replace it with the component that was built from it"),
 ];
 
@@ -43,7 +43,7 @@ pub fn check_header(bytes: &[u8]) -> Result<(), ComponentError> {
 
 fn not_wasm(bytes: &[u8]) -> ComponentError {
     if bytes.is_empty() {
-        return ComponentError::NotWasm { what: "empty".into(), mend: "build or copy it again" };
+        return ComponentError::NotWasm { what: "an empty file".into(), mend: "build or copy it again" };
     }
     // Text files may begin with comments.
     let mut text = bytes.trim_ascii_start();
@@ -56,7 +56,7 @@ fn not_wasm(bytes: &[u8]) -> ComponentError {
         Some(&(_, what, mend)) => ComponentError::NotWasm { what: what.into(), mend },
         None => {
             let start = bytes[..bytes.len().min(8)].escape_ascii();
-            let what = format!("not WebAssembly: it begins with \"{start}\"");
+            let what = format!("data that begins with \"{start}\", not WebAssembly");
             ComponentError::NotWasm { what, mend: FOR_WASM }
         }
     }
@@ -152,19 +152,21 @@ pub fn core_module(bytes: &[u8]) -> ComponentError {
         }
     }
     let mend = match (is_of_javascript, is_wasi, has_wit) {
-        (true, ..) => "it was built for JavaScript by wasm-bindgen: build it without, for example for wasm32-wasip2",
+        (true, ..) => "build it without wasm-bindgen, for example for wasm32-wasip2",
         (_, true, true) => {
-            "make a component of it: `wasm-tools component new FILE --adapt wasi_snapshot_preview1.reactor.wasm -o OUT`; in \
-             Rust build for wasm32-wasip2"
+            "convert it to a component: `wasm-tools component new FILE --adapt wasi_snapshot_preview1.reactor.wasm -o \
+             OUT`; in Rust, build for wasm32-wasip2"
         }
         (_, true, false) => {
-            "add its WIT and make a component of it: `wasm-tools component embed WIT FILE -o IN`, then `wasm-tools component \
-             new IN --adapt wasi_snapshot_preview1.reactor.wasm -o OUT`"
+            "add its WIT and convert it to a component: `wasm-tools component embed WIT FILE -o IN`, then `wasm-tools \
+             component new IN --adapt wasi_snapshot_preview1.reactor.wasm -o OUT`"
         }
-        (_, false, true) => "link it with wasm-component-ld, or make a component of it with `wasm-tools component new`",
+        (_, false, true) => {
+            "link it with wasm-component-ld, or convert it to a component with `wasm-tools component new`"
+        }
         (_, false, false) => {
-            "add its WIT and make a component of it: `wasm-tools component embed WIT FILE -o IN`, then `wasm-tools component \
-             new IN -o OUT`"
+            "add its WIT and convert it to a component: `wasm-tools component embed WIT FILE -o IN`, then `wasm-tools \
+             component new IN -o OUT`"
         }
     };
     ComponentError::CoreModule { mend }

@@ -79,7 +79,7 @@ impl FromStr for PluginKind {
     fn from_str(name: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|kind| kind.name()).collect();
-            format!("there is no kind `{name}`; the kinds are {}", names.join(", "))
+            format!("unknown kind `{name}`; use one of {}", names.join(", "))
         })
     }
 }

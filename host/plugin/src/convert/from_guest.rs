@@ -62,7 +62,7 @@ pub fn meta(meta: Vec<(String, String)>) -> Result<MessageMeta, Fault> {
     }
     let mut seen = HashSet::new();
     if let Some((twice, _)) = meta.iter().find(|(key, _)| !seen.insert(key)) {
-        return Err(Fault::invalid(format!("a `meta` has the key `{}` twice", twice.escape_debug())));
+        return Err(Fault::invalid(format!("a `meta` has the duplicate key `{}`", twice.escape_debug())));
     }
     Ok(meta)
 }
@@ -71,9 +71,10 @@ pub fn meta(meta: Vec<(String, String)>) -> Result<MessageMeta, Fault> {
 fn own_meta(own: Vec<(String, String)>) -> Result<MessageMeta, Fault> {
     let own = meta(own)?;
     match own.iter().find(|(key, _)| key.starts_with("shelly.")) {
-        Some((key, _)) => {
-            Err(Fault::invalid(format!("a `meta` has the key `{}`: it is the host's", key.escape_debug())))
-        }
+        Some((key, _)) => Err(Fault::invalid(format!(
+            "a `meta` has the key `{}`, which is reserved for the host",
+            key.escape_debug()
+        ))),
         None => Ok(own),
     }
 }
@@ -154,7 +155,7 @@ fn media(media: wit::Media, attached: &GuestMediaIndex<'_>) -> Result<Media, Fau
     within("the name of a medium", media.name.as_ref().map_or(0, String::len), limits::MEDIA_NAME_BYTES)?;
     match &media.source {
         wit::Source::Bytes(bytes) => within("a medium", bytes.len(), limits::MEDIA_BYTES)?,
-        wit::Source::Url(url) => within("the address of a medium", url.len(), limits::MEDIA_NAME_BYTES)?,
+        wit::Source::Url(url) => within("the URL of a medium", url.len(), limits::MEDIA_NAME_BYTES)?,
         wit::Source::Attachment(_) => {}
     }
     let source = match media.source {
@@ -163,7 +164,7 @@ fn media(media: wit::Media, attached: &GuestMediaIndex<'_>) -> Result<Media, Fau
         wit::Source::Attachment(id) => match attached.find(&id) {
             Some(bytes) => MediaData::Bytes(bytes),
             None => {
-                let message = format!("this call was handed no attachment `{}`", bounded(id, 100));
+                let message = format!("this call has no attachment `{}`", bounded(id, 100));
                 return Err(Fault::NotFound { message });
             }
         },
@@ -216,7 +217,7 @@ fn piece(content: wit::Content, attached: &GuestMediaIndex<'_>) -> Result<ToolRe
         wit::Content::Json(json) => Ok(ToolResultContent::Json(json)),
         wit::Content::Media(piece) => media(piece, attached).map(ToolResultContent::Media),
         wit::Content::Other(piece) => Ok(ToolResultContent::Other(opaque(piece))),
-        wit::Content::Change(_) => Err(Fault::invalid("only what a tool answers can propose a change of a file")),
+        wit::Content::Change(_) => Err(Fault::invalid("only the result of a tool can propose a file change")),
     }
 }
 
@@ -244,12 +245,13 @@ pub fn need(contents: &[wit::Content]) -> Result<Option<ToolNeed>, Fault> {
         wit::Content::Other(opaque) if opaque.kind == NEEDS => Some(opaque.json.len()),
         _ => None,
     };
-    let wrong =
-        |what: String| Fault::invalid(format!("it said what it lacks (`{NEEDS}`) in no way that is known: {what}"));
+    let wrong = |what: String| Fault::invalid(format!("invalid content `{NEEDS}`: {what}"));
     let Some(bytes) = contents.iter().find_map(need_bytes) else { return Ok(None) };
-    let [wit::Content::Other(opaque)] = contents else { return Err(wrong("there is more beside it".into())) };
+    let [wit::Content::Other(opaque)] = contents else {
+        return Err(wrong("a result must have no other content beside it".into()));
+    };
     if bytes > limits::NEED_BYTES {
-        return Err(wrong(format!("it has {bytes} bytes, at most {} are taken", limits::NEED_BYTES)));
+        return Err(wrong(format!("{bytes} bytes, the maximum is {}", limits::NEED_BYTES)));
     }
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "lowercase")]
@@ -334,7 +336,7 @@ pub fn completion(completion: wit::Completion, attached: &GuestMediaIndex<'_>) -
     }
     let parts = completion.parts.into_iter().map(|piece| part(piece, attached)).collect::<Result<Vec<_>, _>>()?;
     if parts.iter().any(|part| matches!(part, Part::ToolResult(_))) {
-        return Err(Fault::other("the model's reply holds a tool result, which only the host can give"));
+        return Err(Fault::other("the model's reply has a tool result, which only the host can create"));
     }
     let stop = match completion.stop {
         wit::StopReason::EndTurn => StopReason::EndTurn,
@@ -362,7 +364,7 @@ pub fn tool_spec(spec: wit::ToolSpec) -> Result<ToolSpec, String> {
         closed_world: spec.hints.contains(wit::ToolHints::CLOSED_WORLD),
     };
     let tool = tool::described(spec.name, spec.description, spec.input_schema, hints)?;
-    own_meta(spec.meta).map_err(|fault| format!("of `{}`: {fault}", tool.name))?;
+    own_meta(spec.meta).map_err(|fault| format!("tool `{}`: {fault}", tool.name))?;
     Ok(tool)
 }
 

@@ -61,7 +61,7 @@ fn meta_with_duplicate_key_is_refused() {
     let pair = |key: &str| (key.to_owned(), "v".to_owned());
     assert_eq!(meta(vec![pair("a"), pair("b")]).unwrap().len(), 2);
     let fault = meta(vec![pair("a"), pair("b"), pair("a")]).unwrap_err();
-    assert_eq!(fault, Fault::invalid("a `meta` has the key `a` twice"));
+    assert_eq!(fault, Fault::invalid("a `meta` has the duplicate key `a`"));
 }
 
 #[test]
@@ -109,14 +109,14 @@ fn misleading_tool_spec_is_refused() {
     assert!(tool_spec(spec("read_file", object)).is_ok());
     let twice = vec![("a".into(), String::new()), ("a".into(), String::new())];
     let error = tool_spec(wit::ToolSpec { meta: twice, ..spec("t", object) }).unwrap_err();
-    assert_eq!(error, "of `t`: a `meta` has the key `a` twice");
+    assert_eq!(error, "of `t`: a `meta` has the duplicate key `a`");
     for (name, schema, says) in [
-        ("read file", object, "not a tool's name"),
-        ("", object, "not a tool's name"),
-        ("r\u{202e}ead", object, "not a tool's name"),
-        (&"x".repeat(65), object, "not a tool's name"),
+        ("read file", object, "invalid tool name"),
+        ("", object, "invalid tool name"),
+        ("r\u{202e}ead", object, "invalid tool name"),
+        (&"x".repeat(65), object, "invalid tool name"),
         ("t", "{", "not JSON"),
-        ("t", "{\"type\":\"string\"}", "not that of an object"),
+        ("t", "{\"type\":\"string\"}", "does not describe an object"),
         ("t", &format!("{{\"type\":\"object\",\"x\":\"{}\"}}", "x".repeat(limits::TOOL_SCHEMA_BYTES)), "at most 65536"),
     ] {
         let error = tool_spec(spec(name, schema)).unwrap_err();

@@ -14,5 +14,5 @@ pub fn bounded(mut text: String, bytes: usize) -> String {
 
 /// Returns the fault for a value of a guest that is larger than it may be.
 pub(super) fn too_large(what: &str, bytes: usize, most: usize) -> Fault {
-    Fault::TooLarge { message: format!("{what} has {bytes} bytes, at most {most} are taken") }
+    Fault::TooLarge { message: format!("{what} has {bytes} bytes, the maximum is {most}") }
 }

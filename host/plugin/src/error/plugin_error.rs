@@ -24,28 +24,28 @@ pub enum PluginError {
     #[error("{} has no plugin.toml", folder.display())]
     NoManifest { folder: PathBuf },
     /// A file is larger than the bound for reading it.
-    #[error("{} has {size} bytes, at most {most} are read", path.display())]
+    #[error("{} has {size} bytes, the maximum is {most}", path.display())]
     TooLarge { path: PathBuf, size: u64, most: u64 },
     /// The manifest is invalid.
-    #[error("{} has a mistake", path.display())]
+    #[error("invalid manifest {}", path.display())]
     Manifest { path: PathBuf, message: String },
     /// The WIT file beside the component is invalid.
-    #[error("{} has a mistake", path.display())]
+    #[error("invalid WIT file {}", path.display())]
     Wit { path: PathBuf, message: String },
     /// The file is not a component of this contract.
-    #[error("{} is not a plugin's component", path.display())]
+    #[error("{} is not a plugin component", path.display())]
     Component { path: PathBuf, source: ComponentError },
     /// The kinds in the manifest differ from those that the component exports.
-    #[error("plugin `{id}`: plugin.toml says its kinds are [{declared}], but its component exports [{exported}]")]
+    #[error("plugin `{id}`: plugin.toml declares the kinds [{declared}], but the component exports [{exported}]")]
     KindsDiffer { id: String, declared: String, exported: String },
     /// The component imports an interface that this version does not provide.
     #[error("plugin `{id}` imports `{import}`, which this version of shelly-host does not provide")]
     ImportUnsupported { id: String, import: String },
     /// The component imports an interface that its manifest does not ask for.
-    #[error("plugin `{id}` imports `{import}`, but {} does not ask for it", manifest_of(*is_lone))]
+    #[error("plugin `{id}` imports `{import}`, but {} does not request it", manifest_of(*is_lone))]
     NotAskedFor { id: String, import: String, line: &'static str, is_lone: bool },
     /// The component imports an interface that only plugins of another kind have.
-    #[error("plugin `{id}` imports `{import}`, which only a plugin of kind {} has", one_of(kinds))]
+    #[error("plugin `{id}` imports `{import}`, which is only for plugins of kind {}", one_of(kinds))]
     OfAnotherKind { id: String, import: String, kinds: Vec<PluginKind>, is_lone: bool },
     /// Two folders hold plugins with the same id.
     #[error("two plugins have the id `{id}`")]
@@ -64,16 +64,16 @@ pub enum PluginError {
     #[error("{} grants plugin `{id}` the folder {}, which cannot be opened", user(agent), path.display())]
     NoFolder { id: String, agent: String, path: PathBuf, message: String },
     /// The engine rejects the component.
-    #[error("plugin `{id}` cannot be made ready to run")]
+    #[error("plugin `{id}` cannot be prepared to run")]
     NotRunnable { id: String, message: String },
     /// The process that validates and compiles the component gave no answer, or exceeded its limits.
-    #[error("plugin `{id}` was not compiled")]
+    #[error("plugin `{id}` cannot be compiled")]
     NotCompiled { id: String, failure: CompileFailure },
     /// The plugin failed in the probe at load.
-    #[error("plugin `{id}` failed when it was tried")]
+    #[error("plugin `{id}` failed at load")]
     Probe { id: String, fault: Fault, log: Vec<String> },
     /// An effect has no manifest.
-    #[error("plugin `{id}` is an effect without a plugin.toml, which says when it is called")]
+    #[error("plugin `{id}` is an effect without a plugin.toml, which sets the phases in which the effect is called")]
     EffectAlone { id: String },
     /// The manifest configures the functions in an impossible way.
     #[error("plugin `{id}`: its functions cannot be tools as {}", as_said(*is_lone))]
@@ -86,7 +86,7 @@ pub enum PluginError {
     BadTool { id: String, message: String },
 }
 
-const AUTHOR: &str = "this is a mistake in the plugin: tell its author, or leave the plugin out";
+const AUTHOR: &str = "report this to the author of the plugin, or remove the plugin";
 
 impl PluginError {
     /// Returns the report for a person: message, causes and hint.
@@ -96,22 +96,24 @@ impl PluginError {
             Self::Unreadable { source, path } => {
                 let hint = match source.kind() {
                     io::ErrorKind::PermissionDenied => "change its permissions so that you can read it",
-                    _ if path.ends_with(MANIFEST_FILE) => "a plugin folder holds a plugin.toml and the component that it names",
+                    _ if path.ends_with(MANIFEST_FILE) => {
+                        "a plugin folder has a plugin.toml and the component that it names"
+                    }
                     _ => "check `component` in its plugin.toml, and that the plugin was built",
                 };
                 report.cause(why_unreadable(source)).hint(hint)
             }
-            Self::LeadsOut { .. } => report.hint("put the file itself there in place of the link"),
-            Self::Changed { .. } => report.hint("run again, when nothing is building or copying it any more"),
+            Self::LeadsOut { .. } => report.hint("replace the link with the file"),
+            Self::Changed { .. } => report.hint("run again when no build or copy of the file is running"),
             Self::NoManifest { folder } => report.hint(format!(
-                "write one there that names the component (`id`, `component`, `kinds`: see docs/any-component.md), or put \
-                 the component alone into {}",
+                "create a plugin.toml with `id`, `component` and `kinds` (see docs/any-component.md), or put the \
+                 component alone into {}",
                 folder.parent().unwrap_or(folder).display()
             )),
             Self::TooLarge { path, .. } => report.hint(match path.ends_with(MANIFEST_FILE) {
-                true => "check that it is a plugin's manifest: those are short",
+                true => "check that the file is the manifest of a plugin",
                 false if path.extension().is_some_and(|end| end == "wit") => {
-                    "leave out of it what the component beside it does not export, or give it another name"
+                    "remove what the component beside it does not export, or rename the file"
                 }
                 false => "build it for release, without debug information",
             }),
@@ -120,14 +122,15 @@ impl PluginError {
             }
             Self::Component { source, .. } => report.cause(source).hint(source.mend()),
             Self::Wit { message, .. } => report.cause(message).hint(
-                "correct the file, or give it another name: a WIT file with the name of a component says what its functions do",
+                "correct the file, or rename it: a WIT file with the name of a component documents its functions",
             ),
             Self::KindsDiffer { exported, .. } => report.hint(format!("write kinds = [{exported}] in its plugin.toml")),
             Self::ImportUnsupported { .. } => {
                 report.hint("remove the import from the plugin's world, or use a newer shelly-host")
             }
             Self::NotAskedFor { line, is_lone: true, .. } => report.hint(format!(
-                "put it into a folder of its own, with a plugin.toml that has `{line}` under [wants], or remove the import"
+                "put the component into its own folder, with a plugin.toml that has `{line}` under [wants], or remove \
+                 the import"
             )),
             Self::NotAskedFor { line, .. } => {
                 report.hint(format!("add `{line}` to [wants] in its plugin.toml, or remove the import"))
@@ -136,11 +139,11 @@ impl PluginError {
                 let and_say = if *is_lone { "" } else { " and name it in `kinds` of its plugin.toml" };
                 report.hint(format!("remove the import, or export {}{and_say}", one_of(kinds)))
             }
-            Self::SameId { first, second, .. } => report
-                .cause(format!("they are in {} and {}", first.display(), second.display()))
-                .hint(
-                    "remove one of them, or give it another id: in its plugin.toml, or, if it has none, by the name of its file",
-                ),
+            Self::SameId { first, second, .. } => {
+                report.cause(format!("found in {} and {}", first.display(), second.display())).hint(
+                    "remove one of them, or change its id in its plugin.toml (without a plugin.toml, rename its file)",
+                )
+            }
             Self::NotGranted { place, import, missing, .. } => {
                 // Several interfaces come with one capability: name the one that matters.
                 let import = match missing.capability.as_str() {
@@ -149,7 +152,7 @@ impl PluginError {
                     _ => import,
                 };
                 report
-                    .cause(format!("it imports `{import}`, which takes `{}`", missing.capability))
+                    .cause(format!("the plugin imports `{import}`, which requires `{}`", missing.capability))
                     .hint(format!("grant it under {place} in the config: `{}`", missing.line))
             }
             Self::NoFolder { id, agent, message, .. } => report
@@ -160,26 +163,28 @@ impl PluginError {
             }
             Self::NotCompiled { failure, .. } => report.cause(failure).hint(match failure {
                 failure if failure.is_of_component() => {
-                    "leave the plugin out, or tell its author: real programs take a small part of that"
+                    "remove the plugin, or report this to its author: typical components stay far below this limit"
                 }
-                CompileFailure::Start(_) => "check that shelly-host itself can be run, and how many processes you may have",
-                _ => "run again; if it stays so, leave the plugin out and tell its author",
+                CompileFailure::Start(_) => "check that shelly-host can be executed, and your limit of processes",
+                _ => "run again; if the error remains, remove the plugin and report this to its author",
             }),
-            Self::EffectAlone { .. } => report.hint("put it into a folder of its own, with a plugin.toml"),
-            Self::Functions { message, is_lone: true, .. } => {
-                report.cause(message).hint("put it into a folder of its own, with a plugin.toml that says which are meant")
-            }
+            Self::EffectAlone { .. } => report.hint("put the component into its own folder, with a plugin.toml"),
+            Self::Functions { message, is_lone: true, .. } => report
+                .cause(message)
+                .hint("put the component into its own folder, with a plugin.toml that selects the functions"),
             Self::Functions { message, .. } => report.cause(message).hint("correct its plugin.toml"),
             Self::NoFunction { why, .. } => {
-                report.cause(why).hint("export a function of values that JSON has: see docs/any-component.md")
+                report.cause(why).hint("export a function whose types have a JSON form (see docs/any-component.md)")
             }
             Self::BadTool { message, .. } => report.cause(message).hint(AUTHOR),
             // The SDK writes the text of a panic to the log.
             Self::Probe { fault, log, .. } => log
                 .iter()
-                .fold(report.cause(fault), |report, entry| report.cause(format!("it logged: {entry}")))
+                .fold(report.cause(fault), |report, entry| report.cause(format!("log: {entry}")))
                 .hint(match fault {
-                    Fault::Exhausted { .. } => "give it more under `limits` in the config, or tell its author",
+                    Fault::Exhausted { .. } => {
+                        "raise the limit under `limits` in the config, or report this to the author of the plugin"
+                    }
                     _ => AUTHOR,
                 }),
         }
@@ -188,7 +193,7 @@ impl PluginError {
 
 /// Returns the source of the tool names, for a message: the functions themselves, or `plugin.toml`.
 fn as_said(is_lone: bool) -> &'static str {
-    if is_lone { "they are" } else { "its plugin.toml says" }
+    if is_lone { "they are" } else { "configured in its plugin.toml" }
 }
 
 /// Returns the name of the manifest for a message, or of the component that has none.

@@ -69,7 +69,7 @@ impl ExportedFunctions {
             let ComponentEntityType::Func(id) = entity else { continue };
             let Some(of) = types.get(id) else { continue };
             if let Some(purpose) = runtime_exports::purpose(&path, of) {
-                exported.left_out.push((path.to_string(), format!("it is no function of the program: {purpose}")));
+                exported.left_out.push((path.to_string(), format!("not a function of the program: {purpose}")));
                 continue;
             }
             match taken_and_given(WitTypeReader::new(types, &names), of) {
@@ -126,7 +126,7 @@ impl ExportedFunctions {
                 path: FunctionPath { interface, function: format!("[drop]{resource}") },
                 params: vec![WitField { name: "self".into(), shape }],
                 result: None,
-                docs: Some(format!("Lets go of a handle of `{resource}` that is not needed any more.")),
+                docs: Some(format!("Releases a handle of `{resource}` that is no longer needed.")),
                 act: FunctionAction::Drop(resource),
             });
         }

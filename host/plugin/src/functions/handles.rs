@@ -65,7 +65,8 @@ impl ResourceHandles {
         }
         if tag != self.tag {
             return Err(format!(
-                "`{shown}` is no handle of this run: handles are lost when a run ends or is interrupted, make a new one"
+                "`{shown}` is not a handle of this run: handles are lost when a run ends or is interrupted; create a \
+                 new one"
             ));
         }
         match self.live.get(&number) {
@@ -73,8 +74,8 @@ impl ResourceHandles {
             Some(handle) => Err(format!("expected a handle of `{resource}`, got one of `{}`", handle.resource)),
             None if number == 0 || number > self.given => Err(format!("there is no handle `{shown}`")),
             None => Err(match self.lost.iter().find(|(most, _)| number <= *most) {
-                Some((_, why)) => format!("`{shown}` was lost when {why}: make a new one"),
-                None => format!("`{shown}` is gone: it was given away, or let go of"),
+                Some((_, why)) => format!("`{shown}` was lost when {why}; create a new one"),
+                None => format!("`{shown}` no longer exists: it was passed on or released"),
             }),
         }
     }

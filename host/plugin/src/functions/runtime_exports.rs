@@ -27,31 +27,31 @@ const RUNTIME_EXPORTS: [RuntimeExport; 5] = [
         interface: "exports",
         function: ExportNamePattern::Is("init"),
         params: &["app-name", "symbols"],
-        reason: "componentize-py prepares the Python runtime with it when it builds the component",
+        reason: "componentize-py calls it at build time to prepare the Python runtime",
     },
     RuntimeExport {
         interface: "",
         function: ExportNamePattern::Is("init"),
         params: &["shim", "script"],
-        reason: "componentize-qjs prepares the QuickJS runtime with it when it builds the component",
+        reason: "componentize-qjs calls it at build time to prepare the QuickJS runtime",
     },
     RuntimeExport {
         interface: "",
         function: ExportNamePattern::BeginsWith("wizer-"),
         params: &[],
-        reason: "Wizer prepares the component with it when it is built",
+        reason: "Wizer calls it at build time to prepare the component",
     },
     RuntimeExport {
         interface: "",
         function: ExportNamePattern::BeginsWith("cabi-"),
         params: &[],
-        reason: "it belongs to the canonical ABI: it manages memory",
+        reason: "it belongs to the canonical ABI and manages memory",
     },
     RuntimeExport {
         interface: "wasi:cli/run",
         function: ExportNamePattern::Is("run"),
         params: &[],
-        reason: "it starts a program of the command line, which takes no arguments here",
+        reason: "it starts a command-line program, which takes no arguments here",
     },
 ];
 

@@ -57,12 +57,13 @@ pub fn schema(shape: &WitType) -> Value {
             json!({ "anyOf": [only("ok", payload(ok)), only("error", payload(error))] })
         }
         WitTypeKind::Own(resource) => {
-            let text =
-                format!("A handle of `{resource}` that another call gave, such as `{resource}#1-…`; it is given away");
+            let text = format!(
+                "A handle of `{resource}` that another call returned, such as `{resource}#1-…`; the call takes it over"
+            );
             json!({ "type": "string", "description": text })
         }
         WitTypeKind::Borrow(resource) => {
-            let text = format!("A handle of `{resource}` that another call gave, such as `{resource}#1-…`");
+            let text = format!("A handle of `{resource}` that another call returned, such as `{resource}#1-…`");
             json!({ "type": "string", "description": text })
         }
     }
@@ -83,7 +84,7 @@ fn integer(int: WitInt) -> Value {
     match int.is_large() {
         true => json!({
             "anyOf": [bounded, { "type": "string", "pattern": "^-?[0-9]{1,20}$" }],
-            "description": "As a number, or in decimal digits as a string; comes back as a string beyond 2^53",
+            "description": "A number, or a string of decimal digits; returned as a string beyond 2^53",
         }),
         false => bounded,
     }

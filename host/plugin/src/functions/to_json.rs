@@ -130,7 +130,7 @@ impl ValJsonWriter<'_> {
                 let handles = self.handles.as_mut().ok_or_else(mismatch)?;
                 let name = handles.give(resource, *is).map_err(|TooManyHandles| Fault::Exhausted {
                     message: format!(
-                        "it gives more than {} handles in one run: let go of some before",
+                        "the function returned more than {} handles in one run; release some first",
                         limits::FUNCTION_HANDLES
                     ),
                 })?;
@@ -188,5 +188,5 @@ impl ValJsonWriter<'_> {
 
 /// Returns the error for a value of the wrong type. The engine checks the types of results, so it should never appear.
 fn mismatch() -> Fault {
-    Fault::other("the component gave back a value that is not of its type")
+    Fault::other("the component returned a value of the wrong type")
 }

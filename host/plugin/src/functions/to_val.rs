@@ -65,8 +65,7 @@ fn exact(raw: &RawValue, depth: usize) -> Result<Value, Fault> {
     let text = raw.get();
     let deeper = || {
         let most = 2 * limits::VALUE_DEPTH + 2;
-        let too_deep =
-            || Fault::invalid(format!("the arguments have more than {most} lists and objects within each other"));
+        let too_deep = || Fault::invalid(format!("the arguments have more than {most} nested lists and objects"));
         depth.checked_sub(1).ok_or_else(too_deep)
     };
     match text.as_bytes().first() {
@@ -116,7 +115,7 @@ impl FunctionArgumentReader<'_> {
         if let Some(unknown) = object.keys().find(|key| fields.iter().all(|field| field.name != **key)) {
             let known: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
             let shown = cut(unknown, limits::NAME_SHOWN_CHARS);
-            return Err(self.wrong(format_args!("there is no {what} `{shown}`{}", instead(unknown, &known))));
+            return Err(self.wrong(format_args!("unknown {what} `{shown}`{}", instead(unknown, &known))));
         }
         let field = |field: &WitField| {
             let before = self.path.len();
@@ -128,7 +127,7 @@ impl FunctionArgumentReader<'_> {
                 None if field.shape.is_option() => self.paid(0).map(|()| Val::Option(None))?,
                 None => {
                     let (name, kind) = (&field.name, called(&field.shape));
-                    return Err(self.wrong(format_args!("the {what} `{name}` is missing: it is of type {kind}")));
+                    return Err(self.wrong(format_args!("missing {what} `{name}` of type {kind}")));
                 }
             };
             self.path.truncate(before);
@@ -149,7 +148,7 @@ impl FunctionArgumentReader<'_> {
                 let wide = self.float(value)?;
                 let narrow = wide as f32;
                 if wide.is_finite() && narrow.is_infinite() {
-                    return Err(expected(self, "a number that f32 holds"));
+                    return Err(expected(self, "a number in the range of f32"));
                 }
                 Val::Float32(narrow)
             }
@@ -249,7 +248,7 @@ impl FunctionArgumentReader<'_> {
         match (shape, value) {
             (Some(shape), _) => Ok(Some(Box::new(self.below(name, shape, value)?))),
             (None, Value::Null) => Ok(None),
-            (None, _) => Err(self.expected(&format!("{{\"{name}\": null}}: there is no value with it"), value)),
+            (None, _) => Err(self.expected(&format!("{{\"{name}\": null}} without a value"), value)),
         }
     }
 
@@ -284,7 +283,7 @@ impl FunctionArgumentReader<'_> {
                 return Err(self.no_such("flag", name, &names));
             }
             if set.contains(name) {
-                return Err(self.wrong(format_args!("the flag `{name}` is there twice")));
+                return Err(self.wrong(format_args!("duplicate flag `{name}`")));
             }
             self.paid(name.len())?;
             set.push(name.clone());
@@ -298,7 +297,7 @@ impl FunctionArgumentReader<'_> {
         };
         let (number, is) = handles.find(name, resource).map_err(|why| self.wrong(format_args!("{why}")))?;
         if self.used.iter().any(|(used, is_gone)| *used == number && (is_given_away || *is_gone)) {
-            return Err(self.wrong(format_args!("`{name}` is used and given away in one call")));
+            return Err(self.wrong(format_args!("`{name}` is both used and passed on in one call")));
         }
         self.used.push((number, is_given_away));
         Ok(Val::Resource(is))
@@ -348,7 +347,7 @@ impl FunctionArgumentReader<'_> {
         let left = self.left.checked_sub(bytes.saturating_add(size_of::<Val>()));
         self.left = left.ok_or_else(|| Fault::TooLarge {
             message: format!(
-                "the arguments are more than {} MiB in the component's types",
+                "the arguments take more than {} MiB in the component's types",
                 limits::HOSTCALL_BYTES >> 20
             ),
         })?;
@@ -374,7 +373,7 @@ impl FunctionArgumentReader<'_> {
 
     fn no_such(&self, what: &str, name: &str, known: &[&str]) -> Fault {
         let shown = cut(name, limits::NAME_SHOWN_CHARS);
-        self.wrong(format_args!("there is no {what} `{shown}`{}", instead(name, known)))
+        self.wrong(format_args!("unknown {what} `{shown}`{}", instead(name, known)))
     }
 
     fn wrong(&self, what: fmt::Arguments<'_>) -> Fault {
@@ -388,8 +387,8 @@ fn instead(name: &str, known: &[&str]) -> String {
     let near = known.iter().map(|known| (score(known), known)).filter(|(score, _)| *score >= 0.5);
     match near.max_by(|one, other| one.0.total_cmp(&other.0)) {
         Some((_, near)) => format!("; did you mean `{near}`?"),
-        None if known.is_empty() => "; there are none".into(),
-        None => format!("; there are {}", listed(known)),
+        None if known.is_empty() => "; none is expected".into(),
+        None => format!("; expected one of {}", listed(known)),
     }
 }
 

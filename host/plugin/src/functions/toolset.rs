@@ -49,7 +49,7 @@ impl FunctionToolset {
                 let known: Vec<_> = names.iter().take(limits::NAMES_SHOWN).map(|name| format!("`{name}`")).collect();
                 let name = name.escape_debug();
                 return Err(format!(
-                    "{key}: it has no function `{name}` that can be a tool; there are {}",
+                    "{key}: the component has no function `{name}` that can be a tool; use one of {}",
                     known.join(", ")
                 ));
             }
@@ -78,7 +78,7 @@ impl FunctionToolset {
             let is_like = |other: &&Arc<FunctionTool>| other.spec.name == *name || looks_like(&other.spec.name, name);
             if let Some(other) = tools[..at].iter().find(is_like) {
                 return Err(format!(
-                    "functions: `{name}` and `{}` are tools of one name, or hardly differ",
+                    "functions: the tool names `{name}` and `{}` are equal or look alike",
                     other.spec.name
                 ));
             }
@@ -89,7 +89,7 @@ impl FunctionToolset {
         {
             if count > most {
                 return Err(format!(
-                    "it has {count} {what}, at most {most} are taken: name those that are meant in `only`"
+                    "the component has {count} {what}, the maximum is {most}; select functions with `only`"
                 ));
             }
         }
@@ -106,7 +106,7 @@ impl FunctionToolset {
     pub fn why_nothing(&self) -> Option<String> {
         self.tools.is_empty().then(|| match self.left_out.first() {
             Some((function, why)) => format!("`{function}`: {why}"),
-            None => "its plugin.toml leaves all of them out".into(),
+            None => "its plugin.toml leaves out all functions".into(),
         })
     }
 }

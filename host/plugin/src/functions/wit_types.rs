@@ -183,10 +183,10 @@ impl WitTypeNames {
 }
 
 /// The reason for leaving out an asynchronous function.
-pub const IS_ASYNC: &str = "it is asynchronous, which this host does not call";
-const HAS_FUTURE: &str = "it has a `future`: no value of that is JSON";
-const HAS_STREAM: &str = "it has a `stream`: no value of that is JSON";
-const HAS_ERROR_CONTEXT: &str = "it has an `error-context`: no value of that is JSON";
+pub const IS_ASYNC: &str = "the function is asynchronous, which this host does not support";
+const HAS_FUTURE: &str = "a `future` has no JSON form";
+const HAS_STREAM: &str = "a `stream` has no JSON form";
+const HAS_ERROR_CONTEXT: &str = "an `error-context` has no JSON form";
 /// The reasons for which the engine refuses the whole component.
 pub const CONCURRENT: [&str; 4] = [IS_ASYNC, HAS_FUTURE, HAS_STREAM, HAS_ERROR_CONTEXT];
 
@@ -214,15 +214,15 @@ impl<'a> WitTypeReader<'a> {
 
     fn read(&mut self, of: &ComponentValType, depth: usize) -> Result<WitType, String> {
         if depth >= limits::VALUE_DEPTH {
-            return Err(format!("it has types within each other, more than {} deep", limits::VALUE_DEPTH));
+            return Err(format!("its types are nested more than {} deep", limits::VALUE_DEPTH));
         }
         let most = limits::VALUE_TYPES;
-        self.left = self.left.checked_sub(1).ok_or_else(|| format!("it is made of more than {most} types"))?;
+        self.left = self.left.checked_sub(1).ok_or_else(|| format!("the function has more than {most} types"))?;
         match of {
             ComponentValType::Primitive(primitive) => primitive_form(*primitive).map(WitType::of),
             ComponentValType::Type(id) => {
                 let (name, docs) = self.named(*id);
-                let defined = self.types.get(*id).ok_or("it has a type that is not there")?;
+                let defined = self.types.get(*id).ok_or("a type is not defined")?;
                 Ok(WitType { name, docs, form: self.form(defined, depth + 1)? })
             }
         }
@@ -240,7 +240,7 @@ impl<'a> WitTypeReader<'a> {
         let names = |names: &mut dyn Iterator<Item = &wasmparser::names::KebabString>| -> Result<Vec<String>, String> {
             let names: Vec<_> = names.map(|name| name.as_str().to_owned()).collect();
             let most = limits::VALUE_TYPES;
-            if names.len() > most { Err(format!("it has a type of more than {most} names")) } else { Ok(names) }
+            if names.len() > most { Err(format!("a type has more than {most} names")) } else { Ok(names) }
         };
         let some = |reader: &mut Self, payload: &Option<ComponentValType>| -> Result<Option<Box<WitType>>, String> {
             payload.as_ref().map(|payload| reader.read(payload, depth).map(Box::new)).transpose()
@@ -256,7 +256,7 @@ impl<'a> WitTypeReader<'a> {
             ComponentDefinedType::Variant(variant) => {
                 let mut cases = Vec::new();
                 for (name, case) in &variant.cases {
-                    self.left = self.left.checked_sub(1).ok_or("it has a variant of too many cases")?;
+                    self.left = self.left.checked_sub(1).ok_or("a variant has too many cases")?;
                     let payload = some(self, &case.ty)?.map(|payload| *payload);
                     cases.push(WitCase { name: name.as_str().into(), payload });
                 }
@@ -274,9 +274,9 @@ impl<'a> WitTypeReader<'a> {
             }
             ComponentDefinedType::Own(resource) => WitTypeKind::Own(self.resource(*resource)?),
             ComponentDefinedType::Borrow(resource) => WitTypeKind::Borrow(self.resource(*resource)?),
-            ComponentDefinedType::Map { .. } => return Err("it has a `map`, which this host does not take".into()),
+            ComponentDefinedType::Map { .. } => return Err("a `map` is not supported by this host".into()),
             ComponentDefinedType::FixedLengthList { .. } => {
-                return Err("it has a list of fixed length, which this host does not take".into());
+                return Err("a list of fixed length is not supported by this host".into());
             }
             ComponentDefinedType::Future { .. } => return Err(HAS_FUTURE.into()),
             ComponentDefinedType::Stream { .. } => return Err(HAS_STREAM.into()),
@@ -285,8 +285,10 @@ impl<'a> WitTypeReader<'a> {
 
     fn resource(&self, id: AliasableResourceId) -> Result<Arc<str>, String> {
         self.names.resource(id.resource()).cloned().ok_or_else(|| match self.names.imported.get(&id.resource()) {
-            Some(name) => format!("it has a handle of `{name}`, which the component imports: nobody could hand it one"),
-            None => "it has a handle of a resource that the component does not export".into(),
+            Some(name) => format!(
+                "the function uses a handle of `{name}`, which the component imports, so no caller can pass one"
+            ),
+            None => "the function uses a handle of a resource that the component does not export".into(),
         })
     }
 }

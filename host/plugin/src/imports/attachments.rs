@@ -9,7 +9,7 @@ impl attachments::Host for PluginState {
     async fn read(&mut self, id: String, offset: u64, max: u32) -> wasmtime::Result<Result<Vec<u8>, types::Error>> {
         self.take(id.len())?;
         let Some(bytes) = self.attachments.get(&id) else {
-            let message = format!("this call was handed no attachment `{}`", convert::bounded(id, 100));
+            let message = format!("this call has no attachment `{}`", convert::bounded(id, 100));
             return Ok(Err(convert::fault_to_wit(&Fault::NotFound { message })));
         };
         let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();

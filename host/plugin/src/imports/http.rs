@@ -26,7 +26,7 @@ impl PluginState {
     ///
     /// [`Fault::Denied`] for calls that may send no requests.
     fn http_client(&self) -> Result<PluginHttpClient, Fault> {
-        let message = || "only tools and providers send requests".to_owned();
+        let message = || "only tools and providers can send requests".to_owned();
         self.http.clone().ok_or_else(|| Fault::Denied { message: message() })
     }
 
@@ -101,7 +101,7 @@ impl http::Host for PluginState {
 impl http::HostBody for PluginState {
     async fn read(&mut self, body: Resource<GuestResponseBody>, max: u32) -> HostCallResult<Vec<u8>> {
         if max == 0 {
-            return failed(&Fault::invalid("`max` is 0: ask for one byte at least"));
+            return failed(&Fault::invalid("`max` is 0; request at least one byte"));
         }
         let read = self.table.get_mut(&body)?.read(max as usize).await;
         Ok(read.map(Into::into).map_err(|fault| convert::fault_to_wit(&fault)))

@@ -58,7 +58,9 @@ pub fn link_the_rest_as_traps(linker: &mut Linker<PluginState>, component: &Comp
         for (export, item) in interface.exports(&engine) {
             match item.ty {
                 ComponentItem::ComponentFunc(_) => {
-                    traps.func_new(export, |_, _, _, _| bail!("it is not there while a plugin is looked at"))?;
+                    traps.func_new(export, |_, _, _, _| {
+                        bail!("the import is not available while a plugin is examined")
+                    })?;
                 }
                 // The resources of WASI's streams are linked already.
                 ComponentItem::Resource(_) if !OF_STREAMS.contains(&export) => {

@@ -9,7 +9,7 @@ impl io::poll::Host for PluginState {
     async fn poll(&mut self, list: Vec<Resource<DynPollable>>) -> wasmtime::Result<Vec<u32>> {
         if list.len() > limits::PLUGIN_HANDLES {
             let (most, asked) = (limits::PLUGIN_HANDLES, list.len());
-            bail!("it waits for {asked} things at once, and at most {most} handles are given");
+            bail!("the plugin polls {asked} handles at once, the maximum is {most}");
         }
         self.meter.count_host_calls(list.len() as u64);
         io::poll::Host::poll(&mut self.table, list).await

@@ -16,7 +16,7 @@ impl process::Host for PluginState {
         self.take(program.len() + args.iter().map(String::len).sum::<usize>() + stdin.len())?;
         let Some(programs) = self.programs.clone() else {
             // Without the grant the interface is not linked.
-            let message = "a tool call has programs run, and this is none".into();
+            let message = "only a tool call can run programs".into();
             return Ok(Err(convert::fault_to_wit(&Fault::Denied { message })));
         };
         let time = timeout_ms.map(|time| Duration::from_millis(time.into()));

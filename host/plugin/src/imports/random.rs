@@ -14,7 +14,7 @@ impl PluginState {
     pub(super) fn chance(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
         let mut bytes = self.room_for_random(len)?;
         getrandom::fill(&mut bytes)
-            .map_err(|error| wasmtime::format_err!("the system gives no random bytes: {error}"))?;
+            .map_err(|error| wasmtime::format_err!("cannot get random bytes from the system: {error}"))?;
         self.give(|given| given.random(&bytes));
         Ok(bytes)
     }
@@ -22,7 +22,7 @@ impl PluginState {
     /// Returns a buffer of `len` zero bytes, if that is within the bound of one request and of the call.
     pub(super) fn room_for_random(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
         if len > limits::RANDOM_BYTES.into() {
-            bail!("{len} random bytes were asked for, at most {} are given", limits::RANDOM_BYTES);
+            bail!("{len} random bytes were requested, the maximum is {}", limits::RANDOM_BYTES);
         }
         self.hand(len as usize)?;
         Ok(vec![0; len as usize])

@@ -12,11 +12,7 @@ impl sink::Host for PluginState {
             sink::Delta::Text(text) | sink::Delta::Thinking(text) | sink::Delta::ToolCall(text)
                 if text.len() > limits::DELTA_BYTES =>
             {
-                bail!(
-                    "a piece of {} bytes was handed to the sink, at most {} are taken",
-                    text.len(),
-                    limits::DELTA_BYTES
-                )
+                bail!("a piece of {} bytes was written to the sink, the maximum is {}", text.len(), limits::DELTA_BYTES)
             }
             sink::Delta::Text(text) => ReplyDelta::Text(text),
             sink::Delta::Thinking(text) => ReplyDelta::Thinking(text),

@@ -101,7 +101,7 @@ fn at_exactly(path: &Path, open: impl FnOnce(&Path) -> io::Result<()>) -> io::Re
         match part {
             Component::RootDir => {}
             Component::Normal(part) => folder = openat(&folder, part, STEP, Mode::empty())?,
-            _ => return Err(io::Error::other("its path is not absolute, or leads upwards")),
+            _ => return Err(io::Error::other("the path is not absolute, or contains `..`")),
         }
     }
     open(Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())))
@@ -112,7 +112,7 @@ fn at_exactly(path: &Path, open: impl FnOnce(&Path) -> io::Result<()>) -> io::Re
 fn at_exactly(path: &Path, open: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let check = || match path.canonicalize()? == path {
         true => Ok(()),
-        false => Err(io::Error::other("it is a link, or lies behind one")),
+        false => Err(io::Error::other("the path is a link, or leads through a link")),
     };
     check()?;
     open(path)?;

@@ -22,5 +22,5 @@ pub fn find_functions(package: &PluginPackage, component: &Component) -> wasmtim
 
 /// Returns the error for an exported function that the engine does not find.
 pub fn no_function(path: &FunctionPath) -> wasmtime::Error {
-    wasmtime::format_err!("it exports no function `{path}`")
+    wasmtime::format_err!("the component exports no function `{path}`")
 }

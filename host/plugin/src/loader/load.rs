@@ -148,17 +148,20 @@ async fn blocking<T: Send + 'static>(
 /// Converts the tools that a plugin describes, if they can be offered.
 fn check_specs(specs: Vec<types::ToolSpec>) -> Result<Arc<[Arc<ToolSpec>]>, String> {
     if specs.len() > limits::TOOLS_PER_PLUGIN {
-        return Err(format!("it has {} tools, at most {} are taken", specs.len(), limits::TOOLS_PER_PLUGIN));
+        return Err(format!("the plugin has {} tools, the maximum is {}", specs.len(), limits::TOOLS_PER_PLUGIN));
     }
     let bytes: usize = specs.iter().map(convert::tool_spec_bytes).sum();
     if bytes > limits::SPECS_BYTES {
-        return Err(format!("its tools are described in {bytes} bytes, at most {} are taken", limits::SPECS_BYTES));
+        return Err(format!(
+            "the descriptions of its tools have {bytes} bytes, the maximum is {}",
+            limits::SPECS_BYTES
+        ));
     }
     let specs: Vec<_> =
         specs.into_iter().map(|spec| convert::tool_spec(spec).map(Arc::new)).collect::<Result<_, _>>()?;
     for (position, spec) in specs.iter().enumerate() {
         if specs[..position].iter().any(|before| before.name == spec.name) {
-            return Err(format!("two of its tools are called `{}`", spec.name));
+            return Err(format!("two of its tools have the name `{}`", spec.name));
         }
     }
     Ok(specs.into())

@@ -161,8 +161,8 @@ impl Plugin {
         if !self.grant.powers.contains(&Power::ProposeFiles) {
             let place = &self.settings.place;
             let message = format!(
-                "the plugin `{}` proposed to change a file and may not: the person can grant `powers: [propose-files]` under \
-                 {place}",
+                "plugin `{}` proposed a file change, which is not granted; ask the person to grant `powers: \
+                 [propose-files]` under {place}",
                 self.id()
             );
             return Err(Fault::Denied { message });

@@ -152,7 +152,7 @@ impl PluginSettings {
         let lacking = missing.map(|MissingCapability { capability, line }| {
             if let Some(agent) = agent.filter(|_| capability == "powers" && is_effect) {
                 return format!(
-                    "plugin `{id}` is an effect and may do less here than it wants, perhaps nothing: move it from `plugins` to \
+                    "plugin `{id}` is an effect and has fewer powers here than it requests; move it from `plugins` to \
                      {agent}.effects, as `{{kind: {id}, {line}}}`"
                 );
             }
@@ -160,7 +160,7 @@ impl PluginSettings {
                 true => " (without `provide-tools` its tools are not offered)",
                 false => "",
             };
-            format!("plugin `{id}` has less than it wants: grant `{line}` under {place}{without}")
+            format!("plugin `{id}` has fewer capabilities than it requests; grant `{line}` under {place}{without}")
         });
         lacking.collect()
     }
@@ -170,12 +170,10 @@ impl PluginSettings {
         let place = &self.place;
         let unwanted = self.grant.unwanted(&manifest.wants).into_iter();
         let mut in_vain: Vec<_> = unwanted
-            .map(|unwanted| format!("{place} grants `{unwanted}`, which the plugin does not ask for"))
+            .map(|unwanted| format!("{place} grants `{unwanted}`, which the plugin does not request"))
             .collect();
         if self.on_failure.is_some() && !manifest.kinds.iter().any(|kind| kind.is_step()) {
-            in_vain.push(format!(
-                "{place} sets `on_failure`, which is for effects and middleware, and the plugin is none"
-            ));
+            in_vain.push(format!("{place} sets `on_failure`, which is only for effects and middleware"));
         }
         in_vain
     }

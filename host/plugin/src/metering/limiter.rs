@@ -165,7 +165,7 @@ impl InstanceLimiter {
             }
             Err(refusal) => {
                 self.hit = Some(GuestLimit::ProcessMemory(refusal));
-                bail!("there is too little memory for all plugins");
+                bail!("the memory of all plugins is used up");
             }
         }
     }
@@ -180,7 +180,7 @@ impl InstanceLimiter {
             Err(refusal) => {
                 self.hit = Some(GuestLimit::ProcessMemory(refusal));
                 // An error and not `false`: the guest must end, so that its memory is returned.
-                bail!("there is too little memory for all plugins");
+                bail!("the memory of all plugins is used up");
             }
         }
     }

@@ -236,8 +236,8 @@ fn id_of(place: &Path) -> Option<String> {
 /// Returns the plugins in a directory: folders with a manifest, and component files.
 fn plugins_in(directory: &Path) -> Result<Vec<PathBuf>, Report> {
     let usage = |message: String| Report::new(ErrorKind::Usage, message);
-    const HINT: &str = "name the directory that holds the plugins' folders, each with a plugin.toml and a component; a \
-                        component may also lie in it alone, as NAME.wasm";
+    const HINT: &str = "name a directory of plugin folders, each with a plugin.toml and a component; the directory \
+                        can also have components alone, as NAME.wasm";
     let unreadable = |error: io::Error| {
         usage(format!("cannot read the plugin directory {}", directory.display()))
             .cause(why_unreadable(&error))
@@ -248,8 +248,7 @@ fn plugins_in(directory: &Path) -> Result<Vec<PathBuf>, Report> {
     }
     if directory.join(MANIFEST_FILE).is_file() {
         let parent = directory.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
-        let hint =
-            parent.map_or(HINT.to_owned(), |parent| format!("name the directory around it: {}", parent.display()));
+        let hint = parent.map_or(HINT.to_owned(), |parent| format!("name its parent directory: {}", parent.display()));
         return Err(usage(format!("{} is itself a plugin folder", directory.display())).hint(hint));
     }
     let mut folders = Vec::new();
@@ -260,7 +259,7 @@ fn plugins_in(directory: &Path) -> Result<Vec<PathBuf>, Report> {
         }
         if folders.len() > limits::PLUGINS_PER_DIRECTORY {
             let most = limits::PLUGINS_PER_DIRECTORY;
-            return Err(usage(format!("{} holds more than {most} plugins", directory.display())));
+            return Err(usage(format!("{} has more than {most} plugins", directory.display())));
         }
     }
     if folders.is_empty() {

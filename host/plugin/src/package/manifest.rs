@@ -78,7 +78,7 @@ impl PluginManifest {
             error => error,
         })?;
         let text = String::from_utf8(bytes)
-            .map_err(|_| PluginError::Manifest { path: path.clone(), message: "it is not UTF-8".into() })?;
+            .map_err(|_| PluginError::Manifest { path: path.clone(), message: "the file is not UTF-8".into() })?;
         Self::parse(&text).map_err(|message| PluginError::Manifest { path, message: with_line(&text, message) })
     }
 
@@ -147,14 +147,14 @@ impl PluginManifest {
             let error = error.to_string();
             // Earlier versions had the key there.
             let error = error
-                .replace("unknown field `powers`, expected `phases`", "unknown field `powers`: it belongs to [wants]");
+                .replace("unknown field `powers`, expected `phases`", "unknown field `powers`; move it to [wants]");
             error.trim_end().to_owned()
         })?;
         if !is_id(&file.id) {
-            return Err(format!("id: `{}` is not an id: 1 to 64 of a-z, 0-9 and -", file.id.escape_debug()));
+            return Err(format!("id: invalid id `{}`; use 1 to 64 of a-z, 0-9 and -", file.id.escape_debug()));
         }
         if file.id == "host" {
-            return Err("id: `host` is how the host's own tools are told: choose another".into());
+            return Err("id: `host` is reserved for the host's own tools; choose another id".into());
         }
         let is_name = |name: &str| !name.is_empty() && !name.contains(['/', '\\', '\0']) && name != "." && name != "..";
         if !is_name(&file.component) {
@@ -188,7 +188,7 @@ impl PluginManifest {
             return Err("[run-middleware] is only for a plugin of kind `run-middleware`".into());
         }
         if file.on_failure.is_some() && !kinds.iter().any(|kind| kind.is_step()) {
-            return Err("on_failure: only the failure of an effect or middleware can be passed over".into());
+            return Err("on_failure: only a plugin that is an effect or middleware can have this key".into());
         }
         let functions = functions_manifest(file.only, file.leave_out, file.instance, file.functions, &kinds)?;
         check_chat(&file.wants, &kinds)?;
@@ -258,7 +258,7 @@ fn functions_manifest(
     ];
     match set.into_iter().find(|(_, is_set)| *is_set) {
         Some((key, _)) if !kinds.contains(&PluginKind::Functions) => {
-            Err(format!("{key}: only a plugin of kind `functions` has functions that are tools"))
+            Err(format!("{key}: only a plugin of kind `functions` can have this key"))
         }
         _ => Ok(FunctionsManifest {
             only,
@@ -274,11 +274,12 @@ fn check_chat(wants: &ManifestWants, kinds: &[PluginKind]) -> Result<(), String>
     let has = |kind| kinds.contains(&kind);
     let (is_around_requests, sees_unasked) = (has(PluginKind::ModelMiddleware), has_chat(kinds));
     if wants.chat && !reads_chat(kinds) {
-        return Err("chat: only a plugin of kind `effect`, `tool` or `coordinator` reads the chat".into());
+        return Err("chat: only a plugin of kind `effect`, `tool` or `coordinator` can read the chat".into());
     }
     if !wants.powers.is_empty() && !reads_chat(kinds) && !is_around_requests {
         return Err(
-            "powers: only a plugin of kind `effect`, `model-middleware`, `tool` or `coordinator` has powers".into()
+            "powers: only a plugin of kind `effect`, `model-middleware`, `tool` or `coordinator` can have powers"
+                .into(),
         );
     }
     let users = |power: Power| {
@@ -300,18 +301,18 @@ fn check_chat(wants: &ManifestWants, kinds: &[PluginKind]) -> Result<(), String>
     }
     if wants.models.wanted().0 && !sees_unasked && !is_around_requests {
         return Err(
-            "models: only a plugin of kind `effect`, `model-middleware` or `coordinator` sends requests to models"
+            "models: only a plugin of kind `effect`, `model-middleware` or `coordinator` can send requests to models"
                 .into(),
         );
     }
     if wants.powers.contains(&Power::ProposeFiles) && wants.files.wanted().is_none() {
-        return Err("powers: with `propose-files` it proposes changes in folders: ask for `files` too".into());
+        return Err("powers: `propose-files` needs `files`; request `files` too".into());
     }
     if wants.powers.iter().any(|power| power.is_look()) && !sees_unasked && !is_around_requests && !wants.chat {
-        return Err("powers: they say what a tool sees of the chat: ask for `chat = true` too".into());
+        return Err("powers: the powers of a tool need the chat; request `chat = true` too".into());
     }
     if offers_tools_as_effect(kinds) && !wants.powers.contains(&Power::ProvideTools) {
-        return Err("an effect that has tools must ask for the power `provide-tools` in [wants]".into());
+        return Err("an effect that has tools must request the power `provide-tools` in [wants]".into());
     }
     Ok(())
 }
@@ -321,13 +322,13 @@ fn check_chat(wants: &ManifestWants, kinds: &[PluginKind]) -> Result<(), String>
 fn check_network(wants: &ManifestWants, kinds: &[PluginKind]) -> Result<(), String> {
     let sends = !matches!(wants.http, ManifestHttpAccess::Any(false));
     if sends && !HTTP_KINDS.iter().any(|kind| kinds.contains(kind)) {
-        return Err("http: only a plugin of kind `tool`, `functions` or `provider` sends requests".into());
+        return Err("http: only a plugin of kind `tool`, `functions` or `provider` can send requests".into());
     }
     if wants.credentials.wanted().0 && !sends {
-        return Err("credentials: they go into requests: ask for `http` too".into());
+        return Err("credentials: credentials need requests; request `http` too".into());
     }
     if wants.programs && !kinds.contains(&PluginKind::Tool) && !kinds.contains(&PluginKind::Functions) {
-        return Err("programs: only a plugin of kind `tool` or `functions` has programs run".into());
+        return Err("programs: only a plugin of kind `tool` or `functions` can run programs".into());
     }
     Ok(())
 }
@@ -455,25 +456,28 @@ mod tests {
         let kinds = |kinds: &str, rest: &str| format!("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = {kinds}\n{rest}");
         for (text, says) in [
             (with("nonsense = 1"), "unknown field `nonsense`"),
-            (with("wants = { kv = \"all\" }"), "it is `true`, or one of `run`, `session`, `agent` and `plugin`"),
+            (with("wants = { kv = \"all\" }"), "expected `true`, or one of `run`, `session`, `agent` and `plugin`"),
             (with("wants = { network = true }"), "unknown field `network`"),
             (with("wants = { files = \"all\" }"), "unknown variant `all`"),
             (with("[effect]\nphases = [\"before-model\"]"), "only for a plugin of kind `effect`"),
             (with("[run-middleware]\nbefore_only = true"), "only for a plugin of kind `run-middleware`"),
             (kinds(r#"["run-middleware"]"#, "run-middleware = { after_only = true }"), "unknown field `after_only`"),
-            ("id = \"A b\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]".into(), "`A b` is not an id"),
-            ("id = \"host\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]".into(), "`host` is how the host's own tools"),
+            ("id = \"A b\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]".into(), "invalid id `A b`"),
+            (
+                "id = \"host\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]".into(),
+                "`host` is reserved for the host's own tools",
+            ),
             ("id = \"a\"\ncomponent = \"../a.wasm\"\nkinds = [\"tool\"]".into(), "not the name of a file"),
             ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"toll\"]".into(), "no kind `toll`"),
             ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = []".into(), "at least one kind"),
             ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"effect\"]".into(), "needs [effect]"),
             (
                 kinds(r#"["effect"]"#, "effect = { phases = [\"before-model\"], powers = [\"note\"] }"),
-                "unknown field `powers`: it belongs to [wants]",
+                "unknown field `powers`; move it to [wants]",
             ),
             (
                 kinds(r#"["effect", "tool"]"#, "effect = { phases = [\"before-model\"] }"),
-                "must ask for the power `provide-tools`",
+                "must request the power `provide-tools`",
             ),
             (
                 kinds(r#"["run-middleware"]"#, "wants = { chat = true }"),
@@ -495,22 +499,22 @@ mod tests {
                 kinds(r#"["tool"]"#, "wants = { powers = [\"ask-model\"] }"),
                 "`ask-model` is for effects and coordinators",
             ),
-            (kinds(r#"["coordinator"]"#, "on_failure = \"skip\""), "on_failure: only the failure of an effect"),
+            (kinds(r#"["coordinator"]"#, "on_failure = \"skip\""), "on_failure: only a plugin that is an effect"),
             (kinds(r#"["coordinator"]"#, "wants = { http = true }"), "http: only a plugin of kind `tool`"),
-            (with("wants = { models = \"some\" }"), "it is `true` or `\"optional\"`"),
+            (with("wants = { models = \"some\" }"), "expected `true` or `\"optional\"`"),
             (
                 with("wants = { models = \"optional\" }"),
                 "models: only a plugin of kind `effect`, `model-middleware` or",
             ),
             (with("wants = { wasi = true }"), "wants = { wasi = true }"),
             (with("wants = { wasi = \"all\" }"), "unknown variant `all`, expected `powerless`"),
-            (with("wants = { http = \"all\" }"), "it is `true`, or a list of URLs"),
-            (with("wants = { http = [] }"), "http: name 1 to 64 places, or write `http = true`"),
+            (with("wants = { http = \"all\" }"), "expected `true`, or a list of URLs"),
+            (with("wants = { http = [] }"), "http: name 1 to 64 URLs, or write `http = true`"),
             (with(&format!("wants = {{ http = [{}] }}", "\"https://h\", ".repeat(65))), "http: name 1 to 64 places"),
-            (with("wants = { http = [\"api.example.com\"] }"), "http: `api.example.com` is no URL: write it with"),
-            (with("wants = { http = true, credentials = \"some\" }"), "it is `true` or `\"optional\"`"),
+            (with("wants = { http = [\"api.example.com\"] }"), "http: invalid URL `api.example.com`; write it with"),
+            (with("wants = { http = true, credentials = \"some\" }"), "expected `true` or `\"optional\"`"),
             (kinds("[\"run-middleware\"]", "wants = { programs = true }"), "programs: only a plugin of kind `tool`"),
-            (with("wants = { credentials = true }"), "credentials: they go into requests: ask for `http` too"),
+            (with("wants = { credentials = true }"), "credentials: credentials need requests; request `http` too"),
             (
                 kinds(r#"["model-middleware"]"#, "wants = { http = true }"),
                 "http: only a plugin of kind `tool`, `functions` or `provider`",
@@ -524,10 +528,10 @@ mod tests {
             (kinds(r#"["functions"]"#, "instance = \"ever\""), "unknown variant `ever`, expected `call` or `run`"),
             (kinds(r#"["functions"]"#, "[functions.add]\nhints = [\"fast\"]"), "unknown variant `fast`"),
             (kinds(r#"["functions"]"#, "[functions.add]\nabout = \"x\""), "unknown field `about`"),
-            (with("on_failure = \"skip\""), "on_failure: only the failure of an effect or middleware"),
+            (with("on_failure = \"skip\""), "on_failure: only a plugin that is an effect or middleware"),
             (with("wants = { chat = true, powers = [\"see-results\", \"stop\"] }"), "powers: `stop` is for effects"),
-            (with("wants = { powers = [\"see-results\"] }"), "ask for `chat = true` too"),
-            (with("wants = { powers = [\"propose-files\"] }"), "ask for `files` too"),
+            (with("wants = { powers = [\"see-results\"] }"), "request `chat = true` too"),
+            (with("wants = { powers = [\"propose-files\"] }"), "request `files` too"),
             (
                 kinds(r#"["model-middleware"]"#, "wants = { powers = [\"propose-files\"] }"),
                 "powers: `propose-files` is for tools",

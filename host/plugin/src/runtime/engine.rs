@@ -80,7 +80,7 @@ impl PluginEngine {
     pub fn with_stack(compiler: Arc<ComponentCompiler>, stack_bytes: usize) -> Result<Self, Report> {
         let stack_bytes = stack_bytes.clamp(1, limits::PLUGIN_STACK_CEILING);
         let failed = |error: wasmtime::Error| {
-            Report::new(ErrorKind::Plugin, "the WebAssembly engine cannot be started")
+            Report::new(ErrorKind::Plugin, "cannot start the WebAssembly engine")
                 .cause(format!("{error:#}"))
                 .hint("raise the limit of address space (ulimit -v)")
         };
@@ -88,7 +88,7 @@ impl PluginEngine {
         let engine = pooled.or_else(|error| {
             tracing::warn!(
                 error = format!("{error:#}"),
-                "there is no room for a pool: each call allocates its own memory"
+                "no address space for a memory pool; each call allocates its own memory"
             );
             Engine::new(&config_without_pool(stack_bytes)).map(|engine| (engine, MemoryLayout::OnDemand))
         });

@@ -135,14 +135,14 @@ impl GuestExecutor {
         let (end, outcome) = match called {
             Ok(Ok(Ok(value))) if value.state_bytes() > self.limits.state_bytes => {
                 let (bytes, most) = (value.state_bytes(), self.limits.state_bytes);
-                let what = format!("wants more kept than it may: its state has {bytes} bytes, at most {most} are kept");
+                let what = format!("returned a state of {bytes} bytes, the maximum is {most}");
                 self.beyond("state_bytes", most_of(most, limits::STATE_BYTES), what)
             }
             Ok(Ok(Ok(value))) => (PluginCallOutcome::Ok, Ok(value)),
             Ok(Ok(Err(error))) => (PluginCallOutcome::Fault, Err(convert::fault(error))),
             Ok(Err(error)) => self.crashed(store, &error),
             Err(ExceededTimeLimit::Cpu) => {
-                let what = format!("computed for more than {}", seconds(self.limits.cpu));
+                let what = format!("used more than {} of processor time", seconds(self.limits.cpu));
                 self.beyond("cpu", most_time(self.limits.cpu, limits::PLUGIN_CPU_CEILING), what)
             }
             Err(ExceededTimeLimit::Time) => {
@@ -150,7 +150,7 @@ impl GuestExecutor {
                     true => {
                         let (now, most) = (self.limits.host_calls_per_second, limits::HOST_CALLS_PER_SECOND_CEILING);
                         let limit = self.limit("host_calls_per_second", most_of(now as usize, most as usize));
-                        format!(": it was slowed down to {now} calls of imported functions a second {limit}")
+                        format!(": it was throttled to {now} calls of imported functions per second {limit}")
                     }
                     // The time limit of the probe cannot be configured.
                     false if setup.function == PROBE => String::new(),
@@ -158,7 +158,7 @@ impl GuestExecutor {
                         format!(" {}", self.limit("time", most_time(setup.time, limits::PLUGIN_TIME_CEILING)))
                     }
                 };
-                let message = format!("plugin `{}` took longer than {}{why}", self.id, seconds(setup.time));
+                let message = format!("plugin `{}` timed out after {}{why}", self.id, seconds(setup.time));
                 (PluginCallOutcome::Timeout, Err(Fault::Timeout { message }))
             }
         };
@@ -183,7 +183,7 @@ impl GuestExecutor {
         let own = own.map_err(|_| {
             let (calls, id) = (self.limits.concurrency, &self.id);
             let raised = self.raised("concurrency", most_of(calls as usize, limits::PLUGIN_CALLS as usize));
-            busy(&format!("{calls} calls of plugin `{id}` (its limit `concurrency`)"), &raised)
+            busy(&format!("{calls} calls of plugin `{id}` (limit `concurrency`)"), &raised)
         })?;
         own.ok_or_else(closed)
     }
@@ -195,8 +195,8 @@ impl GuestExecutor {
         let of_component = acquire_many(self.quota.pool().permits(lane), self.permits).await.map_err(|_| {
             let (id, quarters) = (&self.id, limits::PLUGIN_QUARTERS_OF_ONE);
             let message = format!(
-                "the {what} of plugin `{id}` of all agents take {quarters} quarters of the permits that there are, and none \
-                 came to an end in {waited} seconds: try it later"
+                "the {what} of plugin `{id}` by all agents take {quarters} quarters of all permits, and none ended \
+                 within {waited} seconds; retry later"
             );
             Fault::Unavailable { message, after: None }
         })?;
@@ -252,7 +252,7 @@ impl GuestExecutor {
 
     /// Describes a limit of this plugin, and the place of the config that raises it.
     fn limit(&self, limit: &str, most: Option<String>) -> String {
-        format!("(its limit `{limit}`){}", self.raised(limit, most))
+        format!("(limit `{limit}`){}", self.raised(limit, most))
     }
 
     fn raised(&self, limit: &str, most: Option<String>) -> String {
@@ -261,12 +261,12 @@ impl GuestExecutor {
             "stack_bytes" => "at the top of the config".to_owned(),
             _ => self.limits_place.clone(),
         };
-        format!("; to raise it write `limits: {{{limit}: …}}` {place}, at most {most}")
+        format!("; raise it with `limits: {{{limit}: …}}` {place}, up to {most}")
     }
 
     fn crashed<R>(&self, store: &Store<PluginState>, error: &wasmtime::Error) -> (PluginCallOutcome, Result<R, Fault>) {
         let (id, own) = (&self.id, &self.limits);
-        let more = |what: String| format!("needs more than its {what}");
+        let more = |what: String| format!("needs more than {what}");
         let trap = error.downcast_ref::<Trap>();
         // After a refused memory growth the guest may have continued without the memory, then overflowed its stack.
         let hit = store.data().limiter.hit.filter(|_| trap != Some(&Trap::StackOverflow));
@@ -282,11 +282,11 @@ impl GuestExecutor {
             }
             (Some(GuestLimit::Input), _) => {
                 let most = most_of(own.input_bytes, limits::PLUGIN_CROSSING_CEILING);
-                self.beyond("input_bytes", most, format!("is handed more than its {}", shown(own.input_bytes)))
+                self.beyond("input_bytes", most, format!("received more than {}", shown(own.input_bytes)))
             }
             (Some(GuestLimit::Output), _) => {
                 let most = most_of(own.output_bytes, limits::PLUGIN_CROSSING_CEILING);
-                self.beyond("output_bytes", most, format!("hands over more than its {}", shown(own.output_bytes)))
+                self.beyond("output_bytes", most, format!("returned more than {}", shown(own.output_bytes)))
             }
             (Some(GuestLimit::ProcessMemory(refusal)), _) => {
                 (PluginCallOutcome::Limit, Err(self.too_little_memory(refusal)))
@@ -300,7 +300,7 @@ impl GuestExecutor {
                 (PluginCallOutcome::Trap, Err(Fault::other(format!("plugin `{id}` crashed: {trap}"))))
             }
             (None, None) if let Some(GuestExit { code }) = error.downcast_ref() => {
-                let message = format!("plugin `{id}` ended itself with exit code {code} before it had answered");
+                let message = format!("plugin `{id}` exited with code {code} before it answered");
                 (PluginCallOutcome::Trap, Err(Fault::other(message)))
             }
             // The engine has no error type for this.
@@ -322,22 +322,24 @@ impl GuestExecutor {
         let limit = format!("(limit `{TOTAL_MEMORY}`)");
         let raised = format!("write a larger `limits: {{{TOTAL_MEMORY}: …}}` at the top of the config");
         let who = match refusal.shortage {
-            MemoryShortage::Process => format!("all plugins together may hold {total}"),
-            MemoryShortage::Component => format!("one plugin may hold {of_one} of the {total} of all plugins"),
+            MemoryShortage::Process => format!("all plugins together can use {total}"),
+            MemoryShortage::Component => format!("one plugin can use {of_one} of the {total} of all plugins"),
             MemoryShortage::Agent => {
-                format!("the plugins of one agent may hold {of_one} of the {total} of all plugins")
+                format!("the plugins of one agent can use {of_one} of the {total} of all plugins")
             }
         };
         let what = match refusal.reason {
             MemoryRefusalReason::BeyondShare => {
-                let message = format!("plugin `{id}` needs {bytes} more of memory, and {who} {limit}; {raised}");
+                let message = format!("plugin `{id}` needs {bytes} more memory, but {who} {limit}; {raised}");
                 return Fault::Exhausted { message };
             }
-            MemoryRefusalReason::WaitedTooLong => "waited in vain for",
-            MemoryRefusalReason::Deadlock => "was ended, since all calls that hold memory wait for more: it asked for",
+            MemoryRefusalReason::WaitedTooLong => "waited too long for",
+            MemoryRefusalReason::Deadlock => {
+                "was stopped, because all calls that hold memory wait for more: it requested"
+            }
             MemoryRefusalReason::CannotWait => "did not get",
         };
-        let message = format!("plugin `{id}` {what} {bytes} more of memory: {who} {limit}; try it later, or {raised}");
+        let message = format!("plugin `{id}` {what} {bytes} more memory: {who} {limit}; retry later, or {raised}");
         Fault::Unavailable { message, after: None }
     }
 
@@ -404,7 +406,7 @@ async fn acquire_many(
 /// Returns the fault for a call that waited in vain for a permit.
 fn busy(taken: &str, raised: &str) -> Fault {
     let waited = limits::PLUGIN_PERMIT_WAIT.as_secs();
-    let message = format!("{taken} are under way, and none came to an end in {waited} seconds: try it later{raised}");
+    let message = format!("{taken} are running, and none ended within {waited} seconds; retry later{raised}");
     Fault::Unavailable { message, after: None }
 }
 

@@ -65,8 +65,8 @@ impl RunInstances {
         let mut slot = timeout(limits::PLUGIN_PERMIT_WAIT, slot.lock_owned()).await.map_err(|_| {
             let (id, waited) = (&executor.id, limits::PLUGIN_PERMIT_WAIT.as_secs());
             let message = format!(
-                "plugin `{id}` is called one call after the other in a run, and none came to an end in {waited} seconds: \
-                 try it later"
+                "the calls of plugin `{id}` in one run are sequential, and none ended within {waited} seconds; retry \
+                 later"
             );
             Fault::Unavailable { message, after: None }
         })?;
@@ -154,8 +154,8 @@ impl GuestExecutor {
             (PluginCallOutcome::Ok | PluginCallOutcome::Fault, Some(instance)) => {
                 slot.keep(LiveInstance { store, instance, used: Instant::now(), _permits: permits });
             }
-            (PluginCallOutcome::Timeout, _) => slot.lose("its plugin ran out of time"),
-            (PluginCallOutcome::Limit, _) => slot.lose("its plugin ran into a limit"),
+            (PluginCallOutcome::Timeout, _) => slot.lose("its plugin timed out"),
+            (PluginCallOutcome::Limit, _) => slot.lose("its plugin exceeded a limit"),
             (PluginCallOutcome::Trap | PluginCallOutcome::Ok | PluginCallOutcome::Fault, _) => {
                 slot.lose("its plugin crashed")
             }

@@ -1,6 +1,6 @@
 /// The error that ends a call when its guest calls `exit`.
 #[derive(Debug, thiserror::Error)]
-#[error("it ended itself with exit code {code}")]
+#[error("the plugin exited with code {code}")]
 pub struct GuestExit {
     /// The code that the guest passed.
     pub code: u8,

@@ -83,7 +83,9 @@ impl Pollable for GuestOutputStream {
 impl OutputStream for GuestOutputStream {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         if bytes.len() > limits::STDOUT_WRITE_BYTES {
-            return Err(StreamError::trap("it writes more to its standard output at once than it was told it may"));
+            return Err(StreamError::trap(
+                "the plugin writes more to its standard output at once than it was permitted",
+            ));
         }
         self.lines().write(&bytes);
         Ok(())

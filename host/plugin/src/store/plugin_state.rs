@@ -152,7 +152,7 @@ impl PluginState {
         self.bytes_in = self.bytes_in.saturating_add(bytes);
         if self.bytes_in > self.limits.input_bytes {
             self.limiter.hit = Some(GuestLimit::Input);
-            bail!("it is handed too much");
+            bail!("the plugin exceeded its limit of input");
         }
         Ok(())
     }
@@ -162,7 +162,7 @@ impl PluginState {
         self.bytes_out = self.bytes_out.saturating_add(bytes);
         if self.bytes_out > self.limits.output_bytes {
             self.limiter.hit = Some(GuestLimit::Output);
-            bail!("it hands over too much");
+            bail!("the plugin exceeded its limit of output");
         }
         Ok(())
     }

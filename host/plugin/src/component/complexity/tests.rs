@@ -91,25 +91,25 @@ fn component_is_accepted_up_to_each_complexity_limit() {
             "depth",
             component(&nested(limits::COMPONENT_DEPTH - 1, ""), ""),
             component(&nested(limits::COMPONENT_DEPTH, ""), ""),
-            "17 components in one another, at most 16",
+            "17 nested components, at most 16",
         ),
         (
             "core instances",
             component(&instances(limits::PLUGIN_CORE_INSTANCES_CEILING - 1), ""),
             component(&instances(limits::PLUGIN_CORE_INSTANCES_CEILING), ""),
-            "257 core instances, those of its components included, at most 256",
+            "257 core instances, including those of nested components, at most 256",
         ),
         (
             "multiplied core instances",
             component(&doubled(7, CORE), ""),
             component(&doubled(30, CORE), ""),
-            "core instances, those of its components included, at most 256",
+            "core instances, including those of nested components, at most 256",
         ),
         (
             "multiplied instances",
             component(&doubled(10, "(instance)"), ""),
             component(&doubled(40, "(instance)"), ""),
-            "instances, those of its components included, at most 4096",
+            "instances, including those of nested components, at most 4096",
         ),
         (
             "instances of what is exported",
@@ -145,22 +145,22 @@ fn component_is_accepted_up_to_each_complexity_limit() {
             "50001 expressions in element segments, at most 50000",
         ),
         (
-            "blocks in one another",
+            "nested blocks",
             component("", &nests("block ", limits::FUNCTION_BLOCK_DEPTH, 0)),
             component("", &nests("block ", limits::FUNCTION_BLOCK_DEPTH + 1, 0)),
-            "10001 blocks in one another in one function, at most 10000",
+            "10001 nested blocks in one function, at most 10000",
         ),
         (
-            "loops in one another",
+            "nested loops",
             component("", &nests("loop ", limits::FUNCTION_LOOP_DEPTH, 0)),
             component("", &nests("loop ", limits::FUNCTION_LOOP_DEPTH + 1, 0)),
-            "501 loops in one another in one function, at most 500",
+            "501 nested loops in one function, at most 500",
         ),
         (
-            "locals in loops in one another",
+            "locals in nested loops",
             component("", &nests("loop ", 131, 1_000)),
             component("", &nests("loop ", 132, 1_000)),
-            "132000 loops in one another times locals in one function, at most 131072",
+            "132000 nested loops times locals in one function, at most 131072",
         ),
         (
             "locals of loops",
@@ -213,7 +213,10 @@ fn component_is_accepted_up_to_each_complexity_limit() {
     ] {
         assert!(read(&fewer).is_ok(), "{name}: {:?}", read(&fewer));
         let refused = read(&more).unwrap_err().to_string();
-        assert!(refused.starts_with("it is too much work to compile: ") && refused.contains(says), "{name}: {refused}");
+        assert!(
+            refused.starts_with("the component is too complex to compile: ") && refused.contains(says),
+            "{name}: {refused}"
+        );
     }
 }
 

@@ -88,7 +88,7 @@ pub(super) enum ManifestWasiBase {
 
 /// The request for models beside the agent's own, or for credentials; either can be optional.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(untagged, expecting = "it is `true` or `\"optional\"`")]
+#[serde(untagged, expecting = "expected `true` or `\"optional\"`")]
 pub(super) enum ManifestNamesAccess {
     Any(bool),
     Some(ManifestOptionalKeyword),
@@ -129,7 +129,7 @@ impl ManifestFilesAccess {
 
 /// The request to send HTTP requests: anywhere, or to these URLs.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "it is `true`, or a list of URLs such as `[\"https://api.example.com\"]`")]
+#[serde(untagged, expecting = "expected `true`, or a list of URLs such as `[\"https://api.example.com\"]`")]
 pub(super) enum ManifestHttpAccess {
     Any(bool),
     Some(Vec<String>),
@@ -147,7 +147,7 @@ impl ManifestHttpAccess {
             Self::Any(false) => Ok(HttpGrant::default()),
             Self::Any(true) => Ok(HttpGrant::all()),
             Self::Some(urls) if urls.is_empty() || urls.len() > limits::HTTP_ENTRIES => {
-                Err(format!("http: name 1 to {} places, or write `http = true`", limits::HTTP_ENTRIES))
+                Err(format!("http: name 1 to {} URLs, or write `http = true`", limits::HTTP_ENTRIES))
             }
             Self::Some(urls) => urls.iter().try_fold(HttpGrant::default(), |all, url| {
                 HttpGrant::all_below(url).map(|one| all.join(&one)).map_err(|error| format!("http: {error}"))
@@ -170,7 +170,7 @@ impl Default for ManifestNamesAccess {
 
 /// The request for a key-value store, and the scope that the plugin is made for.
 #[derive(Clone, Copy, Deserialize)]
-#[serde(untagged, expecting = "it is `true`, or one of `run`, `session`, `agent` and `plugin`")]
+#[serde(untagged, expecting = "expected `true`, or one of `run`, `session`, `agent` and `plugin`")]
 pub(super) enum ManifestKvAccess {
     Any(bool),
     One(KvScope),
