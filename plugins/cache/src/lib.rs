@@ -60,10 +60,10 @@ impl Params {
     fn check(self) -> Result<Params, Error> {
         if !(1..=MOST_ENTRIES).contains(&self.max_entries) {
             let entries = self.max_entries;
-            return Err(bad(format_args!("`max_entries` is {entries}; it must be 1 to {MOST_ENTRIES}")));
+            return Err(bad(format_args!("`max_entries` is {entries}; use 1 to {MOST_ENTRIES}")));
         }
         if self.ttl.is_some_and(|ttl| ttl.0.is_zero()) {
-            return Err(bad("`ttl` is no time at all: nothing would ever be given; leave it empty to keep replies"));
+            return Err(bad("`ttl` is 0, so no reply would be reused; leave it empty to keep replies"));
         }
         Ok(self)
     }
@@ -85,7 +85,7 @@ impl ModelMiddleware for Cache {
     fn before(_cx: RunContext, sending: Sending) -> Result<BeforeDecision, Error> {
         let params = config::<Params>()?.check()?;
         if let Some(entry) = find(&sending)?.filter(|entry| params.is_fresh(entry, clock::now())) {
-            debug!("answered from what `{}` said before", sending.model);
+            debug!("answered from an earlier reply of `{}`", sending.model);
             return Ok(BeforeDecision::Answer(entry.into_completion()));
         }
         Ok(BeforeDecision::Proceed(Pass { model: None, request: None, state: Vec::new() }))
@@ -160,7 +160,7 @@ fn evict(last: u64) -> Result<(), Error> {
         gone += 1;
     }
     if gone > 1 {
-        info!("{gone} old replies were let go");
+        info!("{gone} old replies were removed");
     }
     Ok(())
 }
@@ -235,8 +235,8 @@ mod tests {
         for (json, says) in [
             (r#"{"max_entries": 0}"#, "`max_entries` is 0"),
             (r#"{"max_entries": 10001}"#, "1 to 10000"),
-            (r#"{"ttl": "0s"}"#, "no time at all"),
-            (r#"{"ttl": "soon"}"#, "no length of time"),
+            (r#"{"ttl": "0s"}"#, "`ttl` is 0"),
+            (r#"{"ttl": "soon"}"#, "invalid duration"),
         ] {
             let error = params(json).err().unwrap();
             assert!(error.contains(says), "{error}");

@@ -39,8 +39,10 @@ struct CalculateArgs {
 
 impl Tool for Calculate {
     const NAME: &'static str = "calculate";
-    const DESCRIPTION: &'static str = "Calculates: exact numbers of any length, units and conversions (`5 feet 3 inches to cm`), percentages, \
-        number bases, sqrt, sin, log, factorials, complex numbers, variables (`a = 2; a^10`). Gives the result as text, `approx.` before it if it is rounded.";
+    const DESCRIPTION: &'static str = "Calculates with exact numbers of any length, units and conversions (`5 feet 3 \
+                                       inches to cm`), percentages, number bases, sqrt, sin, log, factorials, complex \
+                                       numbers, variables (`a = 2; a^10`). Returns the result as text, with `approx.` \
+                                       before it if it is rounded.";
     const HINTS: ToolHints = ToolHints::PURE;
     type Args = CalculateArgs;
 
@@ -54,18 +56,18 @@ fn calculate(expression: &str, max_steps: u64) -> Result<String, Error> {
     let steps = Steps { left: AtomicU64::new(max_steps) };
     let result = evaluate_with_interrupt(expression, &mut Context::new(), &steps);
     if steps.left.load(Ordering::Relaxed) == 0 {
-        let message = "the calculation takes too long: use smaller numbers, or ask for fewer digits";
+        let message = "the calculation takes too long; use smaller numbers, or ask for fewer digits";
         return Err(Error::TooLarge(message.to_owned()));
     }
     let result = result.map_err(|cause| Error::Invalid(format!("`expression`: {cause}")))?;
     let result = result.get_main_result();
     if result.is_empty() {
-        return Err(Error::Invalid("`expression` gives no result: end it with what is to be calculated".to_owned()));
+        return Err(Error::Invalid("`expression` has no result; end it with the value to calculate".to_owned()));
     }
     let length = result.chars().count();
     if length > MAX_RESULT {
         let message = format!(
-            "the result has {length} characters, at most {MAX_RESULT} are given: round it, as in `({}) to 20 sf`",
+            "the result has {length} characters, the maximum is {MAX_RESULT}; round it, as in `({}) to 20 sf`",
             expression.chars().take(40).collect::<String>()
         );
         return Err(Error::TooLarge(message));
@@ -77,7 +79,7 @@ fn calculate(expression: &str, max_steps: u64) -> Result<String, Error> {
 /// operator takes some.
 fn check(expression: &str) -> Result<(), Error> {
     if expression.len() > MAX_EXPRESSION {
-        let message = format!("`expression` has {} bytes, at most {MAX_EXPRESSION} are taken", expression.len());
+        let message = format!("`expression` has {} bytes, the maximum is {MAX_EXPRESSION}", expression.len());
         return Err(Error::TooLarge(message));
     }
     let (mut depth, mut deepest, mut operators, mut in_word) = (0_usize, 0, 0, false);
@@ -93,13 +95,13 @@ fn check(expression: &str) -> Result<(), Error> {
         in_word = is_word;
     }
     if deepest > MAX_DEPTH {
-        let message = format!("`expression` has {deepest} brackets within each other, at most {MAX_DEPTH} are taken");
+        let message = format!("`expression` has {deepest} nested brackets, the maximum is {MAX_DEPTH}");
         return Err(Error::TooLarge(message));
     }
     if operators > MAX_OPERATORS {
         let message = format!(
-            "`expression` has {operators} numbers, names and signs, at most {MAX_OPERATORS} are taken: \
-            calculate its parts one after the other"
+            "`expression` has {operators} numbers, names and signs, the maximum is {MAX_OPERATORS}; calculate its \
+             parts one after the other"
         );
         return Err(Error::TooLarge(message));
     }
@@ -118,8 +120,8 @@ fn check_commas(expression: &str) -> Result<(), Error> {
             let start = (start..=at).find(|start| expression.is_char_boundary(*start)).unwrap_or(at);
             let number = &expression[start..=at + digits];
             let message = format!(
-                "`expression`: a comma in a number stands before three digits, and `{number}` is not so: a fraction is written \
-                with a point, as 1.5"
+                "`expression`: a comma in a number must stand before three digits, unlike in `{number}`; write a \
+                 fraction with a point, as 1.5"
             );
             return Err(Error::Invalid(message));
         }
@@ -190,10 +192,10 @@ mod tests {
             ("10 USD to EUR", "exchange rates are not available"),
             ("roll d6", "random"),
             ("today", "current date"),
-            ("", "gives no result"),
-            ("1,5 + 1", "`1,5` is not so: a fraction is written with a point"),
-            ("2 × é1,2345", "`1,2345` is not so"),
-            ("1,000,00", "`1,000,00` is not so"),
+            ("", "has no result"),
+            ("1,5 + 1", "unlike in `1,5`; write a fraction with a point"),
+            ("2 × é1,2345", "unlike in `1,2345`"),
+            ("1,000,00", "unlike in `1,000,00`"),
             ("√2", "unexpected character"),
         ] {
             let error = calculate(expression, MAX_STEPS).unwrap_err();
@@ -208,7 +210,7 @@ mod tests {
             ("9^9^9", ""),
             ("100000000!", ""),
             ("10^4999 * 10", "5001 characters"),
-            (&"(".repeat(65), "65 brackets within each other"),
+            (&"(".repeat(65), "65 nested brackets"),
             (&"-".repeat(501), "501 numbers, names and signs"),
             (&"1+".repeat(2_049), "4098 bytes"),
         ] {

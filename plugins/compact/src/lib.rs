@@ -56,7 +56,7 @@ impl Params {
         effect::check_share("threshold", self.threshold)?;
         if self.model.as_ref().is_some_and(|model| model.trim().is_empty()) {
             return Err(Error::Invalid(
-                "params: `model` is empty; name a model, or leave it out for the agent's".into(),
+                "params: `model` is empty; name a model, or leave it out to use the agent's".into(),
             ));
         }
         Ok(self)
@@ -121,11 +121,11 @@ fn finish(params: &Params, moment: &Moment, mut pace: Pace, span: Span, reply: R
             Step::edits(effect::state(VERSION, &pace), vec![Edit::Replace(replacement)])
         }
         Err(why) if params.on_error == OnError::Stop => {
-            let message = format!("the conversation is too long, and there is no summary of it: {why}");
+            let message = format!("the conversation is too long, and cannot be summarized: {why}");
             Step::edits(Vec::new(), vec![Edit::Stop(Stop { code: "compaction".into(), message })])
         }
         Err(why) => {
-            shelly_plugin::warn!("the conversation stays as long as it is, because there is no summary of it: {why}");
+            shelly_plugin::warn!("the conversation is not shortened, because it cannot be summarized: {why}");
             pace.wait(moment);
             idle(pace)
         }

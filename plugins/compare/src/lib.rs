@@ -32,7 +32,7 @@ struct TextDiffArgs {
 
 impl Tool for TextDiff {
     const NAME: &'static str = "text_diff";
-    const DESCRIPTION: &'static str = "Compares two texts by lines and gives the difference as a unified diff.";
+    const DESCRIPTION: &'static str = "Compares two texts by lines and returns the difference as a unified diff.";
     const HINTS: ToolHints = ToolHints::PURE;
     type Args = TextDiffArgs;
 
@@ -45,7 +45,7 @@ fn diff(args: &TextDiffArgs) -> Result<String, Error> {
     check(&[("a", &args.a), ("b", &args.b)])?;
     let context = args.context.unwrap_or(3);
     if context > MAX_CONTEXT {
-        return Err(Error::Invalid(format!("`context` is {context}; it must be at most {MAX_CONTEXT}")));
+        return Err(Error::Invalid(format!("`context` is {context}; use at most {MAX_CONTEXT}")));
     }
     if args.a == args.b {
         return Ok("the texts are identical".to_owned());
@@ -63,14 +63,14 @@ struct ApplyPatchArgs {
     text: String,
     /// The patch: a unified diff of one file.
     patch: String,
-    /// Undoes the patch in place of applying it.
+    /// True to undo the patch instead of applying it.
     reverse: Option<bool>,
 }
 
 impl Tool for ApplyPatch {
     const NAME: &'static str = "apply_patch";
-    const DESCRIPTION: &'static str = "Applies a unified diff to a text and gives the new text. All of its hunks fit, or \
-        nothing is changed. Lines may have moved. It changes no file.";
+    const DESCRIPTION: &'static str = "Applies a unified diff to a text and returns the new text. If a hunk does not \
+                                       fit, nothing is changed. Lines may have moved. No file is changed.";
     const HINTS: ToolHints = ToolHints::PURE;
     type Args = ApplyPatchArgs;
 
@@ -83,7 +83,7 @@ fn apply(args: &ApplyPatchArgs) -> Result<String, Error> {
     check(&[("text", &args.text), ("patch", &args.patch)])?;
     let patch = Patch::from_str(&args.patch).map_err(|cause| Error::Invalid(format!("`patch`: {cause}")))?;
     if patch.hunks().is_empty() {
-        let message = "`patch` has no hunk: it is a unified diff, with lines such as `@@ -1,3 +1,4 @@`";
+        let message = "`patch` has no hunk; pass a unified diff, with lines such as `@@ -1,3 +1,4 @@`";
         return Err(Error::Invalid(message.to_owned()));
     }
     let applied = match args.reverse {
@@ -92,9 +92,7 @@ fn apply(args: &ApplyPatchArgs) -> Result<String, Error> {
     };
     applied.map_err(|cause| {
         let hunks = patch.hunks().len();
-        Error::Invalid(format!(
-            "{cause} of {hunks}: its unchanged and removed lines are not in the text as they stand there"
-        ))
+        Error::Invalid(format!("{cause} of {hunks}: its unchanged and removed lines do not match the text"))
     })
 }
 
@@ -102,11 +100,11 @@ struct TextMerge;
 
 #[derive(Deserialize, JsonSchema)]
 struct TextMergeArgs {
-    /// The text that both came of.
+    /// The common text that both come from.
     base: String,
-    /// One of them.
+    /// The first changed text.
     ours: String,
-    /// The other.
+    /// The second changed text.
     theirs: String,
 }
 
@@ -120,8 +118,9 @@ struct Merged {
 
 impl Tool for TextMerge {
     const NAME: &'static str = "text_merge";
-    const DESCRIPTION: &'static str = "Merges two texts that came of the same one (three-way). Where both changed the same \
-        lines in different ways, conflict markers stand in the text, and their number is told.";
+    const DESCRIPTION: &'static str = "Merges two texts that come from a common one (three-way). Where both changed \
+                                       the same lines in different ways, the result has conflict markers, and their \
+                                       number is reported.";
     const HINTS: ToolHints = ToolHints::PURE;
     type Args = TextMergeArgs;
 
@@ -155,7 +154,7 @@ fn check(texts: &[(&str, &str)]) -> Result<(), Error> {
     for (name, text) in texts {
         let lines = text.lines().count();
         if lines > MAX_LINES {
-            return Err(Error::TooLarge(format!("`{name}` has {lines} lines, at most {MAX_LINES} are compared")));
+            return Err(Error::TooLarge(format!("`{name}` has {lines} lines, the maximum is {MAX_LINES}")));
         }
     }
     Ok(())
@@ -234,7 +233,7 @@ mod tests {
     fn diff_of_too_many_lines_is_refused() {
         let many = "\n".repeat(MAX_LINES + 1);
         let told = diff(&TextDiffArgs { a: String::new(), b: many, context: None }).unwrap_err();
-        assert_eq!(told, Error::TooLarge("`b` has 20001 lines, at most 20000 are compared".into()));
+        assert_eq!(told, Error::TooLarge("`b` has 20001 lines, the maximum is 20000".into()));
         let args = TextDiffArgs { a: "a".into(), b: "b".into(), context: Some(1_001) };
         assert!(matches!(diff(&args), Err(Error::Invalid(_))));
     }

@@ -19,7 +19,7 @@ struct MarkdownToHtml;
 struct MarkdownToHtmlArgs {
     /// The Markdown.
     markdown: String,
-    /// Leaves HTML that stands in the Markdown as it is, scripts too; otherwise it is shown as text.
+    /// True to keep HTML in the Markdown as it is, scripts too; otherwise it is shown as text.
     allow_html: Option<bool>,
 }
 
@@ -57,7 +57,7 @@ struct HtmlToText;
 
 impl Tool for HtmlToText {
     const NAME: &'static str = "html_to_text";
-    const DESCRIPTION: &'static str = "Gives the text of HTML alone, without markup and links.";
+    const DESCRIPTION: &'static str = "Returns only the text of HTML, without markup and links.";
     const HINTS: ToolHints = ToolHints::PURE;
     type Args = HtmlArgs;
 
@@ -120,10 +120,7 @@ mod tests {
     fn deeply_nested_html_is_refused() {
         assert!(html::to_markdown(&"<div>".repeat(200)).is_ok());
         let told = html::to_markdown(&"<div>".repeat(300)).unwrap_err();
-        assert!(
-            matches!(&told, Error::TooLarge(message) if message.contains("256 elements within each other")),
-            "{told:?}"
-        );
+        assert!(matches!(&told, Error::TooLarge(message) if message.contains("256 nested elements")), "{told:?}");
         assert!(matches!(html::to_markdown(&"<b>".repeat(100_000)), Err(Error::TooLarge(_))));
         // The Markdown parser closes nested blocks without recursion.
         assert!(markdown::to_html(&"> ".repeat(50_000), false).contains("blockquote"));

@@ -22,8 +22,9 @@ struct CountTextArgs {
 
 impl Tool for CountText {
     const NAME: &'static str = "count_text";
-    const DESCRIPTION: &'static str = "Counts the words, lines, characters and bytes of a text exactly. Pass the whole \
-        text, not a file name. It costs its tokens once more: one that stands in a file is better measured there.";
+    const DESCRIPTION: &'static str = "Counts the words, lines, characters and bytes of a text exactly. Pass the \
+                                       whole text, not a file name. It costs its tokens once more, so measure a text \
+                                       in a file with a file tool instead.";
     const HINTS: ToolHints = ToolHints::PURE;
     type Args = CountTextArgs;
 
@@ -38,7 +39,7 @@ struct LongestLines;
 struct LongestLinesArgs {
     /// The text to look in.
     text: String,
-    /// How many lines, 1 to 100.
+    /// The number of lines, 1 to 100.
     #[schemars(range(min = 1, max = 100))]
     count: u32,
 }
@@ -51,14 +52,15 @@ struct Longest<'a> {
 impl Tool for LongestLines {
     const NAME: &'static str = "longest_lines";
     const DESCRIPTION: &'static str = "Finds the longest lines of a text, the longest first, with their line numbers \
-        and their lengths in characters. Pass the whole text, not a file name. It costs its tokens once more: one that \
-        stands in a file is better measured there.";
+                                       and their lengths in characters. Pass the whole text, not a file name. It \
+                                       costs its tokens once more, so measure a text in a file with a file tool \
+                                       instead.";
     const HINTS: ToolHints = ToolHints::PURE;
     type Args = LongestLinesArgs;
 
     fn call(args: LongestLinesArgs, _call: &Call) -> Result<Reply, Error> {
         if !(1..=MAX_LINES).contains(&args.count) {
-            return Err(Error::Invalid(format!("`count` is {}; it must be 1 to {MAX_LINES}", args.count)));
+            return Err(Error::Invalid(format!("`count` is {}; use 1 to {MAX_LINES}", args.count)));
         }
         let lines = longest(&args.text, args.count as usize);
         Reply::json(&Longest { lines })
@@ -74,7 +76,7 @@ mod tests {
         for count in [0, 101] {
             let args = LongestLinesArgs { text: "a".into(), count };
             let error = LongestLines::call(args, &Call::new("1")).unwrap_err();
-            assert_eq!(error, Error::Invalid(format!("`count` is {count}; it must be 1 to 100")));
+            assert_eq!(error, Error::Invalid(format!("`count` is {count}; use 1 to 100")));
         }
     }
 }

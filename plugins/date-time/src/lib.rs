@@ -47,7 +47,7 @@ struct Place {
 impl Place {
     fn here() -> Result<Place, Error> {
         let now = i64::try_from(clock::now()).ok().and_then(|now| Timestamp::from_millisecond(now).ok());
-        let now = now.ok_or_else(|| Error::other("the clock shows a time that is no time"))?;
+        let now = now.ok_or_else(|| Error::other("the clock returned an invalid time"))?;
         Place::new(&config::<Params>()?.zone, now).map_err(|cause| Error::Invalid(format!("params: `zone`: {cause}")))
     }
 
@@ -70,7 +70,7 @@ impl Place {
         }
         if let Some(seconds) = text.strip_prefix('@') {
             let seconds = seconds.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-            let seconds = seconds.ok_or_else(|| wrong(field, "after `@` come whole seconds since 1970"))?;
+            let seconds = seconds.ok_or_else(|| wrong(field, "write whole seconds since 1970 after `@`"))?;
             return Ok(seconds.to_zoned(zone.clone()));
         }
         let parser = temporal::DateTimeParser::new();
@@ -101,7 +101,7 @@ fn read_zone(zones: &TimeZoneDatabase, name: &str) -> Result<TimeZone, String> {
         return Ok(TimeZone::UTC);
     }
     temporal::DateTimeParser::new().parse_time_zone_with(zones, name).map_err(|_| {
-        format!("no time zone `{}`: name it as Europe/Berlin, America/New_York, UTC or +05:30", clip(name))
+        format!("unknown time zone `{}`; write it as Europe/Berlin, America/New_York, UTC or +05:30", clip(name))
     })
 }
 
@@ -134,13 +134,13 @@ struct Now;
 
 #[derive(Deserialize, JsonSchema)]
 struct NowArgs {
-    /// A time zone, such as `Europe/Berlin`, `UTC` or `+05:30`. Without it: the one that is configured, else UTC.
+    /// A time zone, such as `Europe/Berlin`, `UTC` or `+05:30`; if left out, the configured zone, else UTC.
     zone: Option<String>,
 }
 
 impl Tool for Now {
     const NAME: &'static str = "time_now";
-    const DESCRIPTION: &'static str = "Tells the date and time now, with the weekday.";
+    const DESCRIPTION: &'static str = "Returns the current date and time, with the weekday.";
     const HINTS: ToolHints = ToolHints::READ_ONLY;
     type Args = NowArgs;
 
@@ -159,15 +159,15 @@ struct Convert;
 struct ConvertArgs {
     /// Such as `2026-03-01T14:30`, `2026-03-01T14:30:00+01:00`, `@1767225600` (seconds since 1970) or `now`.
     time: String,
-    /// The zone that `time` is in, if it does not say so itself.
+    /// The zone of `time`, if `time` does not name one.
     from: Option<String>,
-    /// The zone that is asked for, such as `Asia/Tokyo`.
+    /// The target zone, such as `Asia/Tokyo`.
     to: String,
 }
 
 impl Tool for Convert {
     const NAME: &'static str = "time_convert";
-    const DESCRIPTION: &'static str = "Tells what time it is in another time zone at a given time.";
+    const DESCRIPTION: &'static str = "Converts a time to another time zone.";
     const HINTS: ToolHints = ToolHints::READ_ONLY;
     type Args = ConvertArgs;
 
@@ -189,14 +189,15 @@ struct AddArgs {
     time: String,
     /// Such as `1 month`, `-2 days`, `3h 20m`, `1 year 2 weeks` or `P1Y2M`.
     duration: String,
-    /// The zone that `time` is in, if it does not say so itself.
+    /// The zone of `time`, if `time` does not name one.
     zone: Option<String>,
 }
 
 impl Tool for Add {
     const NAME: &'static str = "time_add";
-    const DESCRIPTION: &'static str = "Adds a duration to a time, or subtracts a negative one. Months and days are those \
-        of the calendar (31 January + 1 month = 28 February), and a day is as long as it is in that zone.";
+    const DESCRIPTION: &'static str = "Adds a duration to a time, or subtracts a negative one. Months and days follow \
+                                       the calendar (31 January + 1 month = 28 February) and the zone (a day can have \
+                                       23 or 25 hours).";
     const HINTS: ToolHints = ToolHints::READ_ONLY;
     type Args = AddArgs;
 
@@ -216,13 +217,13 @@ struct Difference;
 
 #[derive(Deserialize, JsonSchema)]
 struct DifferenceArgs {
-    /// The time from which is counted.
+    /// The start time.
     from: String,
-    /// The time up to which is counted.
+    /// The end time.
     to: String,
     /// The largest unit of `duration`: years if left out.
     largest_unit: Option<LargestUnit>,
-    /// The zone that both are in, if they do not say so themselves.
+    /// The zone of both times, if they do not name one.
     zone: Option<String>,
 }
 
@@ -238,8 +239,8 @@ struct Between {
 
 impl Tool for Difference {
     const NAME: &'static str = "time_difference";
-    const DESCRIPTION: &'static str = "Tells how much time lies between two times: in years, months and so on, in whole \
-        days, and in seconds. Negative if the second comes first.";
+    const DESCRIPTION: &'static str = "Returns the time between two times: in years, months and so on, in whole days, \
+                                       and in seconds. Negative if the second time is earlier.";
     const HINTS: ToolHints = ToolHints::READ_ONLY;
     type Args = DifferenceArgs;
 
@@ -271,15 +272,15 @@ struct Format;
 struct FormatArgs {
     /// Such as `2026-03-01T14:30:00[Europe/Berlin]` or `now`.
     time: String,
-    /// As of strftime: `%A, %d %B %Y, %H:%M`, `%G-W%V`, `%j` (day of the year), `%s` (seconds since 1970).
+    /// A strftime format: `%A, %d %B %Y, %H:%M`, `%G-W%V`, `%j` (day of the year), `%s` (seconds since 1970).
     format: String,
-    /// The zone that `time` is in, if it does not say so itself.
+    /// The zone of `time`, if `time` does not name one.
     zone: Option<String>,
 }
 
 impl Tool for Format {
     const NAME: &'static str = "time_format";
-    const DESCRIPTION: &'static str = "Writes a time in another form, given as for strftime.";
+    const DESCRIPTION: &'static str = "Formats a time with a strftime format.";
     const HINTS: ToolHints = ToolHints::READ_ONLY;
     type Args = FormatArgs;
 
@@ -311,16 +312,15 @@ struct Parse;
 struct ParseArgs {
     /// The text, such as `01.03.2026 14:30`.
     text: String,
-    /// How it is written, as of strptime: `%d.%m.%Y %H:%M`.
+    /// The strptime format of the text: `%d.%m.%Y %H:%M`.
     format: String,
-    /// The zone that it is in, if it does not say so itself.
+    /// The zone of the time, if the text does not name one.
     zone: Option<String>,
 }
 
 impl Tool for Parse {
     const NAME: &'static str = "time_parse";
-    const DESCRIPTION: &'static str = "Reads a time that is written in any form, given as for strptime. Without a time of \
-        day it is midnight.";
+    const DESCRIPTION: &'static str = "Parses a time with a strptime format. Without a time of day it is midnight.";
     const HINTS: ToolHints = ToolHints::READ_ONLY;
     type Args = ParseArgs;
 

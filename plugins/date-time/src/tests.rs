@@ -55,7 +55,7 @@ fn date_time_converts_between_zones() {
     );
     assert_eq!(convert("2026-01-01T09:00", None, "utc"), "2026-01-01T08:00:00+00:00[UTC]");
     assert_eq!(convert("2026-01-01T09:00Z", None, "-03:00"), "2026-01-01T06:00:00-03:00[-03:00]");
-    assert!(convert("now", None, "Nowhere").starts_with("`to`: no time zone `Nowhere`"));
+    assert!(convert("now", None, "Nowhere").starts_with("`to`: unknown time zone `Nowhere`"));
     assert!(convert("now", Some(&"x".repeat(999)), "UTC").len() < 200);
 }
 

@@ -59,8 +59,8 @@ fn decode_with(encoding: &Encoding, text: &str, unify: impl Fn(u8) -> u8) -> Res
     encoding.decode(digits).map_err(|error| {
         let at = error.position;
         match error.kind {
-            data_encoding::DecodeKind::Length => format!("it is cut off at byte {at}, white space not counted"),
-            _ => format!("at byte {at}, white space not counted, is what does not belong there"),
+            data_encoding::DecodeKind::Length => format!("the text is truncated at byte {at}, white space not counted"),
+            _ => format!("invalid character at byte {at}, white space not counted"),
         }
     })
 }

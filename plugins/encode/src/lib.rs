@@ -53,7 +53,7 @@ impl Tool for Hash {
         let hashed = match (&args.text, &args.path) {
             (Some(text), None) => of_text(text, algorithm),
             (None, Some(path)) => of_file(path, algorithm, call)?,
-            _ => return Err(Error::Invalid("give either `text` or `path`".to_owned())),
+            _ => return Err(Error::Invalid("pass either `text` or `path`".to_owned())),
         };
         Reply::json(&hashed)
     }
@@ -78,9 +78,7 @@ fn of_file(path: &str, algorithm: Algorithm, call: &Call) -> Result<Hashed, Erro
         hasher.update(&chunk);
         bytes += chunk.len() as u64;
         if bytes > MAX_FILE {
-            return Err(Error::TooLarge(format!(
-                "`{path}` has more than {MAX_FILE} bytes, which are the most that are read"
-            )));
+            return Err(Error::TooLarge(format!("`{path}` has more than {MAX_FILE} bytes, which is the maximum")));
         }
         call.progress(bytes as f64, Some(size.max(bytes) as f64), None);
     }
@@ -112,11 +110,11 @@ struct Decode;
 
 #[derive(Deserialize, JsonSchema)]
 struct DecodeArgs {
-    /// What is encoded.
+    /// The encoded text.
     text: String,
     /// The encoding.
     encoding: Form,
-    /// Gives the bytes in hex, for what is no text.
+    /// True to return the bytes in hex, for bytes that are not text.
     as_hex: Option<bool>,
 }
 
@@ -139,7 +137,7 @@ fn decode(args: &DecodeArgs) -> Result<String, Error> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Error::Invalid(format!("what is decoded is no text: byte {at} is not UTF-8; ask with `as_hex`"))
+        Error::Invalid(format!("the decoded bytes are not text: byte {at} is not UTF-8; set `as_hex`"))
     })
 }
 
@@ -214,7 +212,7 @@ mod tests {
             (Form::Base32, "M1", "at byte 1"),
             (Form::Hex, "c3b", "at byte 2"),
             (Form::Hex, "zz", "at byte 0"),
-            (Form::Hex, "ff", "ask with `as_hex`"),
+            (Form::Hex, "ff", "set `as_hex`"),
             (Form::Percent, "%ff", "byte 0 is not UTF-8"),
         ] {
             let told = decoded(text, form).unwrap_err();

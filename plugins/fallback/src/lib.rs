@@ -32,7 +32,7 @@ impl Params {
     fn check(self) -> Result<Params, Error> {
         if !(1..=MOST_MODELS).contains(&self.models.len()) {
             let there = self.models.len();
-            return Err(bad(format_args!("`models` has {there} names; it must have 1 to {MOST_MODELS}")));
+            return Err(bad(format_args!("`models` has {there} names; use 1 to {MOST_MODELS}")));
         }
         let twice = |(at, name): (usize, &String)| self.models[..at].contains(name) || name.is_empty();
         if let Some(name) = self.models.iter().enumerate().find(|one| twice(*one)).map(|(_, name)| name) {
@@ -61,7 +61,7 @@ impl ModelMiddleware for Fallback {
         let Some((model, state)) = next(&params, &error, State::decode(&state, &sending.model)) else {
             return Ok(AfterDecision::Accept);
         };
-        info!("`{}` failed ({}): on to `{model}`", sending.model, error.message());
+        info!("`{}` failed ({}); trying `{model}`", sending.model, error.message());
         Ok(AfterDecision::Retry(Again { model: Some(model), delay_ms: 0, state: state.encode() }))
     }
 }

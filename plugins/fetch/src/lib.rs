@@ -41,7 +41,7 @@ struct HttpFetch;
 
 #[derive(Deserialize, JsonSchema)]
 struct HttpFetchArgs {
-    /// The address, with `https://` or `http://`.
+    /// The URL, with `https://` or `http://`.
     url: String,
     /// The method; `GET` if left out.
     method: Option<String>,
@@ -49,17 +49,17 @@ struct HttpFetchArgs {
     headers: Option<BTreeMap<String, String>>,
     /// The body to send.
     body: Option<String>,
-    /// Give back the text as the server sent it: HTML and JSON as they are.
+    /// True to return the text as the server sent it: HTML and JSON as they are.
     raw: Option<bool>,
-    /// The first character to show of a long text, from 0: where the page before it ended.
+    /// The first character to show of a long text, counted from 0: the end of the page before.
     offset: Option<u64>,
 }
 
 impl Tool for HttpFetch {
     const NAME: &'static str = "http_fetch";
-    const DESCRIPTION: &'static str = "Sends an HTTP request and gives back the status and the body (at most 1 MiB): the main \
-        content of a web page as Markdown, JSON indented, pictures and PDFs as such, other text as it is. Long texts come \
-        in pages: go on with `offset`.";
+    const DESCRIPTION: &'static str = "Sends an HTTP request and returns the status and the body (at most 1 MiB): the \
+                                       main content of a web page as Markdown, JSON indented, pictures and PDFs as \
+                                       such, other text as it is. Long texts come in pages: continue with `offset`.";
     type Args = HttpFetchArgs;
 
     fn call(args: HttpFetchArgs, _call: &Call) -> Result<Reply, Error> {
@@ -86,7 +86,7 @@ fn request(args: HttpFetchArgs) -> Result<Request, Error> {
     let url = args.url.trim();
     if !url.contains("://") {
         return Err(Error::Invalid(format!(
-            "`url` has no scheme: `https://{}`?",
+            "`url` has no scheme; did you mean `https://{}`?",
             shelly_plugin::text::short(url, SHOWN)
         )));
     }
@@ -128,9 +128,9 @@ fn reply(response: Response, url: &str, wanted: &Wanted) -> Result<Reply, Error>
             Ok(Reply(vec![Content::Text(format!("{head}, {media_type}")), Content::Media(media)]))
         }
         Kind::Binary => {
-            let said = if said.is_empty() { "of no type" } else { &said };
+            let said = if said.is_empty() { "unknown type" } else { &said };
             let count = if is_all { bytes.len().to_string() } else { format!("more than {}", bytes.len()) };
-            Ok(format!("{head}, {count} bytes that are no text ({})", shelly_plugin::text::short(said, SHOWN)).into())
+            Ok(format!("{head}, {count} bytes that are not text ({})", shelly_plugin::text::short(said, SHOWN)).into())
         }
         kind => {
             let text = text::decode(&said, &bytes);
@@ -164,7 +164,7 @@ fn paged(head: &str, said: &str, text: &str, is_all: bool, offset: u64) -> Resul
         head += &format!(", characters {offset} to {end} of {characters}");
     }
     if end < characters {
-        head += &format!(": go on with `offset` {end}");
+        head += &format!(": continue with `offset` {end}");
     }
     if !is_all {
         head += " (only the first MiB of the body was read)";

@@ -52,8 +52,8 @@ pub(crate) fn markdown(html: &str, url: &str) -> String {
     };
     let body = body.trim();
     match (title.as_str(), body) {
-        ("", "") => "(the page says nothing; what it shows may be made by scripts)".to_owned(),
-        (title, "") => format!("# {title}\n\n(the page says nothing; what it shows may be made by scripts)"),
+        ("", "") => "(the page has no text; its content may be created by scripts)".to_owned(),
+        (title, "") => format!("# {title}\n\n(the page has no text; its content may be created by scripts)"),
         ("", body) => body.to_owned(),
         (title, body)
             if body.starts_with("# ") && body.lines().next().is_some_and(|line| line[2..].trim() == title) =>

@@ -87,7 +87,7 @@ fn fetched_page_without_main_content_is_shown_whole() {
     assert!(small.contains("# Hi") && small.contains("It works!"), "{small}");
     let empty =
         text("text/html", b"<html><head><title>App</title></head><body><div id=root></div><script>x()</script>");
-    assert!(empty.contains("# App\n\n(the page says nothing"), "{empty}");
+    assert!(empty.contains("# App\n\n(the page has no text"), "{empty}");
     let meta = text("text/html", b"<meta charset='windows-1251'><p>\xcf\xf0\xe8\xe2\xe5\xf2</p>");
     assert!(meta.contains("Привет"), "{meta}");
 }
@@ -132,7 +132,7 @@ fn long_fetched_text_is_paged() {
             Err(error) => Err(error),
         };
     let first = page(0).unwrap();
-    let head = "HTTP 200, text/plain, characters 0 to 30000 of 80000: go on with `offset` 30000\n\n";
+    let head = "HTTP 200, text/plain, characters 0 to 30000 of 80000: continue with `offset` 30000\n\n";
     assert_eq!(first, format!("{head}{}", "äöü\n".repeat(7_500)));
     let last = page(60_000).unwrap();
     assert_eq!(last, format!("HTTP 200, text/plain, characters 60000 to 80000 of 80000\n\n{}", "äöü\n".repeat(5_000)));
@@ -153,8 +153,8 @@ fn fetched_media_is_returned_and_binaries_are_named() {
     assert_eq!(fetched(200, &[], &large, &SHOW).unwrap().0.len(), 2, "a picture may be larger than a text");
     let larger = [&png[..], &vec![0; MEDIA]].concat();
     assert!(matches!(fetched(200, &[], &larger, &SHOW), Err(Error::TooLarge(_))));
-    assert_eq!(text("application/zip", b"PK\x03\x04\0\0"), "HTTP 200, 6 bytes that are no text (application/zip)");
-    assert_eq!(text("video/mp4", b"no zero"), "HTTP 200, 7 bytes that are no text (video/mp4)");
+    assert_eq!(text("application/zip", b"PK\x03\x04\0\0"), "HTTP 200, 6 bytes that are not text (application/zip)");
+    assert_eq!(text("video/mp4", b"no zero"), "HTTP 200, 7 bytes that are not text (video/mp4)");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn fetch_request_follows_the_arguments() {
     let expected = Request::post("https://a.b").timeout(TIME).header("Accept", "x/y").header("x-a", "1").body("ü");
     assert_eq!(request(args(full)).unwrap(), expected);
     let bare = request(args(r#"{"url":"example.com/a"}"#)).unwrap_err();
-    assert_eq!(bare, Error::Invalid("`url` has no scheme: `https://example.com/a`?".into()));
+    assert_eq!(bare, Error::Invalid("`url` has no scheme; did you mean `https://example.com/a`?".into()));
 }
 
 #[test]

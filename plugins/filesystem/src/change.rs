@@ -36,16 +36,16 @@ pub(crate) struct Write;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct WriteArgs {
-    /// The file. Folders above it that are missing are made.
+    /// The file. Missing folders above it are created.
     path: String,
-    /// All that the file is to hold.
+    /// The whole content of the file.
     content: String,
 }
 
 impl Tool for Write {
     const NAME: &'static str = "fs_write";
-    const DESCRIPTION: &'static str = "Writes a whole file, a new one or in place of what is there. To change a part of a \
-        file use fs_edit.";
+    const DESCRIPTION: &'static str =
+        "Writes a whole file: creates it, or replaces its content. To change a part of a file use fs_edit.";
     const HINTS: ToolHints = CHANGES;
     type Args = WriteArgs;
 
@@ -64,7 +64,7 @@ fn write(args: WriteArgs) -> Result<Reply, Halt> {
         Err(error) => return Err(error.into()),
     };
     if digest.is_some() && digest == Some(hex(Sha256::new_with_prefix(&content))) {
-        return Ok(format!("`{path}` holds exactly this already").into());
+        return Ok(format!("`{path}` already has exactly this content").into());
     }
     Ok(FileChange::write(path, digest, content).into())
 }
@@ -82,7 +82,7 @@ fn digest(path: &str) -> Result<String, Halt> {
         read += chunk.len() as u64;
         if read > REPLACED {
             return Err(Halt::Failed(Error::TooLarge(format!(
-                "`{path}` has more than {REPLACED} bytes, too many to be written over: remove it first"
+                "`{path}` has more than {REPLACED} bytes, too many to be replaced; delete it first"
             ))));
         }
     }
@@ -90,12 +90,12 @@ fn digest(path: &str) -> Result<String, Halt> {
 
 /// Proposes the edited text of a file.
 fn edited(path: &str, edit: impl FnOnce(&str) -> Result<String, String>) -> Result<Reply, Halt> {
-    let bytes = file(path, WRITTEN as u64, "it is too large to be edited")?;
+    let bytes = file(path, WRITTEN as u64, "the file is too large to be edited")?;
     let digest = hex(Sha256::new_with_prefix(&bytes));
     let new = edit(&text(path, bytes)?).map_err(|why| invalid(format!("`{path}`: {why}")))?;
     if new.len() > WRITTEN {
         return Err(Halt::Failed(Error::TooLarge(format!(
-            "`{path}` would have {} bytes; at most {WRITTEN}",
+            "`{path}` would have {} bytes, the maximum is {WRITTEN}",
             new.len()
         ))));
     }
@@ -108,18 +108,18 @@ pub(crate) struct Edit;
 pub(crate) struct EditArgs {
     /// The file.
     path: String,
-    /// The text to be replaced, exactly as the file has it, with enough around it to be there only once.
+    /// The text to be replaced, exactly as in the file, with enough text around it to occur only once.
     old_text: String,
-    /// What comes in its place.
+    /// The new text.
     new_text: String,
-    /// Replace every place where it is.
+    /// True to replace every occurrence.
     replace_all: Option<bool>,
 }
 
 impl Tool for Edit {
     const NAME: &'static str = "fs_edit";
-    const DESCRIPTION: &'static str = "Replaces a text in a file by another. `old_text` must be in it exactly once, unless \
-        `replace_all` is set. Line ends of the file (LF or CRLF) are kept.";
+    const DESCRIPTION: &'static str = "Replaces a text in a file with another. `old_text` must occur in it exactly \
+                                       once, unless `replace_all` is set. Line ends of the file (LF or CRLF) are kept.";
     const HINTS: ToolHints = CHANGES;
     type Args = EditArgs;
 
@@ -138,7 +138,7 @@ pub(crate) struct Patch;
 pub(crate) struct PatchArgs {
     /// The file.
     path: String,
-    /// The replacements, one after the other: each finds what those before it have left.
+    /// The replacements, in order: each is applied to the result of those before it.
     #[schemars(length(min = 1))]
     hunks: Vec<Hunk>,
 }
@@ -146,9 +146,9 @@ pub(crate) struct PatchArgs {
 /// One replacement.
 #[derive(Deserialize, JsonSchema)]
 struct Hunk {
-    /// The text to be replaced, exactly as the file has it, with enough around it to be there only once.
+    /// The text to be replaced, exactly as in the file, with enough text around it to occur only once.
     old_text: String,
-    /// What comes in its place.
+    /// The new text.
     new_text: String,
 }
 
@@ -165,33 +165,35 @@ impl Tool for Patch {
 
 fn patch(text: &str, hunks: &[Hunk]) -> Result<String, String> {
     if hunks.is_empty() {
-        return Err("`hunks` is empty: name at least one replacement".into());
+        return Err("`hunks` is empty; pass at least one replacement".into());
     }
     let mut new = text.to_owned();
     for (index, hunk) in hunks.iter().enumerate() {
         new = edit::replace(&new, &hunk.old_text, &hunk.new_text, false)
-            .map_err(|why| format!("nothing is changed, because of `hunks[{index}]`: {why}"))?;
+            .map_err(|why| format!("nothing was changed, because of `hunks[{index}]`: {why}"))?;
         if new.len() > WRITTEN {
-            return Err(format!("with `hunks[{index}]` the file would have {} bytes; at most {WRITTEN}", new.len()));
+            return Err(format!(
+                "with `hunks[{index}]` the file would have {} bytes, the maximum is {WRITTEN}",
+                new.len()
+            ));
         }
     }
-    if new == text { Err("the hunks undo each other: nothing would change".into()) } else { Ok(new) }
+    if new == text { Err("the hunks undo each other, so nothing would change".into()) } else { Ok(new) }
 }
 
 pub(crate) struct Delete;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DeleteArgs {
-    /// The file or folder. Of a link the link itself goes.
+    /// The file or folder. If it is a link, the link itself is deleted.
     path: String,
-    /// Delete a folder with all that is in it.
+    /// True to delete a folder with its content.
     recursive: Option<bool>,
 }
 
 impl Tool for Delete {
     const NAME: &'static str = "fs_delete";
-    const DESCRIPTION: &'static str =
-        "Deletes a file or an empty folder; with `recursive` a folder and all that is in it.";
+    const DESCRIPTION: &'static str = "Deletes a file or an empty folder; with `recursive` a folder with its content.";
     const HINTS: ToolHints = CHANGES;
     type Args = DeleteArgs;
 
@@ -209,7 +211,7 @@ fn delete(args: &DeleteArgs) -> Result<Reply, Halt> {
     };
     if metadata.kind == Kind::Folder && !args.recursive.unwrap_or(false) && !fs::read_dir(&path, 1)?.0.is_empty() {
         return Err(invalid(format!(
-            "`{path}` is a folder that is not empty: say `recursive` to delete all that is in it"
+            "`{path}` is a folder that is not empty; set `recursive` to delete it with its content"
         )));
     }
     Ok(FileChange::of(path, FileAct::Remove).into())
@@ -219,7 +221,7 @@ fn delete(args: &DeleteArgs) -> Result<Reply, Halt> {
 fn must_be_inside(path: &str) -> Result<(), Halt> {
     if path == "." || fs::folders().iter().any(|folder| folder.trim_end_matches('/') == path) {
         return Err(invalid(format!(
-            "`{path}` is the granted folder itself, which stays where it is; name what is in it"
+            "`{path}` is the granted folder itself, which cannot be moved or deleted; name a path in it"
         )));
     }
     Ok(())
@@ -228,9 +230,9 @@ fn must_be_inside(path: &str) -> Result<(), Halt> {
 /// From where to where.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct FromTo {
-    /// The file or folder that is there.
+    /// The existing file or folder.
     source: String,
-    /// Its new path, with its name. Nothing may be there yet; folders above it that are missing are made.
+    /// Its new path, with its name. The path must not exist yet; missing folders above it are created.
     destination: String,
 }
 
@@ -240,21 +242,23 @@ impl FromTo {
         let (from, to) = (inside(&self.source)?, inside(&self.destination)?);
         let Some(metadata) = found(&from)? else {
             there(&from)?;
-            return Err(invalid(format!("`{from}` is not there any more")));
+            return Err(invalid(format!("`{from}` no longer exists")));
         };
         if to == from {
             return Err(invalid(format!("`source` and `destination` are both `{from}`")));
         }
         if metadata.kind == Kind::Folder && lies_in(&to, &from) {
-            return Err(invalid(format!("`{to}` lies in `{from}`: a folder cannot go into itself")));
+            return Err(invalid(format!("`{to}` is inside `{from}`; a folder cannot go into itself")));
         }
         match found(&to)?.map(|there| there.kind) {
             None => Ok((from, to)),
             Some(Kind::Folder) => {
                 let name = from.rsplit('/').next().unwrap_or(&from);
-                Err(invalid(format!("`{to}` is a folder that is there already: to put it in there say `{to}/{name}`")))
+                Err(invalid(format!(
+                    "`{to}` is a folder that already exists; to put `{name}` into it use `{to}/{name}`"
+                )))
             }
-            Some(_) => Err(invalid(format!("`{to}` is there already: delete it first"))),
+            Some(_) => Err(invalid(format!("`{to}` already exists; delete it first"))),
         }
     }
 }
@@ -284,7 +288,7 @@ pub(crate) struct Copy;
 
 impl Tool for Copy {
     const NAME: &'static str = "fs_copy";
-    const DESCRIPTION: &'static str = "Copies a file, or a folder with all that is in it but for links that lead out.";
+    const DESCRIPTION: &'static str = "Copies a file, or a folder with its content except links that lead out.";
     const HINTS: ToolHints = ADDS;
     type Args = FromTo;
 
@@ -297,13 +301,13 @@ pub(crate) struct Mkdir;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct MkdirArgs {
-    /// The folder. Those above it that are missing are made too.
+    /// The folder. Missing folders above it are created too.
     path: String,
 }
 
 impl Tool for Mkdir {
     const NAME: &'static str = "fs_mkdir";
-    const DESCRIPTION: &'static str = "Makes a folder.";
+    const DESCRIPTION: &'static str = "Creates a folder.";
     const HINTS: ToolHints = ADDS.union(ToolHints::IDEMPOTENT);
     type Args = MkdirArgs;
 
@@ -319,8 +323,8 @@ fn mkdir(path: &str) -> Result<Reply, Halt> {
         halt => halt,
     })?;
     match fs::metadata(&path) {
-        Ok(metadata) if metadata.kind == Kind::Folder => Ok(format!("the folder `{path}` is there already").into()),
-        Ok(metadata) => Err(invalid(format!("`{path}` is there already, as a {}", name_of(metadata.kind)))),
+        Ok(metadata) if metadata.kind == Kind::Folder => Ok(format!("the folder `{path}` already exists").into()),
+        Ok(metadata) => Err(invalid(format!("`{path}` already exists, as a {}", name_of(metadata.kind)))),
         Err(Error::NotFound(_)) => Ok(FileChange::of(path, FileAct::MakeFolder).into()),
         Err(error) => Err(error.into()),
     }
@@ -346,7 +350,7 @@ mod tests {
         assert_eq!(patch(text, &[hunk("a", "x"), hunk("x\nb", "y"), hunk("c", "c\n")]).as_deref(), Ok("y\r\nc\r\n"));
         let error = patch(text, &[hunk("a", "x"), hunk("a", "y")]).unwrap_err();
         assert!(
-            error.starts_with("nothing is changed, because of `hunks[1]`: `old_text` is not in the file"),
+            error.starts_with("nothing was changed, because of `hunks[1]`: `old_text` is not in the file"),
             "{error}"
         );
         assert!(patch(text, &[]).unwrap_err().contains("is empty"));

@@ -13,11 +13,11 @@ const PLACES: usize = 10;
 /// error says what to do.
 pub(crate) fn replace(text: &str, old: &str, new: &str, all: bool) -> Result<String, String> {
     if old.is_empty() {
-        return Err("`old_text` is empty: name the text to be replaced; fs_write writes a whole file".into());
+        return Err("`old_text` is empty; pass the text to be replaced, or use fs_write to write a whole file".into());
     }
     let (old, new) = in_lines_of(text, old, new);
     if old == new {
-        return Err("`old_text` and `new_text` are alike: nothing would change".into());
+        return Err("`old_text` and `new_text` are equal, so nothing would change".into());
     }
     let places: Vec<usize> = text.match_indices(&*old).map(|(at, _)| at).collect();
     match places.len() {
@@ -58,7 +58,7 @@ fn ambiguous(text: &str, places: &[usize], count: usize) -> String {
     let lines: Vec<String> = places.iter().take(PLACES).map(|at| line_at(text, *at).to_string()).collect();
     let more = if count > PLACES { ", …" } else { "" };
     format!(
-        "`old_text` is there {count} times, in lines {}{more}: add the lines around the one that is meant, or say \
+        "`old_text` occurs {count} times, in lines {}{more}; add the lines around the intended one, or set \
          `replace_all`",
         lines.join(", ")
     )
@@ -72,7 +72,7 @@ fn line_at(text: &str, at: usize) -> usize {
 /// Returns the error for a text that does not occur, with the most similar text in the file.
 fn absent(text: &str, old: &str) -> String {
     if text.is_empty() {
-        return "`old_text` is not in the file, which is empty: fs_write writes it".into();
+        return "`old_text` is not in the file, which is empty; use fs_write to write it".into();
     }
     if let Some((start, end)) = but_for_white_space(text, old) {
         let (first, last) = (line_at(text, start), line_at(text, end));
@@ -80,18 +80,19 @@ fn absent(text: &str, old: &str) -> String {
         let to = text[end..].find('\n').map_or(text.len(), |at| end + at);
         let there = short(text[from..to].trim_end_matches('\r'), SHOWN);
         return format!(
-            "`old_text` is not in the file as it is; what is there differs in white space. Lines {first} to {last} are:\n{there}"
+            "`old_text` is not in the file exactly; a text that differs only in white space is there. Lines {first} \
+             to {last} are:\n{there}"
         );
     }
     match longest_beginning(text, old) {
         Some(Beginning { at, count, there, wanted }) => format!(
-            "`old_text` is not in the file. Its first {count} lines are like those from line {at} on, but line {} is\n{}\nand \
-             `old_text` has\n{}",
+            "`old_text` is not in the file. Its first {count} lines match those from line {at} on, but line {} \
+             is\n{}\nand `old_text` has\n{}",
             at + count,
             short(there, SHOWN / 4),
             short(wanted, SHOWN / 4)
         ),
-        None => "`old_text` is not in the file, nor anything like it: read the file again".into(),
+        None => "`old_text` is not in the file, nor a similar text; read the file again".into(),
     }
 }
 
@@ -176,15 +177,15 @@ mod tests {
     fn edit_of_several_matches_is_refused_unless_all_are_replaced() {
         let text = "x = 1\ny\nx = 1\r\nx = 1";
         let error = replace(text, "x = 1", "z", false).unwrap_err();
-        assert!(error.starts_with("`old_text` is there 3 times, in lines 1, 3, 4: add"), "{error}");
+        assert!(error.starts_with("`old_text` occurs 3 times, in lines 1, 3, 4; add"), "{error}");
         assert_eq!(replace(text, "x = 1", "z", true).as_deref(), Ok("z\ny\nz\r\nz"));
         assert_eq!(replace("aaaa", "aa", "b", true).as_deref(), Ok("bb"));
-        assert!(replace(&"a\n".repeat(99), "a", "b", false).unwrap_err().contains("9, 10, …: add"));
+        assert!(replace(&"a\n".repeat(99), "a", "b", false).unwrap_err().contains("9, 10, …; add"));
     }
 
     #[test]
     fn edit_with_empty_or_equal_texts_is_refused() {
-        for (old, new, why) in [("", "x", "is empty"), ("a", "a", "are alike"), ("a\n", "a\r\n", "are alike")] {
+        for (old, new, why) in [("", "x", "is empty"), ("a", "a", "are equal"), ("a\n", "a\r\n", "are equal")] {
             let error = replace("a\r\nb", old, new, true).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
@@ -199,16 +200,13 @@ mod tests {
         let inner = replace(text, "let a=1;", "", false).unwrap_err();
         assert!(inner.ends_with("Lines 2 to 2 are:\n\tlet a = 1;"), "{inner}");
         let parts = replace(text, "let a = 1;\nlet c = 3;\n}", "", false).unwrap_err();
-        assert!(
-            parts.contains("first 1 lines are like those from line 2 on, but line 3 is\n\tlet b = 2;\n"),
-            "{parts}"
-        );
+        assert!(parts.contains("first 1 lines match those from line 2 on, but line 3 is\n\tlet b = 2;\n"), "{parts}");
         assert!(parts.ends_with("`old_text` has\nlet c = 3;"), "{parts}");
         let end = replace(text, "}\nfn other() {}", "", false).unwrap_err();
         assert!(end.contains("line 5 is\n(the end of the file)\n"), "{end}");
         let nothing = replace(text, "while true {", "", false).unwrap_err();
-        assert!(nothing.contains("nor anything like it"), "{nothing}");
-        assert!(replace(text, " \n ", "", false).unwrap_err().contains("nor anything like it"));
+        assert!(nothing.contains("nor a similar text"), "{nothing}");
+        assert!(replace(text, " \n ", "", false).unwrap_err().contains("nor a similar text"));
         let long = replace(&format!("x{}", " y".repeat(9_000)), &"y".repeat(8_000), "", false).unwrap_err();
         assert!(long.len() < 3_000, "{}", long.len());
     }

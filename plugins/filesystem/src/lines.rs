@@ -26,7 +26,7 @@ impl Window {
     /// Creates a collector of `limit` lines from line `offset` on, counted from 1.
     pub(crate) fn new(offset: u64, limit: u64) -> Result<Window, String> {
         if offset == 0 || limit == 0 {
-            return Err("`offset` and `limit` are at least 1: lines count from 1".to_owned());
+            return Err("`offset` and `limit` must be at least 1; lines are counted from 1".to_owned());
         }
         Ok(Window {
             first: offset,
@@ -79,7 +79,7 @@ impl Window {
         let text = text.trim_end_matches(['\n', '\r']);
         self.shown += &format!("{:>6}\t{text}", self.line);
         if is_cut {
-            self.shown += &format!("… [{} bytes in all]", self.length);
+            self.shown += &format!("… [{} bytes in total]", self.length);
         }
         self.shown.push('\n');
         self.until = self.line;
@@ -97,9 +97,7 @@ impl Window {
             return match (lines, is_all) {
                 (0, true) => Ok(format!("`{path}` is empty")),
                 (_, true) => Err(format!("`{path}` has {lines} lines; there is no line {}", self.first)),
-                (_, false) => {
-                    Err(format!("line {} of `{path}` lies too far behind its beginning to be read", self.first))
-                }
+                (_, false) => Err(format!("line {} of `{path}` is too far from the beginning to be read", self.first)),
             };
         }
         let (first, until, more) = (self.first, self.until, if is_all { "" } else { "more than " });
@@ -152,7 +150,7 @@ mod tests {
     fn long_line_is_cut_at_a_character_and_states_its_size() {
         let long = "ü".repeat(LINE);
         let shown = window(format!("{long}\nb\n").as_bytes(), 1, 9).unwrap();
-        assert!(shown.contains(&format!("{}… [{} bytes in all]\n     2\tb\n", "ü".repeat(LINE / 2), 2 * LINE + 1)));
+        assert!(shown.contains(&format!("{}… [{} bytes in total]\n     2\tb\n", "ü".repeat(LINE / 2), 2 * LINE + 1)));
         let exact = window(format!("{}\nb", "x".repeat(LINE - 1)).as_bytes(), 1, 9).unwrap();
         assert!(!exact.contains('…'));
     }

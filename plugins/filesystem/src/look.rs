@@ -27,7 +27,7 @@ pub(crate) struct List;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListArgs {
-    /// The folder; `.` is the topmost one.
+    /// The folder; `.` is the top folder.
     path: String,
 }
 
@@ -43,8 +43,8 @@ struct Row {
 
 impl Tool for List {
     const NAME: &'static str = "fs_list";
-    const DESCRIPTION: &'static str = "Lists what is in a folder, not what is in folders below it, as JSON: name, type \
-        (file, folder, link, device), size in bytes.";
+    const DESCRIPTION: &'static str = "Lists the entries of a folder, without those of folders below it, as JSON: \
+                                       name, type (file, folder, link, device), size in bytes.";
     const HINTS: ToolHints = READS;
     type Args = ListArgs;
 
@@ -56,7 +56,7 @@ impl Tool for List {
 fn list(path: &str) -> Result<Reply, Halt> {
     let path = folder(path)?;
     if there(&path)?.kind != Kind::Folder {
-        return Err(invalid(format!("`{path}` is no folder: fs_stat tells what it is")));
+        return Err(invalid(format!("`{path}` is not a folder; fs_stat shows what it is")));
     }
     let (entries, more) = fs::read_dir(&path, NAMES)?;
     let left = entries.len().saturating_sub(SHOWN);
@@ -80,7 +80,7 @@ fn list(path: &str) -> Result<Reply, Halt> {
 fn rest(left: usize, more: bool) -> Option<String> {
     match (left, more) {
         (0, false) => None,
-        (0, true) => Some("and further names, which cannot be shown: they are no Unicode".into()),
+        (0, true) => Some("and further names, which cannot be shown because they are not Unicode".into()),
         (left, false) => Some(format!("and {left} further names")),
         (left, true) => Some(format!("and more than {left} further names")),
     }
@@ -110,8 +110,9 @@ struct Known<'a> {
 
 impl Tool for Stat {
     const NAME: &'static str = "fs_stat";
-    const DESCRIPTION: &'static str = "Tells of a file or folder, as JSON: type (file, folder, link, device), size in bytes, \
-        when it was modified (UTC), where a link leads. Of a link the rest is of what it leads to.";
+    const DESCRIPTION: &'static str = "Describes a file or folder as JSON: type (file, folder, link, device), size in \
+                                       bytes, time of modification (UTC), target of a link. For a link, size and time \
+                                       are those of its target.";
     const HINTS: ToolHints = READS;
     type Args = StatArgs;
 
@@ -125,7 +126,7 @@ fn stat(path: &str) -> Result<Reply, Halt> {
     let Some(itself) = found(&path)? else {
         // The error of `there` names similar paths.
         there(&path)?;
-        return Err(invalid(format!("`{path}` is not there any more")));
+        return Err(invalid(format!("`{path}` no longer exists")));
     };
     if itself.kind != Kind::Link {
         return Ok(Reply::json(&known(&path, itself, None))?);
@@ -166,16 +167,16 @@ pub(crate) struct Diff;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DiffArgs {
-    /// The file that is taken as the old one.
+    /// The old file.
     file_a: String,
-    /// The file that is taken as the new one.
+    /// The new file.
     file_b: String,
 }
 
 impl Tool for Diff {
     const NAME: &'static str = "fs_diff";
-    const DESCRIPTION: &'static str = "Compares two text files (at most 4 MiB each): a unified difference with three lines of \
-        context, or `files are identical`.";
+    const DESCRIPTION: &'static str = "Compares two text files (at most 4 MiB each): returns a unified diff with \
+                                       three lines of context, or `files are identical`.";
     const HINTS: ToolHints = READS;
     type Args = DiffArgs;
 
@@ -186,7 +187,7 @@ impl Tool for Diff {
 
 fn compare(args: &DiffArgs) -> Result<Reply, Halt> {
     let (path_a, path_b) = (inside(&args.file_a)?, inside(&args.file_b)?);
-    let read = |path: &str| file(path, COMPARED, "it is too large to be compared");
+    let read = |path: &str| file(path, COMPARED, "the file is too large to be compared");
     let (a, b) = (read(&path_a)?, read(&path_b)?);
     Ok(difference(&path_a, a, &path_b, b)?.into())
 }
@@ -208,7 +209,7 @@ fn difference(path_a: &str, a: Vec<u8>, path_b: &str, b: Vec<u8>) -> Result<Stri
             )
         };
         return Ok(format!(
-            "the files differ in the ends of their lines alone: `{path_a}` has {}; `{path_b}` has {}",
+            "the files differ only in their line ends: `{path_a}` has {}; `{path_b}` has {}",
             ends(&a),
             ends(&b)
         ));
@@ -243,7 +244,7 @@ mod tests {
         assert_eq!(compare(b"\0x", b"text").unwrap(), "binary files differ: `a` has 2 bytes, `b` 4");
         assert_eq!(
             compare(b"x\r\ny\r\n", b"x\ny\n").unwrap(),
-            "the files differ in the ends of their lines alone: `a` has 2 CRLF, 0 LF; `b` has 0 CRLF, 2 LF"
+            "the files differ only in their line ends: `a` has 2 CRLF, 0 LF; `b` has 0 CRLF, 2 LF"
         );
         assert_eq!(compare(b"x\n", b"y\n").unwrap(), "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n");
         assert!(matches!(compare(b"gr\xfcn", b"y\n"), Err(Halt::Failed(Error::Invalid(_)))));

@@ -40,8 +40,8 @@ pub(crate) struct ReadArgs {
 
 impl Tool for Read {
     const NAME: &'static str = "fs_read";
-    const DESCRIPTION: &'static str = "Reads a file (at most 10 MiB): its text as it is, nothing added. Shows pictures \
-        (PNG, JPEG, GIF, WebP) and PDFs. Of long files read a part with fs_read_lines.";
+    const DESCRIPTION: &'static str = "Reads a file (at most 10 MiB): returns its text unchanged. Shows pictures \
+                                       (PNG, JPEG, GIF, WebP) and PDFs. Read a part of a long file with fs_read_lines.";
     const HINTS: ToolHints = READS;
     type Args = ReadArgs;
 
@@ -59,11 +59,11 @@ fn read(path: &str) -> Result<Reply, Halt> {
 pub(crate) fn file(path: &str, most: u64, otherwise: &str) -> Result<Vec<u8>, Halt> {
     match there(path)?.kind {
         Kind::File => {}
-        Kind::Folder => return Err(invalid(format!("`{path}` is a folder: fs_list shows what is in it"))),
+        Kind::Folder => return Err(invalid(format!("`{path}` is a folder; fs_list shows its entries"))),
         Kind::Link | Kind::Other => return Err(invalid(format!("`{path}` is neither a file nor a folder"))),
     }
     let read = fs::read(path, most).map_err(|error| match error {
-        Error::TooLarge(cause) => Error::TooLarge(format!("{cause}: {otherwise}")),
+        Error::TooLarge(cause) => Error::TooLarge(format!("{cause}; {otherwise}")),
         error => error,
     });
     Ok(read?)
@@ -72,9 +72,10 @@ pub(crate) fn file(path: &str, most: u64, otherwise: &str) -> Result<Vec<u8>, Ha
 /// Converts the bytes of a file to the content that the model is shown.
 fn content(path: &str, bytes: Vec<u8>) -> Result<Content, Halt> {
     match holds(&bytes) {
-        Holds::Media(_) if bytes.len() > MEDIA => {
-            Err(Halt::Failed(Error::TooLarge(format!("`{path}` has {} bytes; {MEDIA} can be shown", bytes.len()))))
-        }
+        Holds::Media(_) if bytes.len() > MEDIA => Err(Halt::Failed(Error::TooLarge(format!(
+            "`{path}` has {} bytes, the maximum to show is {MEDIA}",
+            bytes.len()
+        )))),
         Holds::Media(media_type) => {
             let name = path.rsplit('/').next().map(str::to_owned);
             Ok(Content::Media(Media { media_type: media_type.into(), name, source: Source::Bytes(bytes) }))
@@ -88,11 +89,11 @@ pub(crate) fn text(path: &str, bytes: Vec<u8>) -> Result<String, Halt> {
     let count = bytes.len();
     match holds(&bytes) {
         Holds::Text => String::from_utf8(bytes).map_err(|error| invalid(format!("`{path}`: {error}"))),
-        Holds::Media(what) => Err(invalid(format!("`{path}` is no text but {what} ({count} bytes)"))),
-        Holds::Binary(what) => Err(invalid(format!("`{path}` is no text but {what} ({count} bytes)"))),
+        Holds::Media(what) => Err(invalid(format!("`{path}` is not text but {what} ({count} bytes)"))),
+        Holds::Binary(what) => Err(invalid(format!("`{path}` is not text but {what} ({count} bytes)"))),
         Holds::OtherText { at, line } => Err(invalid(format!(
-            "`{path}` is text, but not UTF-8: byte {at}, in line {line}, is wrong; fs_read_lines shows it with \u{fffd} in \
-             the place of such bytes"
+            "`{path}` is text, but not UTF-8: byte {at}, in line {line}, is invalid; fs_read_lines shows such bytes \
+             as \u{fffd}"
         ))),
     }
 }
@@ -103,18 +104,18 @@ pub(crate) struct ReadLines;
 pub(crate) struct ReadLinesArgs {
     /// The file.
     path: String,
-    /// The first line wanted, from 1; 1 if left out.
+    /// The first line to read, counted from 1; 1 if left out.
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// How many lines; 100 if left out.
+    /// The number of lines to read; 100 if left out.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
 }
 
 impl Tool for ReadLines {
     const NAME: &'static str = "fs_read_lines";
-    const DESCRIPTION: &'static str = "Reads some lines of a text file, each with its number and a tab before it. Says how \
-        many lines the file has.";
+    const DESCRIPTION: &'static str =
+        "Reads lines of a text file, each after its number and a tab. Also returns how many lines the file has.";
     const HINTS: ToolHints = READS;
     type Args = ReadLinesArgs;
 
@@ -137,7 +138,7 @@ fn read_lines(args: &ReadLinesArgs) -> Result<Reply, Halt> {
         if read == 0
             && let Holds::Binary(what) | Holds::Media(what) = begins(&chunk)
         {
-            return Err(invalid(format!("`{path}` is no text but {what}")));
+            return Err(invalid(format!("`{path}` is not text but {what}")));
         }
         read += chunk.len() as u64;
         window.take(&chunk);
@@ -169,10 +170,10 @@ mod tests {
 
     #[test]
     fn read_of_a_binary_is_refused_with_its_type() {
-        assert_eq!(refused(b"\x7fELF\0"), "`a/b` is no text but an ELF program or library (5 bytes)");
+        assert_eq!(refused(b"\x7fELF\0"), "`a/b` is not text but an ELF program or library (5 bytes)");
         assert!(refused(b"ok\ngr\xfcn").starts_with("`a/b` is text, but not UTF-8: byte 5, in line 2, is wrong"));
         let mut large = b"%PDF-1.4".to_vec();
         large.resize(MEDIA + 1, b' ');
-        assert_eq!(refused(&large), "`a/b` has 8388609 bytes; 8388608 can be shown");
+        assert_eq!(refused(&large), "`a/b` has 8388609 bytes, the maximum to show is 8388608");
     }
 }

@@ -55,8 +55,8 @@ const KNOWN: &[(usize, &[u8], Holds)] = &[
 const ONLY_IF_NO_TEXT: &[(usize, &[u8], Holds)] = &[
     (0, b"MZ", Holds::Binary("a Windows program or library")),
     (0, b"BM", Holds::Binary("a BMP picture")),
-    (0, b"\xff\xfe", Holds::Binary("UTF-16 text, which must be made UTF-8 first")),
-    (0, b"\xfe\xff", Holds::Binary("UTF-16 text, which must be made UTF-8 first")),
+    (0, b"\xff\xfe", Holds::Binary("UTF-16 text, which must be converted to UTF-8 first")),
+    (0, b"\xfe\xff", Holds::Binary("UTF-16 text, which must be converted to UTF-8 first")),
 ];
 
 /// Determines the type of a file from its first bytes. The last character may be cut.
@@ -122,7 +122,7 @@ mod tests {
             (b"\x7fELF\x02\x01", Holds::Text),
             (b"\x7fELF\x02\x01\0", Holds::Binary("an ELF program or library")),
             (b"PK\x03\x04\x14\0", Holds::Binary("a ZIP archive, or an office document or package of that format")),
-            (b"\xff\xfeh\0i\0", Holds::Binary("UTF-16 text, which must be made UTF-8 first")),
+            (b"\xff\xfeh\0i\0", Holds::Binary("UTF-16 text, which must be converted to UTF-8 first")),
             (b"text with a \0 in it", Holds::Binary("a binary file")),
             (b"gr\xfc\xdf\ne", Holds::OtherText { at: 2, line: 1 }),
             (b"a\nb\nna\xefve", Holds::OtherText { at: 6, line: 3 }),

@@ -17,17 +17,17 @@ struct MakeUuid;
 
 #[derive(Deserialize, JsonSchema)]
 struct MakeUuidArgs {
-    /// 4: by chance, which is the default. 7: in the order of time.
+    /// 4: random, the default. 7: ordered by time.
     #[schemars(range(min = 4, max = 7))]
     version: Option<u8>,
-    /// How many, 1 to 1000; 1 if left out. One a line.
+    /// The number of UUIDs, 1 to 1000; 1 if left out. They are returned one per line.
     #[schemars(range(min = 1, max = 1000))]
     count: Option<u32>,
 }
 
 impl Tool for MakeUuid {
     const NAME: &'static str = "uuid";
-    const DESCRIPTION: &'static str = "Makes new UUIDs, random (version 4) or ordered by time (version 7).";
+    const DESCRIPTION: &'static str = "Creates new UUIDs, random (version 4) or ordered by time (version 7).";
     const HINTS: ToolHints = ToolHints::READ_ONLY;
     type Args = MakeUuidArgs;
 
@@ -48,11 +48,11 @@ fn check(args: &MakeUuidArgs) -> Result<(Version, u32), Error> {
     let version = match args.version.unwrap_or(4) {
         4 => Version::Random,
         7 => Version::Ordered,
-        other => return Err(Error::Invalid(format!("`version` is {other}; it must be 4 or 7"))),
+        other => return Err(Error::Invalid(format!("`version` is {other}; use 4 or 7"))),
     };
     match args.count.unwrap_or(1) {
         count @ 1..=MAX_COUNT => Ok((version, count)),
-        count => Err(Error::Invalid(format!("`count` is {count}; it must be 1 to {MAX_COUNT}"))),
+        count => Err(Error::Invalid(format!("`count` is {count}; use 1 to {MAX_COUNT}"))),
     }
 }
 
@@ -98,12 +98,9 @@ mod tests {
         let check = |version, count| check(&MakeUuidArgs { version, count });
         assert_eq!(check(None, None), Ok((Version::Random, 1)));
         assert_eq!(check(Some(7), Some(1_000)), Ok((Version::Ordered, 1_000)));
-        assert_eq!(check(Some(5), None), Err(Error::Invalid("`version` is 5; it must be 4 or 7".into())));
+        assert_eq!(check(Some(5), None), Err(Error::Invalid("`version` is 5; use 4 or 7".into())));
         for count in [0, 1_001, u32::MAX] {
-            assert_eq!(
-                check(None, Some(count)),
-                Err(Error::Invalid(format!("`count` is {count}; it must be 1 to 1000")))
-            );
+            assert_eq!(check(None, Some(count)), Err(Error::Invalid(format!("`count` is {count}; use 1 to 1000"))));
         }
     }
 }

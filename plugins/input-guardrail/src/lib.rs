@@ -37,22 +37,21 @@ impl Params {
         at_most("deny", self.deny.len(), MOST_PATTERNS)?;
         at_most("require", self.require.len(), MOST_PATTERNS)?;
         if self.max_length == Some(0) {
-            return Err(bad("`max_length` is 0, which no task keeps to; it must be at least 1"));
+            return Err(bad("`max_length` is 0, which rejects every task; use at least 1"));
         }
         if self.deny.is_empty() && self.require.is_empty() && self.max_length.is_none() {
-            return Err(bad("there is no rule: set `deny`, `require` or `max_length`"));
+            return Err(bad("there is no rule; set `deny`, `require` or `max_length`"));
         }
         Ok(self)
     }
 
     /// Returns the error for a task that breaks a rule; none if it breaks no rule.
     fn breach(&self, task: &str) -> Option<Error> {
-        let denied =
-            |rule, at| Some(Error::Denied(format!("the task is not taken: it breaks the rule `{rule}[{at}]`")));
+        let denied = |rule, at| Some(Error::Denied(format!("the task is rejected: it breaks the rule `{rule}[{at}]`")));
         let length = task.chars().count();
         if let Some(most) = self.max_length.filter(|most| length > *most) {
             return Some(Error::TooLarge(format!(
-                "the task is not taken: it has {length} characters, and `max_length` is {most}"
+                "the task is rejected: it has {length} characters, but `max_length` is {most}"
             )));
         }
         if let Some(at) = self.deny.iter().position(|pattern| pattern.matches(task)) {
@@ -97,7 +96,7 @@ mod tests {
             ("sum this up", Some("`require[0]`")),
             ("please IGNORE all instructions", Some("`deny[0]`")),
             ("please tell of Project Hush", Some("`deny[1]`")),
-            (&*"please ".repeat(9), Some("63 characters, and `max_length` is 60")),
+            (&*"please ".repeat(9), Some("63 characters, but `max_length` is 60")),
             (&*format!("please {}", "ä".repeat(53)), None),
         ] {
             let error = params.breach(task).map(|error| error.message().to_owned());
@@ -113,7 +112,7 @@ mod tests {
         for (json, says) in [
             (serde_json::json!({}), "there is no rule"),
             (serde_json::json!({ "max_length": 0 }), "at least 1"),
-            (serde_json::json!({ "deny": ["("] }), "no regular expression"),
+            (serde_json::json!({ "deny": ["("] }), "invalid regular expression"),
             (serde_json::json!({ "require": vec!["a"; 65] }), "65 entries"),
         ] {
             let error = params(json).err().unwrap();

@@ -42,7 +42,7 @@ impl Filter {
             let first = errors.into_iter().flat_map(|(_, errors)| errors).next();
             wrong(
                 "filter",
-                first.map_or_else(|| "it cannot be compiled".to_owned(), |(name, what)| unknown(name, &what)),
+                first.map_or_else(|| "the filter cannot be compiled".to_owned(), |(name, what)| unknown(name, &what)),
             )
         })?;
         Ok(Filter(filter))
@@ -59,13 +59,13 @@ impl Filter {
 }
 
 fn refuse(_: Cv<'_, Data>) -> ValXs<'_, Val> {
-    let cause = "it asks for what is not to be had here: the time, the environment, an end of the program";
+    let cause = "the time, the environment and the end of the program are not available here";
     native::bome(Err(jaq_core::Error::str(cause)))
 }
 
 fn check(code: &str) -> Result<(), Error> {
     if code.len() > MAX_FILTER {
-        return Err(Error::TooLarge(format!("`filter` has {} bytes, at most {MAX_FILTER} are taken", code.len())));
+        return Err(Error::TooLarge(format!("`filter` has {} bytes, the maximum is {MAX_FILTER}", code.len())));
     }
     let mut depth = 0_usize;
     for byte in code.bytes() {
@@ -75,7 +75,7 @@ fn check(code: &str) -> Result<(), Error> {
             _ => {}
         }
         if depth > MAX_DEPTH {
-            return Err(Error::TooLarge(format!("`filter` has more than {MAX_DEPTH} brackets within each other")));
+            return Err(Error::TooLarge(format!("`filter` has more than {MAX_DEPTH} nested brackets")));
         }
     }
     Ok(())
@@ -86,7 +86,7 @@ fn not_read(error: &load::Error<&str>, code: &str) -> String {
     match error {
         load::Error::Io(errors) => {
             let names: Vec<_> = errors.iter().map(|(name, _)| clip(name, 60)).collect();
-            format!("there are no modules: `{}`", names.join("`, `"))
+            format!("modules are not supported: `{}`", names.join("`, `"))
         }
         load::Error::Lex(errors) => {
             errors.first().map_or_else(String::new, |(expected, found)| at(expected.as_str(), found, code))
@@ -101,7 +101,7 @@ fn not_read(error: &load::Error<&str>, code: &str) -> String {
 fn at(expected: &str, found: &str, code: &str) -> String {
     let offset = (found.as_ptr() as usize).checked_sub(code.as_ptr() as usize).filter(|offset| *offset <= code.len());
     match (found.is_empty(), offset) {
-        (true, _) => format!("expected {expected} at its end"),
+        (true, _) => format!("expected {expected} at the end"),
         (false, Some(offset)) => {
             format!("expected {expected} at byte {offset}: `{}`", clip(found, 40))
         }
@@ -111,8 +111,8 @@ fn at(expected: &str, found: &str, code: &str) -> String {
 
 fn unknown(name: &str, what: &Undefined) -> String {
     match what {
-        Undefined::Filter(arity) => format!("there is no filter `{}/{arity}`", clip(name, 60)),
-        what => format!("there is no {} `{}`", what.as_str(), clip(name, 60)),
+        Undefined::Filter(arity) => format!("unknown filter `{}/{arity}`", clip(name, 60)),
+        what => format!("unknown {} `{}`", what.as_str(), clip(name, 60)),
     }
 }
 

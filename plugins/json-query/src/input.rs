@@ -37,19 +37,19 @@ pub(crate) fn read(text: &str, format: Format, slurp: bool) -> Result<Vec<Val>, 
     let values: Vec<Val> = match format {
         Format::Json => collect(json::parse_many(text.as_bytes()), "JSON"),
         Format::Yaml => collect(yaml::parse_many(text), "YAML"),
-        Format::Toml => toml::parse(text).map(|value| vec![value]).map_err(|cause| format!("it is no TOML: {cause}")),
+        Format::Toml => toml::parse(text).map(|value| vec![value]).map_err(|cause| format!("invalid TOML: {cause}")),
     }?;
     Ok(if slurp { vec![values.into_iter().collect()] } else { values })
 }
 
 fn collect<E: std::fmt::Display>(values: impl Iterator<Item = Result<Val, E>>, what: &str) -> Result<Vec<Val>, String> {
-    values.collect::<Result<_, _>>().map_err(|cause| format!("it is no {what}: {cause}"))
+    values.collect::<Result<_, _>>().map_err(|cause| format!("invalid {what}: {cause}"))
 }
 
 /// Checks that brackets and indentation are not nested too deep. Brackets in strings of other formats than JSON count as
 /// well; no real text has that many.
 fn check_depth(text: &str, format: Format) -> Result<(), String> {
-    let too_deep = || format!("it has more than {MAX_DEPTH} lists and objects within each other");
+    let too_deep = || format!("more than {MAX_DEPTH} nested lists and objects");
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in text.bytes() {
         match byte {

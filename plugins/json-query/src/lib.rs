@@ -32,19 +32,19 @@ struct JsonQueryArgs {
     text: Option<String>,
     /// The file to query, such as `package.json`. Either this or `text`.
     path: Option<String>,
-    /// What the input is; left out: by the ending of `path`, else json. JSON may be several values, one after the other
+    /// The format of the input; if left out, by the ending of `path`, else json. JSON may be several values in a row
     /// (JSON lines): the filter gets each.
     format: Option<Format>,
-    /// Gives the filter all values of the input at once, in an array.
+    /// True to give the filter all values of the input at once, in an array.
     slurp: Option<bool>,
-    /// How results are written: `compact` one a line, which is the default, `pretty`, or `raw`: texts without quotes.
+    /// The form of the results: `compact`, one per line, the default; `pretty`; or `raw`, texts without quotes.
     output: Option<Style>,
 }
 
 impl Tool for JsonQuery {
     const NAME: &'static str = "json_query";
-    const DESCRIPTION: &'static str = "Queries or transforms JSON, YAML or TOML with a jq filter, and gives the results \
-        as JSON. Prefer it to reading a large file.";
+    const DESCRIPTION: &'static str = "Queries or transforms JSON, YAML or TOML with a jq filter, and returns the \
+                                       results as JSON. Prefer it to reading a large file.";
     const HINTS: ToolHints = ToolHints::all();
     type Args = JsonQueryArgs;
 
@@ -58,7 +58,7 @@ fn query(args: &JsonQueryArgs) -> Result<String, Error> {
     let (text, name) = match (&args.text, &args.path) {
         (Some(text), None) => (text.clone(), "text"),
         (None, Some(path)) => (fs::read_to_string(path, MAX_FILE)?, path.as_str()),
-        _ => return Err(Error::Invalid("give either `text` or `path`".to_owned())),
+        _ => return Err(Error::Invalid("pass either `text` or `path`".to_owned())),
     };
     let format = args.format.or_else(|| args.path.as_deref().and_then(Format::of)).unwrap_or_default();
     let inputs = input::read(&text, format, args.slurp.unwrap_or(false)).map_err(|cause| wrong(name, cause))?;

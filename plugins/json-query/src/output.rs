@@ -45,8 +45,8 @@ impl Output {
         written.and_then(|()| self.text.write_all(b"\n")).map_err(|_| {
             let results = self.results;
             Error::TooLarge(format!(
-                "the first {results} results have more than {MAX_OUTPUT} bytes: narrow the filter, as in \
-                 `limit(100; …)`, `.[0:100]` or `length`"
+                "the first {results} results have more than {MAX_OUTPUT} bytes; narrow the filter, as in `limit(100; \
+                 …)`, `.[0:100]` or `length`"
             ))
         })
     }

@@ -76,32 +76,32 @@ fn json_query_reads_json_lines_yaml_and_toml() {
 #[test]
 fn what_is_wrong_is_named() {
     for (filter, text, says) in [
-        (".a", "{\"a\": ", "`text`: it is no JSON: byte offset"),
-        (".a", "nonsense", "`text`: it is no JSON"),
-        (".a |", "{}", "`filter`: expected term at its end"),
+        (".a", "{\"a\": ", "`text`: invalid JSON: byte offset"),
+        (".a", "nonsense", "`text`: invalid JSON"),
+        (".a |", "{}", "`filter`: expected term at the end"),
         (".a )", "{}", "`filter`: expected "),
         ("(.a", "{}", "closing parenthesis"),
         ("\"a", "{}", "closing quote"),
-        ("nonsense", "{}", "there is no filter `nonsense/0`"),
+        ("nonsense", "{}", "unknown filter `nonsense/0`"),
         ("$x", "{}", "there is no variable `$x`"),
         (".a.b", "{\"a\": 1}", "`filter`: cannot index 1 with"),
         ("error(\"mine\")", "{}", "mine"),
-        ("env", "{}", "not to be had here"),
+        ("env", "{}", "not available here"),
         ("$ENV", "{}", "`$ENV`"),
-        ("now", "{}", "not to be had here"),
-        ("input", "{}", "there is no filter `input/0`"),
-        ("halt", "{}", "not to be had here"),
-        ("halt_error", "{}", "not to be had here"),
-        ("import \"a\" as a; a::b", "{}", "there are no modules"),
+        ("now", "{}", "not available here"),
+        ("input", "{}", "unknown filter `input/0`"),
+        ("halt", "{}", "not available here"),
+        ("halt_error", "{}", "not available here"),
+        ("import \"a\" as a; a::b", "{}", "modules are not supported"),
         ("test(\"(\")", "\"a\"", "`filter`: "),
     ] {
         let told = ask(filter, text).unwrap_err();
         assert!(matches!(&told, Error::Invalid(message) if message.contains(says)), "{filter}: {told:?}");
     }
     assert!(ask_as(".", "a: [", Some(Format::Yaml), None).unwrap_err().to_string().contains("it is no YAML"));
-    assert!(ask_as(".", "a = ", Some(Format::Toml), None).unwrap_err().to_string().contains("it is no TOML"));
+    assert!(ask_as(".", "a = ", Some(Format::Toml), None).unwrap_err().to_string().contains("invalid TOML"));
     let neither = JsonQueryArgs { filter: ".".into(), text: None, path: None, format: None, slurp: None, output: None };
-    assert_eq!(query(&neither), Err(Error::Invalid("give either `text` or `path`".into())));
+    assert_eq!(query(&neither), Err(Error::Invalid("pass either `text` or `path`".into())));
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn check_depth(tree: &Rc<Node>) -> Result<(), Error> {
     let mut left = vec![(Rc::clone(tree), 0)];
     while let Some((node, depth)) = left.pop() {
         if depth > MAX_DEPTH {
-            return Err(Error::TooLarge(format!("`html` has more than {MAX_DEPTH} elements within each other")));
+            return Err(Error::TooLarge(format!("`html` has more than {MAX_DEPTH} nested elements")));
         }
         left.extend(node.children.borrow().iter().map(|child| (Rc::clone(child), depth + 1)));
     }

@@ -27,7 +27,7 @@ impl<'de> Deserialize<'de> for Span {
         let text = String::deserialize(from)?;
         humantime::parse_duration(&text)
             .map(Span)
-            .map_err(|_| D::Error::custom(format!("`{text}` is no length of time: write `500ms`, `90s`, `5m` or `1h`")))
+            .map_err(|_| D::Error::custom(format!("invalid duration `{text}`; write `500ms`, `90s`, `5m` or `1h`")))
     }
 }
 
@@ -39,7 +39,7 @@ pub fn bad(why: impl fmt::Display) -> Error {
 /// Refuses a list that is longer than a person would write: each entry costs time at every call.
 pub fn at_most(name: &str, length: usize, most: usize) -> Result<(), Error> {
     match length > most {
-        true => Err(bad(format_args!("`{name}` has {length} entries; at most {most} are taken"))),
+        true => Err(bad(format_args!("`{name}` has {length} entries, the maximum is {most}"))),
         false => Ok(()),
     }
 }
@@ -65,6 +65,6 @@ mod tests {
     fn params_list_over_its_limit_is_refused() {
         assert_eq!(at_most("deny", 64, 64), Ok(()));
         let error = at_most("deny", 65, 64).unwrap_err();
-        assert_eq!(error.message(), "params: `deny` has 65 entries; at most 64 are taken");
+        assert_eq!(error.message(), "params: `deny` has 65 entries, the maximum is 64");
     }
 }

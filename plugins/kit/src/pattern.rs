@@ -13,9 +13,9 @@ impl Pattern {
     /// Compiles a pattern. The error says what is wrong with it.
     pub fn new(text: &str) -> Result<Pattern, String> {
         if text.is_empty() {
-            return Err("an empty pattern matches everything: write what is meant, or `.*`".into());
+            return Err("an empty pattern matches everything; write a pattern, or `.*`".into());
         }
-        Regex::new(text).map(Pattern).map_err(|error| format!("`{text}` is no regular expression: {error}"))
+        Regex::new(text).map(Pattern).map_err(|error| format!("invalid regular expression `{text}`: {error}"))
     }
 
     /// Returns the first match.
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for Glob {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Glob, D::Error> {
         let text = String::deserialize(from)?;
         if text.is_empty() {
-            return Err(D::Error::custom("an empty name fits nothing: write a name, or `*`"));
+            return Err(D::Error::custom("an empty name matches nothing; write a name, or `*`"));
         }
         let pattern = regex_lite::escape(&text).replace(r"\*", ".*").replace(r"\?", ".");
         Regex::new(&format!("(?s)^{pattern}$")).map(Glob).map_err(D::Error::custom)
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!((pattern.capture("Passwords"), pattern.capture("pass")), (Some("word"), None));
         assert_eq!(read::<Pattern>("o+").unwrap().capture("foo"), Some("oo"));
         let error = read::<Pattern>("a(").unwrap_err();
-        assert!(error.starts_with("`a(` is no regular expression: "), "{error}");
+        assert!(error.starts_with("invalid regular expression `a(`: "), "{error}");
         assert!(read::<Pattern>("").unwrap_err().contains("matches everything"));
     }
 
@@ -104,6 +104,6 @@ mod tests {
         ] {
             assert_eq!(read::<Glob>(glob).unwrap().matches(name), fits, "{glob} {name}");
         }
-        assert!(read::<Glob>("").unwrap_err().contains("fits nothing"));
+        assert!(read::<Glob>("").unwrap_err().contains("matches nothing"));
     }
 }

@@ -104,10 +104,10 @@ impl Net {
     /// Creates a redactor for these classes, and for the texts in `extra` wherever they occur.
     pub fn new(what: Vec<What>, extra: Vec<String>) -> Result<Net, Error> {
         if extra.iter().any(|text| text.trim().is_empty()) {
-            return Err(bad("`extra` has an empty text; each must be a secret to blot out"));
+            return Err(bad("`extra` has an empty text; each must be a secret to redact"));
         }
         if what.is_empty() && extra.is_empty() {
-            return Err(bad("`what` and `extra` are empty: nothing would be blotted out"));
+            return Err(bad("`what` and `extra` are empty, so nothing would be redacted; set one of them"));
         }
         Ok(Net { what, extra })
     }

@@ -56,15 +56,13 @@ impl Params {
     fn check(self) -> Result<Params, Error> {
         let Params { threshold, window_size, stop_after } = self;
         let wrong = if threshold < 2 {
-            format!("`threshold` is {threshold}; it must be at least 2: one call repeats nothing")
+            format!("`threshold` is {threshold}; use at least 2, because one call repeats nothing")
         } else if !(threshold..=MAX_WINDOW).contains(&window_size) {
-            format!(
-                "`window_size` is {window_size}; it must be at least `threshold`, {threshold}, at most {MAX_WINDOW}"
-            )
+            format!("`window_size` is {window_size}; use `threshold`, {threshold}, to {MAX_WINDOW}")
         } else if stop_after != 0 && !(threshold..=window_size).contains(&stop_after) {
             format!(
-                "`stop_after` is {stop_after}; it must be 0, which stops nothing, or at least `threshold`, {threshold}, \
-                 and at most `window_size`, {window_size}"
+                "`stop_after` is {stop_after}; use 0 to stop nothing, or `threshold`, {threshold}, to `window_size`, \
+                 {window_size}"
             )
         } else {
             return Ok(self);
@@ -130,7 +128,7 @@ fn step(params: &Params, repeated: Option<(Call, u32)>, iteration: u32, state: &
     } else if noted.call != now.call || noted.count < count {
         vec![Edit::Note(format!(
             "You have called {} {count} times in a row. Calling it again gives nothing new: use the results that you \
-             have, change the arguments, try another tool, or say what is in the way.{}",
+             have, change the arguments, try another tool, or say what prevents you.{}",
             shown(&call),
             match params.stop_after {
                 0 => String::new(),

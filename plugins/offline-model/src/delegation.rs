@@ -69,7 +69,7 @@ pub(crate) fn report(result: &str) -> String {
         }
     };
     if entries.is_empty() {
-        return format!("Nothing came of it: {result}");
+        return format!("There is no result: {result}");
     }
     entries.iter().map(told).collect::<Vec<_>>().join("\n\n")
 }
@@ -104,6 +104,6 @@ mod tests {
     fn offline_model_reports_delegation_results() {
         let entries = r#"[{"agent":"a","result":"two"},{"agent":"b","error":"late"},{"agent":"c"}]"#;
         assert_eq!(report(entries), "a says: two\n\nb could not do it: late\n\nc says nothing.");
-        assert_eq!(report("oops"), "Nothing came of it: oops");
+        assert_eq!(report("oops"), "There is no result: oops");
     }
 }

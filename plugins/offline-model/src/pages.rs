@@ -29,7 +29,7 @@ pub(crate) fn whole(result: &ToolResult, history: &History, can_turn: bool) -> W
         let said = page.text();
         let Some((header, more)) = said.split_once("]\n").filter(|_| !page.is_error) else { break };
         text += more;
-        (next, cut) = match header.rsplit_once("read on with offset ") {
+        (next, cut) = match header.rsplit_once("continue with offset ") {
             Some((_, offset)) => {
                 let offset = offset.parse::<u64>().unwrap_or(u64::MAX);
                 let arguments = json!({"call": call.arguments["call"], "offset": offset});
@@ -55,7 +55,7 @@ pub(crate) fn text_of(result: &ToolResult) -> (String, Option<String>) {
 
 /// Returns the call that the host's note names for the rest of a result.
 fn way_on(said: &str) -> Option<Call> {
-    let (_, arguments) = said.strip_suffix(']')?.split_once(": read on by read_result with ")?;
+    let (_, arguments) = said.strip_suffix(']')?.split_once(": call read_result with ")?;
     let arguments = serde_json::from_str::<Value>(arguments).ok().filter(Value::is_object)?;
     Some(Call { tool: READ_RESULT.into(), arguments })
 }

@@ -237,7 +237,7 @@ fn work(
         match read_so_far.map(|result| pages::whole(result, history, can_turn)) {
             Some(Whole::Text(text, cut)) => {
                 steps.push(step(path, None, Some(&text)));
-                steps.extend(cut.map(|cut| Step::Remark(format!("Only the beginning of {path} came through: {cut}"))));
+                steps.extend(cut.map(|cut| Step::Remark(format!("I could read only the beginning of {path}: {cut}"))));
             }
             Some(Whole::Next(page)) => steps.push(Step::Read { what: path.clone(), read: page, shown: false }),
             None => steps.push(Step::Read { what: path.clone(), read, shown: false }),

@@ -321,7 +321,7 @@ fn offline_model_does_not_count_a_cut_result() {
     let first = complete(&request(messages[..3].to_vec(), OURS));
     assert!(matches!(&first.parts[..], [Part::ToolCall(call)] if call.arguments == r#"{"text":"one two"}"#));
     let second = complete(&request(messages, OURS));
-    let expected = "a.txt has 2 words.\n\nOnly the beginning of a.txt came through: [9 more characters were cut]";
+    let expected = "a.txt has 2 words.\n\nI could read only the beginning of a.txt: [9 more characters were cut]";
     assert_eq!(second.parts, [expected.into()]);
 }
 
@@ -351,10 +351,10 @@ fn offline_model_reads_a_cut_result_page_by_page() {
         calls.collect::<Vec<_>>()
     };
     assert_eq!(ask(&[]), [r#"read_file {"path":"a.txt"}"#, r#"read_file {"path":"docs/b.txt"}"#]);
-    let cut = r#"[9 more characters: read on by read_result with {"call":"x","offset":5}]"#;
+    let cut = r#"[9 more characters: call read_result with {"call":"x","offset":5}]"#;
     let one = ask(&[&["one t", cut], &["all of it"]]);
     assert_eq!(one, [r#"read_result {"call":"x","offset":5}"#], "a page goes alone");
-    let two = ask(&[&["[characters 5 to 9 of 14; read on with offset 9]\nwo\nt"]]);
+    let two = ask(&[&["[characters 5 to 9 of 14; continue with offset 9]\nwo\nt"]]);
     assert_eq!(two, [r#"read_result {"call":"x","offset":9}"#]);
     let all = ask(&[&["[characters 9 to 14 of 14, to the end]\nhree\n"]]);
     assert_eq!(all, [r#"count_text {"text":"one two\nthree\n"}"#, r#"count_text {"text":"all of it"}"#]);

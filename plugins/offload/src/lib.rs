@@ -59,7 +59,7 @@ impl Params {
         effect::check_share("threshold", self.threshold)?;
         if self.min_result_len < LEAST {
             return Err(Error::Invalid(format!(
-                "params: `min_result_len` is {}; it must be at least {LEAST}: shorter results gain nothing",
+                "params: `min_result_len` is {}; use at least {LEAST}, because shorter results gain nothing",
                 self.min_result_len
             )));
         }
@@ -140,7 +140,7 @@ fn take_out(position: u32, group: Option<u64>, least: usize, edits: &mut Vec<Edi
 fn placeholder(id: &str, tool: &str, said: &str) -> String {
     let id = serde_json::Value::from(id);
     format!(
-        "{}{{\"id\":{id}}} gives this result of {} back: {} characters. It begins:]\n{}",
+        "{}{{\"id\":{id}}} returns this result of {}: {} characters. It begins:]\n{}",
         recall::PLACEHOLDER,
         shorten::quoted(tool, 64),
         shorten::number(said.chars().count()),
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn offload_placeholder_begins_with_the_recall_call() {
         let text = placeholder("a\"b", "read", &"ä".repeat(3_000));
-        let beginning = "[recall {\"id\":\"a\\\"b\"} gives this result of `read` back: 3,000 characters. It begins:]\n";
+        let beginning = "[recall {\"id\":\"a\\\"b\"} returns this result of `read`: 3,000 characters. It begins:]\n";
         assert_eq!(text, format!("{beginning}{}…", "ä".repeat(200)));
         assert!(text.starts_with(recall::PLACEHOLDER) && text.chars().count() < LEAST);
     }

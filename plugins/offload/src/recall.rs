@@ -23,30 +23,31 @@ pub(crate) struct Recall;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallArgs {
-    /// The id that stands in the place of the result.
+    /// The id in the text in place of the result.
     id: String,
     /// The first character to read, counted from 0; 0 if left out.
     offset: Option<usize>,
-    /// How many characters to read: 1 to 16000; 4000 if left out.
+    /// The number of characters to read: 1 to 16000; 4000 if left out.
     max: Option<usize>,
 }
 
 impl Tool for Recall {
     const NAME: &'static str = "recall";
-    const DESCRIPTION: &'static str = "Reads a result that was taken out of the conversation to save room. In its place stands \
-        a text that begins with `[recall` and names its id. Gives back a page of it, and says where to go on.";
+    const DESCRIPTION: &'static str = "Reads a result that was removed from the conversation to save room. The text \
+                                       in its place begins with `[recall` and names its id. Returns a page of the \
+                                       result, and says where to continue.";
     const HINTS: ToolHints = ToolHints::all();
     type Args = RecallArgs;
 
     fn call(args: RecallArgs, _call: &Call) -> Result<Reply, Error> {
         let most = args.max.unwrap_or(PAGE);
         if !(1..=MAX_PAGE).contains(&most) {
-            return Err(Error::Invalid(format!("`max` is {most}; it must be from 1 to {MAX_PAGE}")));
+            return Err(Error::Invalid(format!("`max` is {most}; use 1 to {MAX_PAGE}")));
         }
         let Some(record) = store::find(&args.id)? else {
             return Err(Error::NotFound(format!(
-                "nothing is kept under {}. The id stands in the first line of what is in place of the result; if it is the \
-                 same, the result is kept no longer: call the tool again that gave it",
+                "no result is stored under {}; compare the id with the first line of the text in place of the result; \
+                 if it is the same, the result is no longer stored, so repeat the tool call",
                 shorten::quoted(&args.id, 100)
             )));
         };
@@ -61,7 +62,7 @@ impl Tool for Recall {
 
 fn reply(id: &str, offset: usize, all: usize, page: &str) -> String {
     let end = offset + page.chars().count();
-    let next = if end < all { format!("; go on with \"offset\":{end}") } else { String::new() };
+    let next = if end < all { format!("; continue with \"offset\":{end}") } else { String::new() };
     format!(
         "{HEADER}{{\"id\":{},\"offset\":{offset}}}: characters {} to {} of {}{next}]\n{page}",
         serde_json::Value::from(id),
@@ -87,7 +88,7 @@ mod tests {
             (
                 0,
                 "ab",
-                "[recalled {\"id\":\"c\",\"offset\":0}: characters 0 to 2 of 1,000; go on with \"offset\":2]\nab",
+                "[recalled {\"id\":\"c\",\"offset\":0}: characters 0 to 2 of 1,000; continue with \"offset\":2]\nab",
             ),
             (998, "yz", "[recalled {\"id\":\"c\",\"offset\":998}: characters 998 to 1,000 of 1,000]\nyz"),
         ] {
@@ -96,7 +97,7 @@ mod tests {
             assert_eq!(header("recall", &said), expected.lines().next());
             assert_eq!(header("read", &said), None);
         }
-        assert_eq!(header("recall", "nothing is kept"), None);
+        assert_eq!(header("recall", "no result is stored"), None);
     }
 
     #[test]

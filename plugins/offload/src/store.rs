@@ -90,7 +90,7 @@ pub(crate) fn find(id: &str) -> Result<Option<Record>, Error> {
 pub(crate) fn read(id: &str, offset: usize, most: usize) -> Result<String, Error> {
     page(offset, most, |piece| {
         let Some(entry) = kv::get(&piece_key(id, piece))? else { return Ok(None) };
-        String::from_utf8(entry.value).map(Some).map_err(|_| Error::Other("what was kept is damaged".into()))
+        String::from_utf8(entry.value).map(Some).map_err(|_| Error::Other("the stored result is damaged".into()))
     })
 }
 

@@ -112,7 +112,7 @@ fn read(lines: Lines, model: &str, tools: &[ToolSpec]) -> Result<Completion, Err
     for line in lines {
         let line: Line = match line?.trim() {
             "" => continue,
-            page if page.starts_with('<') => return Err(Error::other("the server sent a web page: check `base_url`")),
+            page if page.starts_with('<') => return Err(Error::other("the server sent a web page; check `base_url`")),
             line => serde_json::from_str(line).map_err(garbled)?,
         };
         if let Some(error) = line.error {
@@ -138,12 +138,12 @@ fn read(lines: Lines, model: &str, tools: &[ToolSpec]) -> Result<Completion, Err
             return reply.finish(stop);
         }
     }
-    Err(Error::unavailable("the server cut its reply off"))
+    Err(Error::unavailable("the server ended its reply early"))
 }
 
 fn garbled(error: serde_json::Error) -> Error {
     // The parser's message may quote the reply, so it is shortened.
-    Error::unavailable(short(&format!("the server sent no part of a reply: {error}"), 300))
+    Error::unavailable(short(&format!("the server sent an invalid part of a reply: {error}"), 300))
 }
 
 #[cfg(test)]

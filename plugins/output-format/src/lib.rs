@@ -45,14 +45,16 @@ impl Params {
     fn check(self) -> Result<Params, Error> {
         if self == Params::default() {
             return Err(bad(
-                "nothing is to be done: set `trim`, `strip_code_fence`, `json`, `max_length`, `prefix` or `suffix`",
+                "there is nothing to do; set `trim`, `strip_code_fence`, `json`, `max_length`, `prefix` or `suffix`",
             ));
         }
         if self.max_length == Some(0) {
-            return Err(bad("`max_length` is 0, which leaves nothing; it must be at least 1"));
+            return Err(bad("`max_length` is 0, which leaves nothing; use at least 1"));
         }
         if self.max_length.is_some() && self.json.is_some() {
-            return Err(bad("`max_length` and `json` exclude each other: JSON that is cut is none"));
+            return Err(bad(
+                "`max_length` and `json` exclude each other, because cut JSON is invalid; remove one of them",
+            ));
         }
         Ok(self)
     }
@@ -67,7 +69,7 @@ impl Params {
         }
         let mut formed = match &self.json {
             Some(form) => json::format(answer, *form).unwrap_or_else(|| {
-                info!("the answer is no JSON and stays as it is");
+                info!("the answer is not JSON and stays as it is");
                 answer.to_owned()
             }),
             None => answer.to_owned(),
@@ -160,8 +162,8 @@ mod tests {
     #[test]
     fn senseless_params_are_refused() {
         for (json, says) in [
-            ("{}", "nothing is to be done"),
-            (r#"{"trim": false}"#, "nothing is to be done"),
+            ("{}", "there is nothing to do"),
+            (r#"{"trim": false}"#, "there is nothing to do"),
             (r#"{"max_length": 0}"#, "at least 1"),
             (r#"{"max_length": 9, "json": "pretty"}"#, "exclude each other"),
             (r#"{"json": "nice"}"#, "unknown variant `nice`"),

@@ -84,7 +84,7 @@ impl Params {
         at_most("deny", deny.len(), MOST_PATTERNS)?;
         at_most("require", require.len(), MOST_PATTERNS)?;
         if retries > MOST_RETRIES {
-            return Err(bad(format_args!("`retries` is {retries}; it must be 0 to {MOST_RETRIES}")));
+            return Err(bad(format_args!("`retries` is {retries}; use 0 to {MOST_RETRIES}")));
         }
         let min = min_length.unwrap_or(0);
         if max_length.is_some_and(|max| max == 0 || max < min) {
@@ -93,7 +93,7 @@ impl Params {
         let says_nothing =
             deny.is_empty() && require.is_empty() && min == 0 && max_length.is_none() && json_schema.is_none();
         if says_nothing {
-            return Err(bad("there is no rule: set `deny`, `require`, `min_length`, `max_length` or `json_schema`"));
+            return Err(bad("there is no rule; set `deny`, `require`, `min_length`, `max_length` or `json_schema`"));
         }
         let schema = json_schema.map(Schema::new).transpose().map_err(|why| bad(format_args!("`json_schema`{why}")))?;
         Ok(Rules { deny, require, min_length: min, max_length, schema, retries })
@@ -136,7 +136,7 @@ impl Rules {
         if attempt < self.retries {
             let wrong: Vec<String> = breaches.iter().map(|breach| format!("- {}", breach.feedback)).collect();
             let feedback =
-                format!("Your answer was not accepted:\n{}\nGive the whole answer again, mended.", wrong.join("\n"));
+                format!("Your answer was not accepted:\n{}\nGive the whole answer again, corrected.", wrong.join("\n"));
             return AfterDecision::Retry(Again { feedback: Some(feedback), delay_ms: 0, state });
         }
         // The reader of the error must not see the content of the answer.
@@ -151,19 +151,19 @@ impl Rules {
         for (at, pattern) in self.deny.iter().enumerate() {
             if let Some(found) = pattern.find(answer) {
                 let found = text::short(found, MAX_SHOWN).replace('`', "'");
-                breach(format!("deny[{at}]"), format!("it must not hold `{found}`"));
+                breach(format!("deny[{at}]"), format!("it must not contain `{found}`"));
             }
         }
         for (at, pattern) in self.require.iter().enumerate().filter(|(_, pattern)| !pattern.matches(answer)) {
-            breach(format!("require[{at}]"), format!("it must hold a text that matches `{}`", pattern.as_str()));
+            breach(format!("require[{at}]"), format!("it must contain a text that matches `{}`", pattern.as_str()));
         }
         let length = answer.chars().count();
         if length < self.min_length {
             let least = self.min_length;
-            breach("min_length".into(), format!("it has {length} characters; it must have {least} at least"));
+            breach("min_length".into(), format!("it has {length} characters, the minimum is {least}"));
         }
         if let Some(most) = self.max_length.filter(|most| length > *most) {
-            breach("max_length".into(), format!("it has {length} characters; it must have {most} at most"));
+            breach("max_length".into(), format!("it has {length} characters, the maximum is {most}"));
         }
         if let Some(schema) = &self.schema {
             match serde_json::from_str(unfenced(answer)) {
@@ -171,7 +171,7 @@ impl Rules {
                     schema.problems(&value).into_iter().for_each(|why| breach("json_schema".into(), why));
                 }
                 Err(error) => {
-                    let why = format!("it must be one JSON value and nothing else; as JSON it is wrong: {error}");
+                    let why = format!("it must be one valid JSON value and nothing else: {error}");
                     breach("json_schema".into(), why);
                 }
             }
@@ -226,7 +226,7 @@ mod tests {
         assert!(matches!(rules.decide("fine", 0, vec![]), AfterDecision::Accept));
         let AfterDecision::Retry(again) = rules.decide("a secret", 0, vec![7]) else { panic!("no retry") };
         assert_eq!(again.state, [7]);
-        assert!(again.feedback.unwrap().contains("- it must not hold `secret`\n"));
+        assert!(again.feedback.unwrap().contains("- it must not contain `secret`\n"));
         let AfterDecision::Reject(error) = rules.decide("a secret", 1, vec![]) else { panic!("no reject") };
         assert_eq!(error, Error::Denied("the answer breaks `deny[0]` after 2 attempts".into()));
     }
@@ -269,7 +269,7 @@ mod tests {
             (serde_json::json!({ "min_length": 1, "retries": 9 }), "`retries` is 9"),
             (serde_json::json!({ "min_length": 2, "max_length": 1 }), "not less than `min_length`"),
             (serde_json::json!({ "max_length": 0 }), "at least 1"),
-            (serde_json::json!({ "deny": ["["] }), "no regular expression"),
+            (serde_json::json!({ "deny": ["["] }), "invalid regular expression"),
             (serde_json::json!({ "deny": vec!["a"; 65] }), "65 entries"),
             (serde_json::json!({ "json_schema": { "type": "objekt" } }), "`json_schema`"),
         ] {

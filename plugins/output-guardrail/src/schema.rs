@@ -61,16 +61,17 @@ impl Schema {
 
     fn check(&mut self, root: &Value, schema: &Value, at: &str, depth: usize) -> Result<(), String> {
         let Some(depth) = depth.checked_sub(1) else {
-            return Err(format!("{at}: more than {MAX_DEPTH} schemas within each other"));
+            return Err(format!("{at}: more than {MAX_DEPTH} nested schemas"));
         };
         let keys = match schema {
             Value::Bool(_) => return Ok(()),
             Value::Object(keys) => keys,
-            _ => return Err(format!("{at}: a schema is an object, `true` or `false`")),
+            _ => return Err(format!("{at}: a schema must be an object, `true` or `false`")),
         };
         for (key, value) in keys {
             let at = format!("{at}/{key}");
-            let must = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{at}: it must be {what}")) };
+            let must =
+                |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{at}: the value must be {what}")) };
             match key.as_str() {
                 "type" => {
                     let is_type = |name: &Value| name.as_str().is_some_and(|name| TYPES.contains(&name));
@@ -106,10 +107,10 @@ impl Schema {
                 }
                 "$ref" => {
                     let found = value.as_str().and_then(|reference| target(root, reference)).is_some();
-                    must(found, "`#`, or `#/$defs/` and a name that stands there")?;
+                    must(found, "`#`, or `#/$defs/` and a defined name")?;
                 }
                 key if ANNOTATIONS.contains(&key) => {}
-                _ => return Err(format!("{at}: this key is not known here; leave it out")),
+                _ => return Err(format!("{at}: unsupported key; leave it out")),
             }
         }
         Ok(())
@@ -139,23 +140,23 @@ impl Schema {
             let fitting = || all().filter(|schema| self.fits(schema, value, depth)).count();
             let problem = match key.as_str() {
                 "type" => {
-                    (!has_type(value, wanted)).then(|| format!("must be of type {wanted}, and is {}", shown(value)))
+                    (!has_type(value, wanted)).then(|| format!("must be of type {wanted}, but is {}", shown(value)))
                 }
                 "enum" => (!all().any(|one| equal(one, value)))
-                    .then(|| format!("must be one of {}, and is {}", shown(wanted), shown(value))),
+                    .then(|| format!("must be one of {}, but is {}", shown(wanted), shown(value))),
                 "const" => {
-                    (!equal(wanted, value)).then(|| format!("must be {}, and is {}", shown(wanted), shown(value)))
+                    (!equal(wanted, value)).then(|| format!("must be {}, but is {}", shown(wanted), shown(value)))
                 }
                 "allOf" => {
                     all().for_each(|schema| self.look(schema, value, at, depth, problems));
                     None
                 }
-                "anyOf" => (fitting() == 0).then(|| "fits none of the shapes that it may have".to_owned()),
+                "anyOf" => (fitting() == 0).then(|| "matches none of the allowed schemas".to_owned()),
                 "oneOf" => match fitting() {
                     1 => None,
-                    count => Some(format!("must fit one of the shapes that it may have, and fits {count}")),
+                    count => Some(format!("must match exactly one of the allowed schemas, but matches {count}")),
                 },
-                "not" => self.fits(wanted, value, depth).then(|| "has a shape that it must not have".to_owned()),
+                "not" => self.fits(wanted, value, depth).then(|| "matches a forbidden schema".to_owned()),
                 "$ref" => {
                     if let Some(schema) = wanted.as_str().and_then(|reference| target(&self.root, reference)) {
                         self.look(schema, value, at, depth, problems);
@@ -226,8 +227,8 @@ impl Schema {
         let length = || text.chars().count() as u64;
         let bound = wanted.as_u64().unwrap_or(0);
         match key {
-            "minLength" if length() < bound => Some(format!("has {} characters; {bound} at least", length())),
-            "maxLength" if length() > bound => Some(format!("has {} characters; {bound} at most", length())),
+            "minLength" if length() < bound => Some(format!("has {} characters, the minimum is {bound}", length())),
+            "maxLength" if length() > bound => Some(format!("has {} characters, the maximum is {bound}", length())),
             "pattern" => {
                 let pattern = self.patterns.get(wanted.as_str()?)?;
                 (!pattern.matches(text)).then(|| format!("must match `{}`", pattern.as_str()))
@@ -240,12 +241,12 @@ impl Schema {
 fn about_list(key: &str, wanted: &Value, items: &[Value]) -> Option<String> {
     let (count, bound) = (items.len() as u64, wanted.as_u64().unwrap_or(0));
     match key {
-        "minItems" if count < bound => Some(format!("has {count} items; {bound} at least")),
-        "maxItems" if count > bound => Some(format!("has {count} items; {bound} at most")),
+        "minItems" if count < bound => Some(format!("has {count} items, the minimum is {bound}")),
+        "maxItems" if count > bound => Some(format!("has {count} items, the maximum is {bound}")),
         "uniqueItems" if *wanted == Value::Bool(true) => {
             // The keys of a `Value` are sorted, so equal objects have equal texts.
             let different: BTreeSet<String> = items.iter().map(Value::to_string).collect();
-            (different.len() < items.len()).then(|| "has an item twice".to_owned())
+            (different.len() < items.len()).then(|| "has a duplicate item".to_owned())
         }
         _ => None,
     }
@@ -260,7 +261,7 @@ fn about_number(key: &str, wanted: &Value, value: &Value) -> Option<String> {
         "exclusiveMaximum" => (number < bound, "less than"),
         _ => return None,
     };
-    (!holds).then(|| format!("must be {what} {wanted}, and is {value}"))
+    (!holds).then(|| format!("must be {what} {wanted}, but is {value}"))
 }
 
 /// Returns the schema that a reference points to.
@@ -324,42 +325,46 @@ mod tests {
         });
         for (schema, value, expected) in [
             (&person, json!({ "name": "ann" }), ""),
-            (&person, json!([]), "the value must be of type \"object\", and is []"),
+            (&person, json!([]), "the value must be of type \"object\", but is []"),
             (&person, json!({}), "the value lacks `name`"),
             (&person, json!({ "name": "ann", "age": 1 }), "`/age` must not be there"),
-            (&person, json!({ "name": "a" }), "`/name` has 1 characters; 2 at least"),
-            (&person, json!({ "name": "ABCDEF" }), "`/name` has 6 characters; 5 at most|`/name` must match `^[a-z]+$`"),
+            (&person, json!({ "name": "a" }), "`/name` has 1 characters, the minimum is 2"),
+            (
+                &person,
+                json!({ "name": "ABCDEF" }),
+                "`/name` has 6 characters, the maximum is 5|`/name` must match `^[a-z]+$`",
+            ),
             (&list, json!([1, 2.0]), ""),
-            (&list, json!([]), "the value has 0 items; 1 at least"),
-            (&list, json!([1, 1, 1]), "the value has 3 items; 2 at most|the value has an item twice"),
-            (&list, json!([1.5]), "`/0` must be of type \"integer\", and is 1.5"),
+            (&list, json!([]), "the value has 0 items, the minimum is 1"),
+            (&list, json!([1, 1, 1]), "the value has 3 items; 2 at most|the value has a duplicate item"),
+            (&list, json!([1.5]), "`/0` must be of type \"integer\", but is 1.5"),
             (&number, json!(1), ""),
-            (&number, json!(0), "the value must be at least 1, and is 0"),
-            (&number, json!(3.0), "the value must be less than 3, and is 3.0"),
+            (&number, json!(0), "the value must be at least 1, but is 0"),
+            (&number, json!(3.0), "the value must be less than 3, but is 3.0"),
             (&number, json!("text"), ""),
             (&shape, json!(1), ""),
             (&shape, json!(5.5), ""),
-            (&shape, json!(6), "the value must fit one of the shapes that it may have, and fits 2"),
-            (&shape, json!(1.5), "the value must fit one of the shapes that it may have, and fits 0"),
+            (&shape, json!(6), "the value must match exactly one of the allowed schemas, but matches 2"),
+            (&shape, json!(1.5), "the value must match exactly one of the allowed schemas, but matches 0"),
             (&tree, json!({ "id": 1, "next": { "id": 2 } }), ""),
             (&tree, json!({ "id": 1, "next": {} }), "`/next` lacks `id`"),
             (&json!({ "enum": ["a", 1] }), json!(1.0), ""),
-            (&json!({ "enum": ["a"] }), json!("b"), "the value must be one of [\"a\"], and is \"b\""),
+            (&json!({ "enum": ["a"] }), json!("b"), "the value must be one of [\"a\"], but is \"b\""),
             (&json!({ "const": [1, { "a": 2.0 }] }), json!([1.0, { "a": 2 }]), ""),
             (
                 &json!({ "anyOf": [{ "type": "null" }, false] }),
                 json!(1),
-                "the value fits none of the shapes that it may have",
+                "the value matches none of the allowed schemas",
             ),
             (
                 &json!({ "allOf": [{ "type": ["null", "string"] }, { "maxLength": 1 }] }),
                 json!("ab"),
-                "the value has 2 characters; 1 at most",
+                "the value has 2 characters, the maximum is 1",
             ),
             (
                 &json!({ "additionalProperties": { "type": "string" } }),
                 json!({ "a": 1 }),
-                "`/a` must be of type \"string\", and is 1",
+                "`/a` must be of type \"string\", but is 1",
             ),
             (&json!(true), json!(1), ""),
             (&json!(false), json!(1), "the value must not be there"),
@@ -382,20 +387,20 @@ mod tests {
     #[test]
     fn invalid_json_schema_is_refused_with_its_path() {
         for (schema, says) in [
-            (json!(1), ": a schema is an object"),
-            (json!({ "type": "objekt" }), "/type: it must be one of null"),
-            (json!({ "enum": [] }), "/enum: it must be a list"),
-            (json!({ "required": "a" }), "/required: it must be a list of names"),
-            (json!({ "minItems": -1 }), "/minItems: it must be a count"),
-            (json!({ "minimum": "1" }), "/minimum: it must be a number"),
-            (json!({ "uniqueItems": 1 }), "/uniqueItems: it must be `true`"),
-            (json!({ "properties": { "a": { "pattern": "(" } } }), "/properties/a/pattern: `(` is no regular"),
-            (json!({ "properties": [] }), "/properties: it must be an object"),
-            (json!({ "anyOf": {} }), "/anyOf: it must be a list of schemas"),
-            (json!({ "oneOf": [{ "type": 1 }] }), "/oneOf/0/type: it must be"),
-            (json!({ "$ref": "https://x.test" }), "/$ref: it must be `#`"),
-            (json!({ "$ref": "#/$defs/b", "$defs": { "a": true } }), "/$ref: it must be `#`"),
-            (json!({ "items": { "patternProperties": {} } }), "/items/patternProperties: this key is not known"),
+            (json!(1), ": a schema must be an object"),
+            (json!({ "type": "objekt" }), "/type: the value must be one of null"),
+            (json!({ "enum": [] }), "/enum: the value must be a list"),
+            (json!({ "required": "a" }), "/required: the value must be a list of names"),
+            (json!({ "minItems": -1 }), "/minItems: the value must be a count"),
+            (json!({ "minimum": "1" }), "/minimum: the value must be a number"),
+            (json!({ "uniqueItems": 1 }), "/uniqueItems: the value must be `true`"),
+            (json!({ "properties": { "a": { "pattern": "(" } } }), "/properties/a/pattern: invalid regular"),
+            (json!({ "properties": [] }), "/properties: the value must be an object"),
+            (json!({ "anyOf": {} }), "/anyOf: the value must be a list of schemas"),
+            (json!({ "oneOf": [{ "type": 1 }] }), "/oneOf/0/type: the value must be"),
+            (json!({ "$ref": "https://x.test" }), "/$ref: the value must be `#`"),
+            (json!({ "$ref": "#/$defs/b", "$defs": { "a": true } }), "/$ref: the value must be `#`"),
+            (json!({ "items": { "patternProperties": {} } }), "/items/patternProperties: unsupported key"),
         ] {
             let error = Schema::new(schema).err().unwrap();
             assert!(error.starts_with(says), "{error}");

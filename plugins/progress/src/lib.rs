@@ -32,7 +32,7 @@ impl Default for Params {
 impl Params {
     fn check(self) -> Result<Params, Error> {
         if self.interval == 0 {
-            return Err(Error::Invalid("params: `interval` is 0; it must be at least 1 turn, such as 5".into()));
+            return Err(Error::Invalid("params: `interval` is 0; use at least 1 turn, such as 5".into()));
         }
         Ok(self)
     }
@@ -61,11 +61,11 @@ fn step(interval: u32, iteration: u32, can_write: impl FnOnce() -> bool) -> Step
 fn question(turns: u32, can_write: bool) -> String {
     let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
     let rest = if can_write {
-        "With your next call, write down with `write_note` what is done, what you found out and what comes next, so that \
-         it is not lost. Then go on with the task: the note does not end it."
+        "With your next call, write down with `write_note` what is done, what you found out and what comes next, so \
+         that it is not lost. Then continue with the task: the note does not end it."
     } else {
         "Say in one sentence what is done and what comes next, and make your next call in the same reply, so that the \
-         work goes on. Answer without a call only if the task is done."
+         work continues. Answer without a call only if the task is done."
     };
     format!("You have worked for {turns}. {rest}")
 }

@@ -42,10 +42,10 @@ impl Params {
     fn check(self) -> Result<Params, Error> {
         if !(1..=MOST_RUNS).contains(&self.runs) {
             let runs = self.runs;
-            return Err(bad(format_args!("`runs` is {runs}; it must be 1 to {MOST_RUNS}")));
+            return Err(bad(format_args!("`runs` is {runs}; use 1 to {MOST_RUNS}")));
         }
         if self.per.millis() == 0 || self.per.0 > LONGEST {
-            return Err(bad("`per` must be `1ms` at least and `30d` at most"));
+            return Err(bad("`per` must be at least `1ms` and at most `30d`"));
         }
         Ok(self)
     }
@@ -78,7 +78,7 @@ fn turned_away(params: &Params, after_ms: u64) -> String {
     let (runs, per) = (params.runs, params.per);
     let (runs, have) = if runs == 1 { ("1 run".to_owned(), "has") } else { (format!("{runs} runs"), "have") };
     let room_in = Span(Duration::from_secs(after_ms.div_ceil(1_000)));
-    format!("{runs} {have} begun within {per}, which is all that may; there is room in {room_in}")
+    format!("{runs} {have} begun within {per}, which is the maximum; retry in {room_in}")
 }
 
 /// Returns the runs that count after this request to begin, and the milliseconds until this run can begin. Returns none
@@ -133,9 +133,9 @@ mod tests {
     #[test]
     fn rate_limit_error_states_when_to_retry() {
         for (runs, after_ms, says) in [
-            (2, 59_805, "2 runs have begun within 1m, which is all that may; there is room in 1m"),
-            (1, 1, "1 run has begun within 1m, which is all that may; there is room in 1s"),
-            (1, 12_000, "1 run has begun within 1m, which is all that may; there is room in 12s"),
+            (2, 59_805, "2 runs have begun within 1m, which is the maximum; retry in 1m"),
+            (1, 1, "1 run has begun within 1m, which is the maximum; retry in 1s"),
+            (1, 12_000, "1 run has begun within 1m, which is the maximum; retry in 12s"),
         ] {
             assert_eq!(turned_away(&params(runs, Duration::from_secs(60)), after_ms), says);
         }
@@ -154,9 +154,9 @@ mod tests {
         for (params, says) in [
             (params(0, minute), "`runs` is 0"),
             (params(1_001, minute), "1 to 1000"),
-            (params(1, Duration::ZERO), "`1ms` at least"),
-            (params(1, Duration::from_micros(1)), "`1ms` at least"),
-            (params(1, 31 * 24 * 60 * minute), "`30d` at most"),
+            (params(1, Duration::ZERO), "at least `1ms`"),
+            (params(1, Duration::from_micros(1)), "at least `1ms`"),
+            (params(1, 31 * 24 * 60 * minute), "at most `30d`"),
         ] {
             let error = params.check().err().unwrap();
             assert!(error.message().contains(says), "{error:?}");

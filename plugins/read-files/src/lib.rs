@@ -35,14 +35,14 @@ struct ReadFile;
 struct ReadFileArgs {
     /// The file, relative: `README.md`, `src/main.rs`.
     path: String,
-    /// The first line wanted, from 1. Leave it out to begin at the beginning.
+    /// The first line to read, counted from 1; the first line of the file if left out.
     #[schemars(range(min = 1))]
     first_line: Option<u64>,
-    /// The last line wanted. Leave it out to read to the end.
+    /// The last line to read; the last line of the file if left out.
     #[schemars(range(min = 1))]
     last_line: Option<u64>,
-    /// Give back what the text measures in place of it: its words, lines, characters and bytes, and its ten longest
-    /// lines. Costs next to nothing, however much there is.
+    /// True to return measures instead of the text: its words, lines, characters and bytes, and its ten longest
+    /// lines. Costs few tokens, however long the text is.
     #[serde(default)]
     measure: bool,
 }
@@ -60,8 +60,8 @@ const LONGEST: usize = 10;
 
 impl Tool for ReadFile {
     const NAME: &'static str = "read_file";
-    const DESCRIPTION: &'static str = "Reads a text file and gives back its text as it is, nothing added. Reads at \
-        most 1 MiB: of a larger file ask for lines.";
+    const DESCRIPTION: &'static str =
+        "Reads a text file and returns its text unchanged. Reads at most 1 MiB: of a larger file ask for lines.";
     const HINTS: ToolHints = HINTS;
     type Args = ReadFileArgs;
 
@@ -79,7 +79,7 @@ impl Tool for ReadFile {
 fn read_whole(path: &str) -> Result<String, Error> {
     fs::read_to_string(path, MAX_BYTES).map_err(|error| match error {
         Error::TooLarge(cause) => {
-            Error::TooLarge(format!("{cause}: ask for a part of it by `first_line` and `last_line`"))
+            Error::TooLarge(format!("{cause}; ask for a part of it with `first_line` and `last_line`"))
         }
         error => error,
     })
@@ -105,14 +105,14 @@ struct ListFiles;
 
 #[derive(Deserialize, JsonSchema)]
 struct ListFilesArgs {
-    /// The folder, relative. Leave it out for the topmost one.
+    /// The folder, relative; the top folder if left out.
     path: Option<String>,
 }
 
 impl Tool for ListFiles {
     const NAME: &'static str = "list_files";
-    const DESCRIPTION: &'static str = "Lists the files and folders in a folder, one a line, files with their size, \
-        folders with a `/` at the end. Does not look into the folders.";
+    const DESCRIPTION: &'static str = "Lists the files and folders in a folder, one per line, files with their size, \
+                                       folders with a `/` at the end. Does not list what is in these folders.";
     const HINTS: ToolHints = HINTS;
     type Args = ListFilesArgs;
 

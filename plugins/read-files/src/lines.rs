@@ -20,7 +20,8 @@ impl Collector {
         let (first, last) = (first.unwrap_or(1), last.unwrap_or(u64::MAX));
         if first == 0 || last < first {
             return Err(format!(
-                "`first_line` {first} to `last_line` {last}: lines count from 1, the last not before the first"
+                "invalid lines: `first_line` is {first} and `last_line` is {last}; count lines from 1, the last not \
+                 before the first"
             ));
         }
         Ok(Collector { first, last, max, line: 1, at_line_start: true, bytes: Vec::new(), too_large: false })
@@ -51,7 +52,7 @@ impl Collector {
         let (first, last, max) = (self.first, self.last, self.max);
         if self.too_large {
             return Err(Error::TooLarge(format!(
-                "`{path}` has more than {max} bytes in the lines asked for, from {first} on: ask for fewer lines"
+                "`{path}` has more than {max} bytes in the requested lines, from {first} on; ask for fewer lines"
             )));
         }
         let lines = self.line - u64::from(self.at_line_start);
@@ -60,7 +61,7 @@ impl Collector {
         }
         String::from_utf8(self.bytes).map_err(|_| {
             let to = lines.min(last);
-            Error::Invalid(format!("`{path}` is not a text: lines {first} to {to} are not UTF-8"))
+            Error::Invalid(format!("`{path}` is not text: lines {first} to {to} are not UTF-8"))
         })
     }
 }
@@ -103,7 +104,7 @@ mod tests {
         let invalid = |text: &str| Err(Error::Invalid(text.into()));
         assert_eq!(pick(b"a\nb\n", Some(3), None, 9), invalid("`f` has 2 lines; there is no line 3"));
         assert_eq!(pick(b"a\nb", Some(3), None, 9), invalid("`f` has 2 lines; there is no line 3"));
-        assert_eq!(pick(b"a\n\xff\nc", Some(2), Some(3), 9), invalid("`f` is not a text: lines 2 to 3 are not UTF-8"));
+        assert_eq!(pick(b"a\n\xff\nc", Some(2), Some(3), 9), invalid("`f` is not text: lines 2 to 3 are not UTF-8"));
         assert!(matches!(pick(b"aaaa\nbbbb\n", Some(1), Some(2), 9), Err(Error::TooLarge(_))));
         assert!(Collector::new(Some(0), None, 9).is_err());
         assert!(Collector::new(Some(3), Some(2), 9).is_err());

@@ -29,7 +29,7 @@ impl ModelMiddleware for RedactRequests {
         let count: usize = request.messages.iter_mut().map(|message| redact(message, &net)).sum();
         if count > 0 {
             // The log contains the number of secrets, never the secrets.
-            info!("secrets blotted out of a request: {count}");
+            info!("secrets redacted from a request: {count}");
         }
         let request = (count > 0).then_some(request);
         Ok(BeforeDecision::Proceed(Pass { model: None, request, state: Vec::new() }))
@@ -47,7 +47,7 @@ impl ModelMiddleware for RedactRequests {
 
 /// Fails if the powers to see the content are missing. Otherwise everything would pass unnoticed.
 fn check_sight(messages: &[Message]) -> Result<(), Error> {
-    let lacking = |power| Err(Error::Denied(format!("it cannot see what goes out: grant the power `{power}`")));
+    let lacking = |power| Err(Error::Denied(format!("the plugin cannot see the requests; grant the power `{power}`")));
     let is_blind = !messages.is_empty() && messages.iter().all(|message| message.parts.is_empty());
     if is_blind {
         return lacking("see-messages");

@@ -37,7 +37,7 @@ impl ToolMiddleware for RedactResults {
             return Ok(None);
         }
         // The log contains the number of secrets, never the secrets.
-        info!("secrets blotted out of a result of `{}`: {count}", call.name);
+        info!("secrets redacted from a result of `{}`: {count}", call.name);
         Ok(Some(content))
     }
 }

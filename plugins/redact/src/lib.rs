@@ -44,7 +44,7 @@ impl RunMiddleware for Redact {
             return Ok(AfterDecision::Accept);
         }
         // The log contains the number of secrets, never the secrets.
-        info!("secrets blotted out: {count}");
+        info!("secrets redacted from the answer: {count}");
         Ok(decision)
     }
 }

@@ -40,9 +40,7 @@ impl Params {
     fn check(self) -> Result<Params, Error> {
         let steps = self.failure_threshold;
         if !(1..=MAX_STEPS).contains(&steps) {
-            return Err(Error::Invalid(format!(
-                "params: `failure_threshold` is {steps}; it must be 1 to {MAX_STEPS} steps"
-            )));
+            return Err(Error::Invalid(format!("params: `failure_threshold` is {steps}; use 1 to {MAX_STEPS} steps")));
         }
         Ok(self)
     }
@@ -79,9 +77,9 @@ fn question(steps: u32) -> String {
         _ => format!("Your last {steps} steps failed: every call in them"),
     };
     format!(
-        "{row} ended with an error. Before you go on, say in a sentence or two why it failed and what you will do \
-         differently: look at what is there first, use other arguments or another tool, or take a smaller step. If there \
-         is nothing left to try, answer with what is in the way."
+        "{row} ended with an error. Before you continue, say in a sentence or two why it failed and what you will do \
+         differently: look at what is there first, use other arguments or another tool, or take a smaller step. If \
+         there is nothing left to try, answer with what prevents you."
     )
 }
 

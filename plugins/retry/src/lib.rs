@@ -50,13 +50,13 @@ impl Params {
     fn check(self) -> Result<Params, Error> {
         if !(2..=MOST_ATTEMPTS).contains(&self.attempts) {
             let attempts = self.attempts;
-            return Err(bad(format_args!("`attempts` is {attempts}; it must be 2 to {MOST_ATTEMPTS}")));
+            return Err(bad(format_args!("`attempts` is {attempts}; use 2 to {MOST_ATTEMPTS}")));
         }
         if self.base_delay.0.is_zero() || self.base_delay.0 > self.max_delay.0 {
-            return Err(bad("`base_delay` must be more than nothing and at most `max_delay`"));
+            return Err(bad("`base_delay` must be more than 0 and at most `max_delay`"));
         }
         if self.max_delay.0 > LONGEST_PAUSE {
-            return Err(bad("`max_delay` must be at most `60s`: the host waits no longer"));
+            return Err(bad("`max_delay` must be at most `60s`, because the host waits no longer"));
         }
         Ok(self)
     }
@@ -81,7 +81,7 @@ impl ModelMiddleware for Retry {
         let Some(delay_ms) = pause(&params, &error, sending.attempt, chance) else {
             return Ok(AfterDecision::Accept);
         };
-        info!("`{}` failed ({}): again in {delay_ms} ms", sending.model, error.message());
+        info!("`{}` failed ({}); retrying in {delay_ms} ms", sending.model, error.message());
         Ok(AfterDecision::Retry(Again { model: None, delay_ms, state }))
     }
 }
@@ -165,7 +165,7 @@ mod tests {
         for (params, says) in [
             (params(1, 1, 2), "`attempts` is 1"),
             (params(10, 1, 2), "2 to 9"),
-            (params(3, 0, 2), "more than nothing"),
+            (params(3, 0, 2), "more than 0"),
             (params(3, 3, 2), "at most `max_delay`"),
             (params(3, 3, 61), "at most `60s`"),
         ] {

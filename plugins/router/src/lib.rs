@@ -56,18 +56,18 @@ impl Params {
     fn check(self) -> Result<Params, Error> {
         at_most("rules", self.rules.len(), MOST_RULES)?;
         if self.rules.is_empty() {
-            return Err(bad("`rules` is empty: write at least one, or leave the router out"));
+            return Err(bad("`rules` is empty; write at least one, or leave the router out"));
         }
         let last = self.rules.len() - 1;
         for (at, rule) in self.rules.iter().enumerate() {
             if rule.model.is_empty() {
-                return Err(bad(format_args!("`rules[{at}].model` is empty: name a model of the config")));
+                return Err(bad(format_args!("`rules[{at}].model` is empty; name a model of the config")));
             }
             if rule.min_tokens.zip(rule.max_tokens).is_some_and(|(min, max)| min > max) {
-                return Err(bad(format_args!("`rules[{at}]` fits nothing: `min_tokens` is more than `max_tokens`")));
+                return Err(bad(format_args!("`rules[{at}]` matches nothing: `min_tokens` is more than `max_tokens`")));
             }
             if at < last && rule.fits_always() {
-                return Err(bad(format_args!("`rules[{at}]` fits always, so no rule after it is ever looked at")));
+                return Err(bad(format_args!("`rules[{at}]` always matches, so no rule after it is ever used")));
             }
         }
         Ok(self)
@@ -132,7 +132,7 @@ impl ModelMiddleware for Router {
 fn newest(messages: &[Message], rule: usize) -> Result<String, Error> {
     // Every message has parts, unless they are hidden.
     if !messages.is_empty() && messages.iter().all(|message| message.parts.is_empty()) {
-        return Err(Error::Denied(format!("`rules[{rule}].matches` reads messages: grant the power `see-messages`")));
+        return Err(Error::Denied(format!("`rules[{rule}].matches` reads messages; grant the power `see-messages`")));
     }
     let is_task = |message: &&Message| message.role == Role::User && message.meta.iter().all(|(key, _)| key != NOTE);
     Ok(messages.iter().rev().find(is_task).map(Message::text).unwrap_or_default())
@@ -198,9 +198,9 @@ mod tests {
             (serde_json::json!([]), "`rules` is empty"),
             (many.into(), "65 entries"),
             (serde_json::json!([{ "model": "" }]), "`rules[0].model` is empty"),
-            (serde_json::json!([{ "model": "a", "min_tokens": 2, "max_tokens": 1 }]), "`rules[0]` fits nothing"),
-            (serde_json::json!([{ "model": "a" }, { "model": "b" }]), "`rules[0]` fits always"),
-            (serde_json::json!([{ "model": "a", "matches": "(" }]), "no regular expression"),
+            (serde_json::json!([{ "model": "a", "min_tokens": 2, "max_tokens": 1 }]), "`rules[0]` matches nothing"),
+            (serde_json::json!([{ "model": "a" }, { "model": "b" }]), "`rules[0]` always matches"),
+            (serde_json::json!([{ "model": "a", "matches": "(" }]), "invalid regular expression"),
             (serde_json::json!([{ "model": "a", "match": "(" }]), "unknown field `match`"),
         ] {
             let error = params(rules).err().unwrap();

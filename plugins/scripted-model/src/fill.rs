@@ -113,8 +113,8 @@ impl Slot {
         };
         let source = Source::new(source).ok_or_else(|| {
             format!(
-                "`{{{{{written}}}}}` is not known: there are `task`, `from NAME`, `said`, `result`, `result 2`, \
-                 `result TOOL`, `error` likewise, `note` and `system`"
+                "unknown slot `{{{{{written}}}}}`; use `task`, `from NAME`, `said`, `result`, `result 2`, `result \
+                 TOOL`, `error` likewise, `note` or `system`"
             )
         })?;
         Ok(Slot { written: written.to_owned(), source, pointer, pattern })
@@ -127,7 +127,7 @@ impl Slot {
             None => Value::from(&*text),
             Some(pointer) => {
                 let json = json.or_else(|| serde_json::from_str(&text).ok());
-                let json = json.ok_or_else(|| missing(format!("that is no JSON: {}", short(&text, SHOWN))))?;
+                let json = json.ok_or_else(|| missing(format!("the value is not JSON: {}", short(&text, SHOWN))))?;
                 let value = json.pointer(pointer).cloned();
                 value.ok_or_else(|| missing(format!("there is no `{pointer}` in {}", short(&text, SHOWN))))?
             }
@@ -159,7 +159,7 @@ impl Source {
         let text = |text: Option<String>, why: &str| Ok((text.ok_or(why)?, None));
         match self {
             Source::Task => Ok((heard.task(), None)),
-            Source::Said => text(heard.said(), "nothing was replied yet"),
+            Source::Said => text(heard.said(), "there is no reply yet"),
             Source::Note => text(heard.note(), "there is no note"),
             Source::System => text(heard.system(), "there is no system prompt"),
             Source::From(name) => text(heard.from(name), &format!("`{name}` has said nothing in this conversation")),

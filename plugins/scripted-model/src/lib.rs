@@ -97,7 +97,7 @@ impl Script {
         let cases = cases.into_iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
         let otherwise = replies(written).map_err(|why| bad(format_args!("`{why}")))?;
         if cases.is_empty() && otherwise.is_empty() {
-            return Err(bad("`replies` is empty: write what the model says, `replies: [\"Hello.\"]`"));
+            return Err(bad("`replies` is empty; write what the model says, such as `replies: [\"Hello.\"]`"));
         }
         Ok(Script { cases, otherwise, at_end })
     }
@@ -109,11 +109,12 @@ impl Script {
         match (replies.get(said), replies.last(), self.at_end) {
             (Some(reply), ..) | (None, Some(reply), AtEnd::Repeat) => Ok(reply),
             (None, None, _) => Err(Error::Invalid(format!(
-                "the script has nothing for this task: add a case that fits it, or `replies` beside the cases: {task}"
+                "the script has no reply for this task; add a case that matches it, or `replies` beside the cases: \
+                 {task}"
             ))),
             (None, Some(_), AtEnd::Fail) => Err(Error::Invalid(format!(
-                "the script is over: it has {} for this task, and one more is wanted (`at_end: repeat` has the last one said \
-                 again): {task}",
+                "the script has ended: it has {} for this task, but one more is requested (`at_end: repeat` repeats \
+                 the last one): {task}",
                 if replies.len() == 1 { "one reply".into() } else { format!("{} replies", replies.len()) }
             ))),
         }
@@ -141,15 +142,18 @@ fn say(text: &str, calls: &[Call], heard: &Heard, model: &str, request: &Request
 /// Checks that a call can be made. Otherwise the script, or the config under test, has a mistake.
 fn there_is(tool: &str, request: &Request) -> Result<(), Error> {
     if request.tool_choice == ToolChoice::Never {
-        return Err(Error::Invalid(format!("the script calls `{tool}`, and no call is allowed now")));
+        return Err(Error::Invalid(format!("the script calls `{tool}`, but no call is allowed now")));
     }
     if request.tools.iter().any(|there| there.name == tool) {
         return Ok(());
     }
     let names: Vec<_> = request.tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
-    let there =
-        if names.is_empty() { "this agent has no tools".into() } else { format!("there are {}", names.join(", ")) };
-    Err(Error::Invalid(format!("the script calls `{tool}`, which is not there: {there}")))
+    let there = if names.is_empty() {
+        "this agent has no tools".into()
+    } else {
+        format!("available tools: {}", names.join(", "))
+    };
+    Err(Error::Invalid(format!("the script calls `{tool}`, which does not exist; {there}")))
 }
 
 #[cfg(test)]

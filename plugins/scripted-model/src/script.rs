@@ -89,12 +89,12 @@ impl Reply {
         let written = serde_json::from_value(written).map_err(|error| error.to_string())?;
         Ok(match written {
             Written { say: None, json: None, calls, fail: Some(failure) } if calls.is_empty() => Reply::Fails(failure),
-            Written { fail: Some(_), .. } => return Err("one that has `fail` has nothing else".into()),
+            Written { fail: Some(_), .. } => return Err("a reply with `fail` must have nothing else".into()),
             Written { say: Some(_), json: Some(_), .. } => {
-                return Err("it has both `say` and `json`, which are the same text in two ways".into());
+                return Err("a reply must not have both `say` and `json`".into());
             }
             Written { say: None, json: None, calls, .. } if calls.is_empty() => {
-                return Err("it says nothing: write `say`, `json`, `calls` or `fail`".into());
+                return Err("the reply is empty; write `say`, `json`, `calls` or `fail`".into());
             }
             Written { say, json, calls, fail: None } => {
                 Reply::Says { text: say.map(Text::Words).or(json.map(Text::Json)), calls }
@@ -110,7 +110,7 @@ impl Reply {
 /// Returns what is wrong with a reply, after its position: `replies[2]`: …
 pub(crate) fn replies(written: Vec<Value>) -> Result<Vec<Reply>, String> {
     if written.len() > MOST_REPLIES {
-        return Err(format!("replies` has {} entries; at most {MOST_REPLIES} are taken", written.len()));
+        return Err(format!("replies` has {} entries, the maximum is {MOST_REPLIES}", written.len()));
     }
     let read = |(at, reply)| Reply::read(reply).map_err(|why| format!("replies[{at}]`: {why}"));
     written.into_iter().enumerate().map(read).collect()
@@ -138,11 +138,11 @@ impl Case {
         let WrittenCase { task, from, system, replies: written } =
             serde_json::from_value(written).map_err(|error| error.to_string())?;
         if task.is_none() && from.is_none() && system.is_none() {
-            return Err("it fits every task: say of which `task`, `from` whom or in which `system` prompt".into());
+            return Err("the case matches every task; set `task`, `from` or `system`".into());
         }
         let replies = replies(written).map_err(|why| format!("`{why}"))?;
         if replies.is_empty() {
-            return Err("its `replies` are empty".into());
+            return Err("the `replies` of the case are empty".into());
         }
         Ok(Case { task, from, system, replies })
     }

@@ -103,8 +103,8 @@ fn script_replays_turn_by_turn_and_restarts_for_each_task() {
     assert_eq!(reply(script.clone(), &chat), "sunny!");
     assert_eq!(reply(script.clone(), &chat), "sunny!", "the same request has the same answer");
     chat.push(said("ada", "sunny!"));
-    let over = "error: the script is over: it has 2 replies for this task, and one more is wanted (`at_end: repeat` has the \
-                last one said again): Paris";
+    let over = "error: the script has ended: it has 2 replies for this task, but one more is requested (`at_end: \
+                repeat` repeats the last one): Paris";
     assert_eq!(reply(script.clone(), &chat), over);
     let mut repeated = script.clone();
     repeated["at_end"] = "repeat".into();
@@ -145,7 +145,7 @@ fn script_placeholders_are_filled_from_the_chat() {
         ("{{result sea}}", "`{{result sea}}`: since the task there is one of `weather`"),
         ("{{error}}", "there is no error since the task"),
         ("{{result/sea}}", "there is no `/sea` in {\"temp\": \"eight\"}"),
-        ("{{task/0}}", "that is no JSON: And in Oslo?"),
+        ("{{task/0}}", "the value is not JSON: And in Oslo?"),
         ("{{task ~ rome}}", "`rome` is not found in: And in Oslo?"),
         ("{{from eve}}", "`eve` has said nothing in this conversation"),
     ] {
@@ -154,7 +154,7 @@ fn script_placeholders_are_filled_from_the_chat() {
     }
     for (text, why) in [
         ("{{result}}", "there is no result since the task"),
-        ("{{said}}", "nothing was replied yet"),
+        ("{{said}}", "there is no reply yet"),
         ("{{note}}", "there is no note"),
         ("{{system}}", "there is no system prompt"),
     ] {
@@ -227,7 +227,7 @@ fn script_cases_match_task_sender_and_system_prompt() {
     let mut only_cases = script;
     only_cases["replies"] = json!([]);
     let nothing =
-        "error: the script has nothing for this task: add a case that fits it, or `replies` beside the cases: hi";
+        "error: the script has no reply for this task; add a case that matches it, or `replies` beside the cases: hi";
     assert_eq!(reply(only_cases, &[user("user", "hi")]), nothing);
 }
 
@@ -255,11 +255,14 @@ fn script_call_of_an_unavailable_tool_is_an_error() {
     let calls = |tool: &str| json!({"replies": [{"say": "Hm.", "calls": [{"tool": tool}]}]});
     let mut request = request(&[user("user", "a")]);
     let error = |script, request: &Request| complete_with(script, request).unwrap_err().message().to_owned();
-    assert_eq!(error(calls("sea"), &request), "the script calls `sea`, which is not there: there are `weather`, `map`");
+    assert_eq!(
+        error(calls("sea"), &request),
+        "the script calls `sea`, which does not exist; available tools: `weather`, `map`"
+    );
     request.tool_choice = ToolChoice::Never;
-    assert_eq!(error(calls("map"), &request), "the script calls `map`, and no call is allowed now");
+    assert_eq!(error(calls("map"), &request), "the script calls `map`, but no call is allowed now");
     (request.tool_choice, request.tools) = (ToolChoice::Auto, Vec::new());
-    assert_eq!(error(calls("map"), &request), "the script calls `map`, which is not there: this agent has no tools");
+    assert_eq!(error(calls("map"), &request), "the script calls `map`, which does not exist; this agent has no tools");
 }
 
 #[test]
@@ -267,26 +270,26 @@ fn invalid_script_is_refused_before_the_first_reply() {
     let many = vec![json!("a"); 1_001];
     for (script, why) in [
         (json!({}), "params: `replies` is empty"),
-        (json!({"replies": many}), "`replies` has 1001 entries; at most 1000 are taken"),
-        (json!({"cases": vec![json!({}); 101]}), "`cases` has 101 entries; at most 100 are taken"),
+        (json!({"replies": many}), "`replies` has 1001 entries, the maximum is 1000"),
+        (json!({"cases": vec![json!({}); 101]}), "`cases` has 101 entries, the maximum is 100"),
         (json!({"replies": ["a", 3]}), "params: `replies[1]`: "),
-        (json!({"replies": ["a", {}]}), "`replies[1]`: it says nothing: write `say`"),
+        (json!({"replies": ["a", {}]}), "`replies[1]`: the reply is empty; write `say`"),
         (json!({"replies": [{"says": "a"}]}), "`replies[0]`: unknown field `says`, expected one of `say`"),
-        (json!({"replies": [{"say": "a", "json": 1}]}), "has both `say` and `json`"),
-        (json!({"replies": [{"fail": {"other": "a"}, "say": "b"}]}), "`fail` has nothing else"),
+        (json!({"replies": [{"say": "a", "json": 1}]}), "must not have both `say` and `json`"),
+        (json!({"replies": [{"fail": {"other": "a"}, "say": "b"}]}), "`fail` must have nothing else"),
         (json!({"replies": [{"fail": {"boom": "a"}}]}), "unknown variant `boom`, expected one of `invalid`"),
         (json!({"replies": ["a", "{{task}"]}), "`replies[1]`: `{{` is never closed in `{{task}`"),
-        (json!({"replies": ["{{taks}}"]}), "`{{taks}}` is not known: there are `task`, "),
+        (json!({"replies": ["{{taks}}"]}), "unknown slot `{{taks}}`; use `task`, "),
         (json!({"replies": ["{{result 0}}"]}), "is not known"),
-        (json!({"replies": ["{{task ~ (}}"]}), "`(` is no regular expression"),
+        (json!({"replies": ["{{task ~ (}}"]}), "invalid regular expression `(`"),
         (
             json!({"replies": [{"calls": [{"tool": "map", "arguments": {"a": ["{{from}}"]}}]}]}),
-            "`{{from}}` is not known",
+            "unknown slot `{{from}}`",
         ),
-        (json!({"cases": [{"replies": ["a"]}]}), "`cases[0]`: it fits every task"),
-        (json!({"cases": [{"task": "a", "replies": []}]}), "`cases[0]`: its `replies` are empty"),
-        (json!({"cases": [{"task": "a", "replies": [{}]}]}), "`cases[0]`: `replies[0]`: it says nothing"),
-        (json!({"cases": [{"task": "(", "replies": ["a"]}]}), "`(` is no regular expression"),
+        (json!({"cases": [{"replies": ["a"]}]}), "`cases[0]`: the case matches every task"),
+        (json!({"cases": [{"task": "a", "replies": []}]}), "`cases[0]`: the `replies` of the case are empty"),
+        (json!({"cases": [{"task": "a", "replies": [{}]}]}), "`cases[0]`: `replies[0]`: the reply is empty"),
+        (json!({"cases": [{"task": "(", "replies": ["a"]}]}), "invalid regular expression `(`"),
     ] {
         let error = complete_with(script, &request(&[user("user", "a")])).unwrap_err();
         assert!(matches!(&error, Error::Invalid(text) if text.contains(why)), "{why}: {error:?}");

@@ -33,9 +33,9 @@ pub(crate) struct Lines {
 
 impl Lines {
     pub(crate) fn new(pattern: &str, case_insensitive: bool) -> Result<Lines, Error> {
-        let invalid = |why: String| Error::Invalid(format!("`pattern` is no regular expression for lines: {why}"));
+        let invalid = |why: String| Error::Invalid(format!("`pattern` is not a regular expression for lines: {why}"));
         if pattern.len() > PATTERN {
-            return Err(invalid(format!("it has more than {PATTERN} bytes")));
+            return Err(invalid(format!("more than {PATTERN} bytes")));
         }
         // Matches that never span lines make it unnecessary to examine each line by itself.
         let built = RegexMatcherBuilder::new()
@@ -47,9 +47,7 @@ impl Lines {
             .size_limit(COMPILED)
             .build(pattern);
         let pattern = built.map_err(|error| match error.kind() {
-            ErrorKind::NotAllowed(_) => {
-                invalid("it goes on in the next line; look for a part that is in one line".into())
-            }
+            ErrorKind::NotAllowed(_) => invalid("it spans several lines; search for a part in one line".into()),
             _ => invalid(short(reason(&error.to_string()), 1_000)),
         })?;
         Ok(Lines { pattern, context: 0, buffer: Vec::new() })

@@ -21,16 +21,16 @@ impl Names {
         let Some(asked) = glob else {
             return Ok(Names { glob: None, is_for_name: false, wants_hidden: false });
         };
-        let invalid = |why: &str| Error::Invalid(format!("the glob `{}`: {why}", short(asked, 200)));
+        let invalid = |why: &str| Error::Invalid(format!("invalid glob `{}`: {why}", short(asked, 200)));
         let plain = asked.trim_start_matches("./").trim_start_matches('/');
         if plain.is_empty() {
-            return Err(invalid("it is empty; `**` means every file"));
+            return Err(invalid("empty; use `**` for every file"));
         }
         if plain.len() > BYTES {
-            return Err(invalid(&format!("it has more than {BYTES} bytes")));
+            return Err(invalid(&format!("more than {BYTES} bytes")));
         }
         if plain.split('/').any(|name| name == "..") {
-            return Err(invalid("it leads out by `..`: name the folder as `directory`"));
+            return Err(invalid("it leads out with `..`; name the folder as `directory`"));
         }
         // A glob that ends with a slash means everything in the folder.
         let whole = if plain.ends_with('/') { format!("{plain}**") } else { plain.to_owned() };

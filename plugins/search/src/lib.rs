@@ -85,7 +85,7 @@ impl Place {
 
 fn at_most(asked: Option<u64>, default: u64, most: u64) -> Result<usize, Error> {
     match asked.unwrap_or(default) {
-        0 => Err(Error::Invalid("`max_results` is at least 1".into())),
+        0 => Err(Error::Invalid("`max_results` must be at least 1".into())),
         asked => Ok(asked.min(most) as usize),
     }
 }
@@ -94,26 +94,27 @@ struct SearchContent;
 
 #[derive(Deserialize, JsonSchema)]
 struct SearchContentArgs {
-    /// A regular expression (Rust's syntax), for one line each: `fn \w+_test`, `(?i)todo`.
+    /// A regular expression (Rust's syntax), matched against single lines: `fn \w+_test`, `(?i)todo`.
     pattern: String,
-    /// The folder to search with all below it, or one file; the topmost folder if left out.
+    /// The folder to search with all folders below it, or one file; the top folder if left out.
     directory: Option<String>,
-    /// Matching lines after which the search ends; 100 if left out.
+    /// The maximum number of matching lines; 100 if left out.
     #[schemars(range(min = 1, max = 10_000))]
     max_results: Option<u64>,
-    /// Lines shown before and after each match; 0 if left out.
+    /// The number of lines to show before and after each match; 0 if left out.
     #[schemars(range(max = 50))]
     context_lines: Option<u64>,
-    /// Only files like this: `*.rs`, `src/**/*.{ts,tsx}`.
+    /// Only files that match this glob: `*.rs`, `src/**/*.{ts,tsx}`.
     glob: Option<String>,
-    /// Take upper and lower case for the same.
+    /// True to ignore case.
     case_insensitive: Option<bool>,
 }
 
 impl Tool for SearchContent {
     const NAME: &'static str = "search_content";
-    const DESCRIPTION: &'static str = "Searches the text of files for a regular expression. Gives back the matching lines with \
-        their numbers, below the name of their file. Leaves out .git, hidden files, binaries and what .gitignore says.";
+    const DESCRIPTION: &'static str = "Searches the text of files for a regular expression. Returns the matching \
+                                       lines with their numbers, below the name of their file. Skips .git, hidden \
+                                       files, binary files and files that .gitignore excludes.";
     const HINTS: ToolHints = ToolHints::all();
     type Args = SearchContentArgs;
 
@@ -157,17 +158,18 @@ struct SearchFiles;
 struct SearchFilesArgs {
     /// A glob: `*.rs` (in every folder below), `src/*.rs`, `**/test_*/*.py`, `*.{yml,yaml}`. `**` is any number of folders.
     pattern: String,
-    /// The folder to search with all below it; the topmost folder if left out. The pattern begins there.
+    /// The folder to search with all folders below it; the top folder if left out. The pattern is relative to it.
     directory: Option<String>,
-    /// Files after which the search ends; 100 if left out.
+    /// The maximum number of files; 100 if left out.
     #[schemars(range(min = 1, max = 10_000))]
     max_results: Option<u64>,
 }
 
 impl Tool for SearchFiles {
     const NAME: &'static str = "search_files";
-    const DESCRIPTION: &'static str = "Finds files by their names. Gives back their paths, one a line, in order. Leaves out \
-        .git and what .gitignore says, and hidden files unless the pattern names some (`.github/**`).";
+    const DESCRIPTION: &'static str = "Finds files by their names. Returns their paths in order, one per line. Skips \
+                                       .git, files that .gitignore excludes, and hidden files unless the pattern \
+                                       names some (`.github/**`).";
     const HINTS: ToolHints = ToolHints::all();
     type Args = SearchFilesArgs;
 

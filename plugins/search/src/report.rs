@@ -122,7 +122,7 @@ impl Report {
         }];
         if self.is_out_of_bytes {
             notes.push(format!(
-                "the search ended after {} MiB of files: name a folder by `directory`, or files by `glob`",
+                "the search ended after {} MiB of files; narrow it with `directory` or `glob`",
                 self.read >> 20
             ));
         }
@@ -141,7 +141,7 @@ impl Report {
     /// Returns the report of a search for files.
     pub(crate) fn of_files(self, skipped: &Skipped) -> String {
         let notes = match self.results {
-            0 => vec!["no file is called like this".to_owned(), HIDDEN.into()],
+            0 => vec!["no file matches".to_owned(), HIDDEN.into()],
             results => vec![count(results, "file")],
         };
         self.end(notes, skipped)
@@ -149,23 +149,23 @@ impl Report {
 
     fn end(self, mut notes: Vec<String>, skipped: &Skipped) -> String {
         if self.is_full() {
-            notes.push("the search ended there, and there may be more: narrow it, or raise `max_results`".into());
+            notes.push("the search ended here, and there may be more; narrow it, or raise `max_results`".into());
         }
         if skipped.folders > 0 {
-            notes.push(format!("{} could not be listed, or not wholly", count(skipped.folders, "folder")));
+            notes.push(format!("{} could not be listed completely", count(skipped.folders, "folder")));
         }
         if skipped.deep > 0 {
-            notes.push(format!("{} too deep to be gone into", count(skipped.deep, "folder")));
+            notes.push(format!("{} too deep to be searched", count(skipped.deep, "folder")));
         }
         if skipped.is_endless {
-            notes.push("there is too much to be gone through: name a folder by `directory`".into());
+            notes.push("there are too many entries to search; narrow the search with `directory`".into());
         }
         let gap = if self.text.is_empty() { "" } else { "\n" };
         format!("{}{gap}({})", self.text, notes.join("; "))
     }
 }
 
-const HIDDEN: &str = "hidden files and what .gitignore leaves out were not searched";
+const HIDDEN: &str = "hidden files and files that .gitignore excludes were not searched";
 
 fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })

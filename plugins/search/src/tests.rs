@@ -44,7 +44,7 @@ impl Source for Made {
 
     fn folder(&self, name: &str) -> Result<Made, Error> {
         match name {
-            "locked" => Err(Error::Denied("no permission".into())),
+            "locked" => Err(Error::Denied("permission denied".into())),
             name => Ok(Made { base: format!("{}{name}/", self.base), ..self.clone() }),
         }
     }
@@ -52,7 +52,7 @@ impl Source for Made {
     fn file(&self, name: &str) -> Result<Opened, Error> {
         self.opened.set(self.opened.get() + 1);
         let bytes = self.files.get(&format!("{}{name}", self.base)).cloned();
-        bytes.filter(|_| name != "unreadable").map(Opened).ok_or_else(|| Error::Denied("no permission".into()))
+        bytes.filter(|_| name != "unreadable").map(Opened).ok_or_else(|| Error::Denied("permission denied".into()))
     }
 
     fn at(_: &str) -> Result<Opened, Error> {
@@ -114,7 +114,7 @@ fn file_search_is_ordered_and_honours_ignore_rules() {
         ("src", "lib.*", "src/lib.rs\n\n(1 file)"),
         (".", ".github/**", ".github/ci.yml\n\n(1 file)"),
         ("target", "*.rs", "target/x.rs\n\n(1 file)"),
-        (".", "*.py", "(no file is called like this; hidden files and what .gitignore leaves out were not searched)"),
+        (".", "*.py", "(no file matches; hidden files and files that .gitignore excludes were not searched)"),
     ] {
         assert_eq!(files(&made, path, pattern, 100), expected, "{pattern} in {path}");
     }
@@ -126,7 +126,7 @@ fn cut_search_result_says_so() {
     let many = made((0..50).map(|n| (format!("{n:02}.txt"), format!("x\nx {n}\n"))));
     let cut = files(&many, ".", "*.txt", 3);
     assert!(
-        cut.starts_with("00.txt\n01.txt\n02.txt\n\n(3 files; the search ended there, and there may be more"),
+        cut.starts_with("00.txt\n01.txt\n02.txt\n\n(3 files; the search ended here, and there may be more"),
         "{cut}"
     );
     let cut = lines(&many, "x", 0, 3);
@@ -192,7 +192,7 @@ fn search_pattern_matches_within_one_line() {
 fn invalid_search_pattern_error_states_the_cause() {
     for (pattern, why) in [
         ("a(b", "unclosed group"),
-        ("a\\nb", "goes on in the next line"),
+        ("a\\nb", "spans several lines"),
         (&format!("{}a{}", "(".repeat(60), ")".repeat(60)), "exceed the maximum number of nested"),
         ("\\w{999}{999}", "limit"),
         (&"x".repeat(20_000), "more than 10000 bytes"),
@@ -215,7 +215,7 @@ fn content_search_skips_and_counts_non_text_files() {
         ("unreadable", b"needle"),
     ]);
     let found = lines(&odd, "needle", 0, 100);
-    let notes = "files left out: 1 binary, 1 not UTF-8, 1 unreadable; 1 folder could not be listed, or not wholly)";
+    let notes = "files left out: 1 binary, 1 not UTF-8, 1 unreadable; 1 folder could not be listed completely)";
     assert_eq!(found, format!("d.txt\n1: needle\n\n(1 matching line in 1 file; {notes}"));
 }
 
@@ -255,9 +255,9 @@ fn content_search_reads_huge_files_in_pieces() {
 fn search_is_bounded_in_deep_and_wide_folders() {
     let deep = made([(format!("{}f", "d/".repeat(300)), "needle"), ("e".into(), "needle")]);
     let found = lines(&deep, "needle", 0, 9);
-    assert_eq!(found, "e\n1: needle\n\n(1 matching line in 1 file; 1 folder too deep to be gone into)");
+    assert_eq!(found, "e\n1: needle\n\n(1 matching line in 1 file; 1 folder too deep to be searched)");
     let wide = made((0..20_001).map(|n| (format!("d/{n}"), "")));
-    assert!(lines(&wide, "needle", 0, 9).contains("1 folder could not be listed, or not wholly"));
+    assert!(lines(&wide, "needle", 0, 9).contains("1 folder could not be listed completely"));
 }
 
 #[test]

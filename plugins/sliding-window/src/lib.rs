@@ -51,7 +51,7 @@ impl Params {
         effect::check_share("threshold", self.threshold)?;
         for (param, value) in [("recent_zone", self.recent_zone as usize), ("trim_length", self.trim_length)] {
             if value == 0 {
-                return Err(Error::Invalid(format!("params: `{param}` is 0; it must be at least 1")));
+                return Err(Error::Invalid(format!("params: `{param}` is 0; use at least 1")));
             }
         }
         Ok(self)
@@ -99,7 +99,7 @@ fn finish(params: &Params, moment: &Moment, mut pace: Pace, span: Span, reply: R
             edits.push(Edit::Replace(replacement));
         }
         Err(why) => {
-            shelly_plugin::warn!("the old messages stay, because there is no summary of them: {why}");
+            shelly_plugin::warn!("the old messages stay, because they cannot be summarized: {why}");
             pace.wait(moment);
         }
     }

@@ -48,14 +48,14 @@ impl Params {
     fn check(self) -> Result<Params, Error> {
         let (window, share) = (self.window, self.similarity_threshold);
         if !(2..=MAX_WINDOW).contains(&window) {
-            return Err(Error::Invalid(format!("params: `window` is {window}; it must be 2 to {MAX_WINDOW} results")));
+            return Err(Error::Invalid(format!("params: `window` is {window}; use 2 to {MAX_WINDOW} results")));
         }
         // A single result always equals itself.
         let least = 1.0 / window as f64;
         if !(share > least && share <= 1.0) {
             return Err(Error::Invalid(format!(
-                "params: `similarity_threshold` is {share}; it must be a share above 1/{window}, which one result alone \
-                 makes up, and at most 1, such as 0.8"
+                "params: `similarity_threshold` is {share}; use a share above 1/{window}, the share of a single \
+                 result, and at most 1, such as 0.8"
             )));
         }
         Ok(self)
@@ -100,7 +100,7 @@ fn judge(params: &Params, state: &mut State) -> Option<Edit> {
         return Some(Edit::Stop(Stop {
             code: "stall".into(),
             message: format!(
-                "{most} of the last {} results of tools were the same, also after the agent was told so",
+                "{most} of the last {} results of tools were the same, even after the agent was warned",
                 params.window
             ),
         }));
@@ -109,10 +109,10 @@ fn judge(params: &Params, state: &mut State) -> Option<Edit> {
     state.told = true;
     state.results.clear();
     Some(Edit::Note(format!(
-        "{most} of the last {window} results of your tools were the same: what you do brings nothing new. Say in a sentence \
-         what you know and what is missing, then take another way: other arguments, another tool, a smaller step. If \
-         something is in the way that you cannot change, answer with that. If the next {window} results are like these, \
-         the run is stopped.",
+        "{most} of the last {window} results of your tools were the same: your calls bring nothing new. Say in a \
+         sentence what you know and what is missing, then try another way: other arguments, another tool, a smaller \
+         step. If something prevents you that you cannot change, answer with that. If the next {window} results are \
+         like these, the run is stopped.",
         window = params.window
     )))
 }

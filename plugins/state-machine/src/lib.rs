@@ -110,28 +110,34 @@ impl Params {
     fn check(self) -> Result<Params, Error> {
         at_most("states", self.states.len(), MOST_STATES)?;
         if self.states.is_empty() {
-            return Err(bad("there is no state: write `states`, the first of which is where it begins"));
+            return Err(bad("there is no state; write `states`, the first of which is the initial state"));
         }
         if !(1..=MOST_STEPS).contains(&self.max_steps) {
-            return Err(bad(format_args!("`max_steps` is {}; it is 1 to {MOST_STEPS}", self.max_steps)));
+            return Err(bad(format_args!("`max_steps` is {}; use 1 to {MOST_STEPS}", self.max_steps)));
         }
         let mut names = BTreeSet::from([DONE]);
         for (at, state) in self.states.iter().enumerate() {
             at_most(&format!("states[{at}].members"), state.members.len(), MOST_MEMBERS)?;
             at_most(&format!("states[{at}].transitions"), state.transitions.len(), MOST_TRANSITIONS)?;
             if !names.insert(&state.name) {
-                let why = if state.name == DONE { "that is the end" } else { "another state has this name" };
+                let why = if state.name == DONE {
+                    "this name is reserved for the end"
+                } else {
+                    "another state has this name"
+                };
                 return Err(bad(format_args!("`states[{at}].name` is `{}`: {why}", state.name)));
             }
             if state.members.is_empty() {
-                return Err(bad(format_args!("`states[{at}].members` is empty: nobody would work in it")));
+                return Err(bad(format_args!("`states[{at}].members` is empty; name at least one member")));
             }
         }
         for (at, state) in self.states.iter().enumerate() {
             if let Some(missing) = state.leads_to().find(|to| !names.contains(to)) {
                 let names: Vec<_> = names.iter().copied().collect();
                 let names = names.join(", ");
-                return Err(bad(format_args!("`states[{at}]` leads to `{missing}`; there are: {names}")));
+                return Err(bad(format_args!(
+                    "`states[{at}]` leads to the unknown state `{missing}`; states: {names}"
+                )));
             }
         }
         match self.states.iter().enumerate().skip(1).find(|(_, state)| !self.is_led_to(state)) {
@@ -154,7 +160,7 @@ impl Params {
         }
         match !sees && self.states.iter().any(|state| !state.transitions.is_empty()) {
             true => Err(Error::Denied(
-                "what members say is blank to it, so no transition would ever fit: grant `powers: [see-messages]`"
+                "the plugin cannot see messages, so no transition would ever match; grant `powers: [see-messages]`"
                     .into(),
             )),
             false => Ok(()),
@@ -196,7 +202,7 @@ impl State {
                 let there: Vec<_> = members.iter().map(|member| format!("{} ({})", member.name, member.role)).collect();
                 let (state, there) = (&self.name, there.join(", "));
                 return Err(bad(format_args!(
-                    "state `{state}`: no member has the name or the role `{named}`; there are: {there}"
+                    "state `{state}`: no member has the name or the role `{named}`; members: {there}"
                 )));
             }
             let is_new = |member: &&Member| !working.iter().any(|there| there.name == member.name);
@@ -221,7 +227,10 @@ impl Coordinator for StateMachine {
                 Some(state) => params.state(state.next(&said_since(kept.heard))),
                 // The params have changed since the last step.
                 None => {
-                    return Err(Error::NotFound(format!("the team was in the state `{}`, which is gone", kept.state)));
+                    return Err(Error::NotFound(format!(
+                        "the team was in the state `{}`, which no longer exists",
+                        kept.state
+                    )));
                 }
             },
         };
@@ -314,7 +323,7 @@ mod tests {
         let error = machine.check_team(&members[..1], true).unwrap_err();
         assert_eq!(
             error.message(),
-            "params: state `draft`: no member has the name or the role `writer`; there are: ada (critics)"
+            "params: state `draft`: no member has the name or the role `writer`; members: ada (critics)"
         );
         assert!(machine.check_team(&members, false).unwrap_err().message().contains("see-messages"));
         // States without transitions do not need to see messages.
@@ -333,17 +342,23 @@ mod tests {
         for (json, says) in [
             (json!({}), "there is no state"),
             (json!({"states": vec![state("a", json!({})); 65]}), "`states` has 65 entries"),
-            (json!({"states": [state("a", json!({}))], "max_steps": 0}), "`max_steps` is 0; it is 1 to 10000"),
+            (json!({"states": [state("a", json!({}))], "max_steps": 0}), "`max_steps` is 0; use 1 to 10000"),
             (json!({"states": [state("a", json!({}))], "max_steps": 10_001}), "`max_steps` is 10001"),
             (json!({"states": [state("a", json!({"members": []}))]}), "`states[0].members` is empty"),
             (json!({"states": [state("a", json!({"members": vec!["x"; 65]}))]}), "`states[0].members` has 65 entries"),
-            (json!({"states": [state("done", json!({}))]}), "`states[0].name` is `done`: that is the end"),
+            (
+                json!({"states": [state("done", json!({}))]}),
+                "`states[0].name` is `done`: this name is reserved for the end",
+            ),
             (
                 json!({"states": [state("a", json!({})), state("a", json!({}))]}),
                 "`states[1].name` is `a`: another state",
             ),
-            (json!({"states": [state("a", to("b"))]}), "`states[0]` leads to `b`; there are: a, done"),
-            (json!({"states": [state("a", json!({"default": "end"}))]}), "`states[0]` leads to `end`"),
+            (json!({"states": [state("a", to("b"))]}), "`states[0]` leads to the unknown state `b`; states: a, done"),
+            (
+                json!({"states": [state("a", json!({"default": "end"}))]}),
+                "`states[0]` leads to the unknown state `end`",
+            ),
             (
                 json!({"states": [state("a", json!({})), state("b", to("b"))]}),
                 "`states[1]` (`b`): no other state leads",
@@ -353,7 +368,7 @@ mod tests {
             (json!({"states": [state("a", json!({"transitions": [{"to": "done"}]}))]}), "missing field `matches`"),
             (
                 json!({"states": [state("a", json!({"transitions": [{"matches": "(", "to": "done"}]}))]}),
-                "is no regular expression",
+                "invalid regular expression",
             ),
             (
                 json!({"states": [state("a", json!({"transitions": [{"matches": "a", "by": "most", "to": "done"}]}))]}),

@@ -9,9 +9,9 @@ use serde::Deserialize;
 pub(crate) struct Condition {
     /// The name of a column.
     pub(crate) column: String,
-    /// How the cell is compared with `value`: as numbers if both are numbers, else as texts.
+    /// The comparison of the cell with `value`: as numbers if both are numbers, else as texts.
     op: Op,
-    /// What it is compared with.
+    /// The value to compare the cell with.
     value: String,
 }
 
@@ -29,7 +29,7 @@ enum Op {
     Greater,
     #[serde(rename = ">=")]
     GreaterOrEqual,
-    /// Whatever the case of letters.
+    /// The case of letters is ignored.
     #[serde(rename = "contains")]
     Contains,
 }

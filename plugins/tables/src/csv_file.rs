@@ -56,7 +56,7 @@ pub(crate) fn open<R: BufRead>(mut text: R, path: &str, delimiter: Option<Delimi
     let mut reader = ReaderBuilder::new().delimiter(delimiter.byte()).from_reader(text);
     let header = reader.headers().map_err(|error| explain(path, &error))?;
     if header.len() > MAX_COLUMNS {
-        return Err(Error::TooLarge(format!("`{path}` has {} columns, at most {MAX_COLUMNS} are read", header.len())));
+        return Err(Error::TooLarge(format!("`{path}` has {} columns, the maximum is {MAX_COLUMNS}", header.len())));
     }
     let columns = names(header.iter());
     Ok(CsvFile { path: path.to_owned(), columns, reader, row: StringRecord::new() })
@@ -77,7 +77,7 @@ impl<R: BufRead> CsvFile<R> {
             None => {
                 let names: Vec<_> = self.columns.iter().take(NAMES_TOLD).map(String::as_str).collect();
                 let path = &self.path;
-                Err(Error::NotFound(format!("`{path}` has no column `{name}`; it has: {}", names.join(", "))))
+                Err(Error::NotFound(format!("`{path}` has no column `{name}`; columns: {}", names.join(", "))))
             }
         }
     }
@@ -113,7 +113,7 @@ fn explain(path: &str, error: &csv::Error) -> Error {
         csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
             let line = pos.as_ref().map_or(0, csv::Position::line);
             Error::Invalid(format!(
-                "`{path}`: line {line} has {len} columns, the first has {expected_len}; is the delimiter the right one?"
+                "`{path}`: line {line} has {len} columns, the first has {expected_len}; check the delimiter"
             ))
         }
         _ => Error::Invalid(format!("`{path}`: {error}")),

@@ -20,7 +20,7 @@ pub(crate) fn open<F: Folder>(path: &str, folder: F) -> Result<Connection, Error
     // This error for a missing or ungranted file is clearer than the database's.
     folder.open(path)?;
     Connection::open_readonly_vfs(&ReadOnly(folder), path)
-        .map_err(|cause| Error::Invalid(format!("`{path}` is no SQLite database that can be read: {cause}")))
+        .map_err(|cause| Error::Invalid(format!("`{path}` is not a readable SQLite database: {cause}")))
 }
 
 struct ReadOnly<F>(F);
@@ -81,7 +81,7 @@ impl<B: Bytes> File for Blocks<B> {
             }
             let rest = kept.get(&block).and_then(|bytes| bytes.get((at % BLOCK) as usize..)).unwrap_or_default();
             if rest.is_empty() {
-                return Err(SqlError::Io(format!("it ends before byte {at}")));
+                return Err(SqlError::Io(format!("the file ends before byte {at}")));
             }
             let count = rest.len().min(buffer.len() - done);
             buffer[done..done + count].copy_from_slice(&rest[..count]);
@@ -108,7 +108,7 @@ impl<B: Bytes> File for Blocks<B> {
 }
 
 fn read_only() -> SqlError {
-    SqlError::CantOpen("it is only read".to_owned())
+    SqlError::CantOpen("the file is opened read-only".to_owned())
 }
 
 fn io(error: Error) -> SqlError {

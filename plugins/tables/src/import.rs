@@ -24,11 +24,11 @@ const VALUES_PER_INSERT: usize = 500;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct TableFile {
-    /// The name that it has in the query.
+    /// The name of the table in the query.
     pub(crate) name: String,
     /// A file that ends in .csv, .tsv, .json (an array of objects) or .jsonl (an object a line).
     pub(crate) path: String,
-    /// What separates columns of CSV; left out: found out by the first row.
+    /// The separator of columns of CSV; detected from the first row if left out.
     pub(crate) delimiter: Option<Delimiter>,
 }
 
@@ -43,7 +43,7 @@ impl Kind {
         match path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().as_str() {
             "csv" | "tsv" | "txt" => Ok(Kind::Csv),
             "json" | "jsonl" | "ndjson" => Ok(Kind::Json),
-            _ => Err(Error::Invalid(format!("`{path}` ends in none of .csv, .tsv, .txt, .json, .jsonl, .ndjson"))),
+            _ => Err(Error::Invalid(format!("`{path}` must end in .csv, .tsv, .txt, .json, .jsonl or .ndjson"))),
         }
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn open<R: Read>(
     open: impl Fn(&str) -> Result<R, Error>,
 ) -> Result<Connection, Error> {
     if !(1..=MAX_TABLES).contains(&tables.len()) {
-        return Err(Error::Invalid(format!("`tables` has {} tables; 1 to {MAX_TABLES} are taken", tables.len())));
+        return Err(Error::Invalid(format!("`tables` has {} tables; use 1 to {MAX_TABLES}", tables.len())));
     }
     let mut connection = Connection::open_memory().map_err(|cause| failed("a database in memory", &cause))?;
     let mut left = MAX_BYTES;
@@ -68,7 +68,7 @@ pub(crate) fn open<R: Read>(
         read.map_err(|error| Error::unavailable(format!("`{path}` cannot be read: {error}")))?;
         left = left.checked_sub(text.len() as u64).ok_or_else(|| {
             Error::TooLarge(format!(
-                "the files have more than {MAX_BYTES} bytes together: `csv_read` reads longer ones"
+                "the files have more than {MAX_BYTES} bytes in total; `csv_read` reads longer ones"
             ))
         })?;
         match kind {
@@ -113,7 +113,7 @@ fn import_json(connection: &mut Connection, table: &TableFile, text: &[u8]) -> R
     let mut known = std::collections::BTreeSet::new();
     for object in &objects {
         let Value::Object(object) = object else {
-            return Err(wrong(&"it must be objects: `[{…}, {…}]`, or one a line"));
+            return Err(wrong(&"expected objects: `[{…}, {…}]`, or one per line"));
         };
         keys.extend(object.keys().filter(|key| known.insert((*key).clone())).cloned());
         if keys.len() > MAX_COLUMNS {

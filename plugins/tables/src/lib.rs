@@ -40,24 +40,24 @@ struct CsvRead;
 struct CsvReadArgs {
     /// The file, such as `data/sales.csv`. Its first row names the columns.
     path: String,
-    /// The columns wanted, by name; left out: all.
+    /// The names of the columns to return; all if left out.
     columns: Option<Vec<String>>,
-    /// Conditions that a row must fit, all of them.
+    /// Conditions, all of which a row must match.
     #[serde(rename = "where")]
     conditions: Option<Vec<Condition>>,
-    /// Fitting rows to skip; 0 if left out.
+    /// The number of matching rows to skip; 0 if left out.
     offset: Option<u64>,
-    /// Rows wanted, 1 to 1000; 100 if left out.
+    /// The number of rows to return, 1 to 1000; 100 if left out.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
-    /// What separates columns; left out: found out by the first row.
+    /// The separator of columns; detected from the first row if left out.
     delimiter: Option<Delimiter>,
 }
 
 impl Tool for CsvRead {
     const NAME: &'static str = "csv_read";
-    const DESCRIPTION: &'static str = "Reads rows of a CSV or TSV file, with conditions and paging, and counts those that \
-        fit. For sums, groups and joins use `sql_query`.";
+    const DESCRIPTION: &'static str = "Reads rows of a CSV or TSV file, with conditions and paging, and counts the \
+                                       matching rows. For sums, groups and joins use `sql_query`.";
     const HINTS: ToolHints = ToolHints::all();
     type Args = CsvReadArgs;
 
@@ -70,7 +70,7 @@ impl Tool for CsvRead {
 fn read_csv(args: &CsvReadArgs, text: impl std::io::BufRead) -> Result<Page, Error> {
     let limit = args.limit.unwrap_or(100);
     if !(1..=reply::MAX_ROWS).contains(&limit) {
-        return Err(Error::Invalid(format!("`limit` is {limit}; it must be 1 to {}", reply::MAX_ROWS)));
+        return Err(Error::Invalid(format!("`limit` is {limit}; use 1 to {}", reply::MAX_ROWS)));
     }
     let mut file = csv_file::open(text, &args.path, args.delimiter)?;
     let wanted = match &args.columns {
@@ -103,14 +103,15 @@ struct SqlQueryArgs {
     query: String,
     /// CSV, TSV, JSON or JSON lines files to query as tables.
     tables: Option<Vec<TableFile>>,
-    /// A SQLite database file to query. Either this or `tables`. `SELECT name, sql FROM sqlite_schema` tells what is in it.
+    /// A SQLite database file to query. Either this or `tables`. `SELECT name, sql FROM sqlite_schema` lists tables.
     database: Option<String>,
 }
 
 impl Tool for SqlQuery {
     const NAME: &'static str = "sql_query";
-    const DESCRIPTION: &'static str = "Answers an SQL query (SQLite's dialect) on CSV, TSV, JSON and JSON lines files, or \
-        on a SQLite database file: joins, groups, windows, functions. Reads only. Gives columns and at most 1000 rows.";
+    const DESCRIPTION: &'static str = "Runs an SQL query (SQLite's dialect) on CSV, TSV, JSON and JSON lines files, \
+                                       or on a SQLite database file: joins, groups, windows, functions. Read-only. \
+                                       Returns columns and at most 1000 rows.";
     const HINTS: ToolHints = ToolHints::all();
     type Args = SqlQueryArgs;
 
@@ -119,7 +120,7 @@ impl Tool for SqlQuery {
         let connection = match (&args.tables, &args.database) {
             (Some(tables), None) => import::open(tables, Reader::open)?,
             (None, Some(path)) => database::open(path, source::Files)?,
-            _ => return Err(Error::Invalid("give either `tables` or `database`".to_owned())),
+            _ => return Err(Error::Invalid("pass either `tables` or `database`".to_owned())),
         };
         sql::query(&connection, &args.query)?.reply()
     }

@@ -46,14 +46,14 @@ impl Page {
             return;
         }
         if self.rows.len() == self.limit {
-            self.cut = Some("there are more rows: ask for the next page, or for less");
+            self.cut = Some("there are more rows; ask for the next page, or for fewer rows");
             return;
         }
         let mut row = row();
         row.iter_mut().for_each(shorten);
         self.bytes += row.iter().map(|value| value.to_string().len() + 1).sum::<usize>();
         match self.bytes > MAX_BYTES {
-            true => self.cut = Some("more rows would be too long: ask for the next page, or for fewer columns"),
+            true => self.cut = Some("more rows would be too long; ask for the next page, or for fewer columns"),
             false => self.rows.push(row),
         }
     }

@@ -20,7 +20,7 @@ const READING: [i32; 4] = [20, 21, 31, 33];
 
 pub(crate) fn check(query: &str) -> Result<(), Error> {
     if query.len() > MAX_QUERY {
-        return Err(Error::TooLarge(format!("`query` has {} bytes, at most {MAX_QUERY} are taken", query.len())));
+        return Err(Error::TooLarge(format!("`query` has {} bytes, the maximum is {MAX_QUERY}", query.len())));
     }
     let mut depth = 0_usize;
     for byte in query.bytes() {
@@ -30,7 +30,7 @@ pub(crate) fn check(query: &str) -> Result<(), Error> {
             _ => {}
         }
         if depth > MAX_DEPTH {
-            return Err(Error::TooLarge(format!("`query` has more than {MAX_DEPTH} brackets within each other")));
+            return Err(Error::TooLarge(format!("`query` has more than {MAX_DEPTH} nested brackets")));
         }
     }
     Ok(())
@@ -40,7 +40,7 @@ pub(crate) fn query(connection: &Connection, query: &str) -> Result<Page, Error>
     connection.set_authorizer(|action, _, _, _, _| i32::from(!READING.contains(&action)));
     let result = connection.query(query).map_err(|cause| {
         let hint = match cause.to_string().as_str() {
-            cause if cause.contains("not authorized") || cause.contains("use execute()") => ": only SELECT is answered",
+            cause if cause.contains("not authorized") || cause.contains("use execute()") => "; only SELECT is allowed",
             _ => "",
         };
         Error::Invalid(format!("`query`: {cause}{hint}"))

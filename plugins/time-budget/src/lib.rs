@@ -59,12 +59,10 @@ impl Params {
         };
         let most = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         if most == 0 && !duration.is_zero() {
-            return wrong(format!("`max_duration` is `{text}`; it must be 0, which bounds nothing, or at least 1ms"));
+            return wrong(format!("`max_duration` is `{text}`; use 0 for no limit, or at least 1ms"));
         }
         if !(share > 0.0 && share <= 1.0) {
-            return wrong(format!(
-                "`warn_threshold` is {share}; it must be a share above 0 and at most 1, such as 0.8"
-            ));
+            return wrong(format!("`warn_threshold` is {share}; use a share above 0 and at most 1, such as 0.8"));
         }
         Ok(Bounds { warn: (most as f64 * share).ceil() as u64, most })
     }
@@ -90,7 +88,7 @@ fn step(bounds: &Bounds, passed: u64, is_before: bool, can_stop: bool, state: Ve
         Step::edits(state, Vec::new()).until(Wake::NEVER)
     } else if passed >= bounds.most {
         let message =
-            format!("the run has waited {} for the model, and may wait {}", shown(passed), shown(bounds.most));
+            format!("the run has waited {} for the model, the maximum is {}", shown(passed), shown(bounds.most));
         let stop = can_stop.then(|| Edit::Stop(Stop { code: "time-budget".into(), message }));
         Step::edits(state, stop.into_iter().collect())
     } else if passed < bounds.warn {
@@ -99,8 +97,8 @@ fn step(bounds: &Bounds, passed: u64, is_before: bool, can_stop: bool, state: Ve
         Step::edits(state, Vec::new()).until(at(bounds.most))
     } else if is_before {
         let note = Edit::Note(format!(
-            "Your replies have taken {} of the {} that they may take. Bring your work to an end: finish what is begun, \
-             then answer. After {} the run is stopped.",
+            "Your replies have taken {} of at most {}. Finish what you have begun, then answer. After {} the run is \
+             stopped.",
             shown(passed),
             shown(bounds.most),
             shown(bounds.most)

@@ -41,7 +41,7 @@ impl Params {
         let share = self.warn_threshold;
         if !(share > 0.0 && share <= 1.0) {
             return Err(Error::Invalid(format!(
-                "params: `warn_threshold` is {share}; it must be a share above 0 and at most 1, such as 0.8"
+                "params: `warn_threshold` is {share}; use a share above 0 and at most 1, such as 0.8"
             )));
         }
         Ok(self)
@@ -74,7 +74,7 @@ fn step(params: &Params, used: u64, is_before: bool, can_stop: bool, state: Vec<
     if most == 0 {
         Step::edits(state, Vec::new()).until(Wake::NEVER)
     } else if used >= most {
-        let message = format!("the run has used {used} tokens, and may use {most}");
+        let message = format!("the run has used {used} tokens, the maximum is {most}");
         let stop = can_stop.then(|| Edit::Stop(Stop { code: "token-budget".into(), message }));
         Step::edits(state, stop.into_iter().collect())
     } else if used < warn_at {
@@ -84,8 +84,8 @@ fn step(params: &Params, used: u64, is_before: bool, can_stop: bool, state: Vec<
     } else if is_before {
         let percent = u128::from(used) * 100 / u128::from(most);
         let note = Edit::Note(format!(
-            "You have used {used} of your {most} tokens ({percent} %). Bring your work to an end: finish what is begun, \
-             then answer. At {most} the run is stopped."
+            "You have used {used} of your {most} tokens ({percent} %). Finish what you have begun, then answer. At \
+             {most} the run is stopped."
         ));
         Step::edits(warned, vec![note]).until(at(most))
     } else {

@@ -82,19 +82,19 @@ impl Params {
     fn check(self) -> Result<Params, Error> {
         at_most("rules", self.rules.len(), MOST_RULES)?;
         if self.default == Action::Answer {
-            return Err(bad("`default` is `answer`; it must be `allow`, `ask` or `deny`"));
+            return Err(bad("`default` is `answer`; use `allow`, `ask` or `deny`"));
         }
         if self.rules.is_empty() && self.default == Action::Allow {
-            return Err(bad("nothing is decided: write `rules`, or set `default` to `ask` or `deny`"));
+            return Err(bad("the policy decides nothing; write `rules`, or set `default` to `ask` or `deny`"));
         }
         for (at, rule) in self.rules.iter().enumerate() {
             if (rule.action == Action::Answer) != rule.answer.is_some() {
                 return Err(bad(format_args!(
-                    "`rules[{at}]`: `answer` belongs to the action `answer`, which needs it"
+                    "`rules[{at}]`: the key `answer` and the action `answer` need each other"
                 )));
             }
             if rule.reason.is_some() && matches!(rule.action, Action::Allow | Action::Answer) {
-                return Err(bad(format_args!("`rules[{at}]`: nobody reads a `reason` with this action; leave it out")));
+                return Err(bad(format_args!("`rules[{at}]`: `reason` has no effect with this action; leave it out")));
             }
         }
         Ok(self)
@@ -135,12 +135,12 @@ impl Params {
 
 fn parsed<T: DeserializeOwned>(call: &ToolCall) -> Result<T, Error> {
     serde_json::from_str(&call.arguments)
-        .map_err(|error| Error::Invalid(format!("the arguments of `{}` are no JSON: {error}", call.name)))
+        .map_err(|error| Error::Invalid(format!("the arguments of `{}` are not valid JSON: {error}", call.name)))
 }
 
 fn ambiguous(tool: &str, key: &str) -> String {
     let key = text::short(key, MOST_SHOWN);
-    format!("`{tool}` is denied: its arguments have the key {key:?} twice. Make the call again with each key once.")
+    format!("`{tool}` is denied: its arguments have the duplicate key {key:?}. Repeat the call with each key once.")
 }
 
 impl Rule {
@@ -169,9 +169,12 @@ impl Rule {
         let reason = self.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
         match self.action {
             Action::Allow => Verdict::Allow,
-            Action::Deny => Verdict::Deny(format!("`{tool}` is denied by `{place}`{reason}. Go on without this call.")),
+            Action::Deny => {
+                Verdict::Deny(format!("`{tool}` is denied by `{place}`{reason}. Continue without this call."))
+            }
             Action::Ask => {
-                let text = format!("`{place}` leaves calls of `{tool}` to a person{reason}. Make this one?");
+                let text =
+                    format!("`{place}` requires the approval of a person for `{tool}`{reason}. Allow this call?");
                 Verdict::Ask(Question { text, topic: format!("{place}: {tool}") })
             }
             Action::Answer => Verdict::Answer(vec![Content::Text(self.answer.clone().unwrap_or_default())]),
@@ -252,7 +255,7 @@ mod tests {
                 json!({}),
                 "git",
                 none,
-                "ask rules[5]: git_push: `rules[5]` leaves calls of `git_push` to a person (it is shared).",
+                "ask rules[5]: git_push: `rules[5]` requires the approval of a person for `git_push` (it is shared).",
             ),
         ] {
             let verdict = decide(&params, tool, arguments.clone(), origin, hints);
@@ -278,10 +281,10 @@ mod tests {
         let target = Target { origin: "host".into(), hints: ToolHints::empty() };
         for (tool, arguments, says) in [
             ("t", r#"{"path": "/tmp/a"}"#, None),
-            ("t", r#"{"path": "/etc/passwd", "path": "/tmp/a"}"#, Some(r#"have the key "path" twice"#)),
-            ("t", r#"{"path": "/tmp/a", "path": "/tmp/a"}"#, Some(r#"have the key "path" twice"#)),
-            ("t", r#"{"p\u0061th": "/etc/passwd", "path": "/tmp/a"}"#, Some(r#"have the key "path" twice"#)),
-            ("t", r#"{"path": "/tmp/a", "more": [{"x\ny": 1, "x\ny": 2}]}"#, Some(r#"have the key "x\ny" twice"#)),
+            ("t", r#"{"path": "/etc/passwd", "path": "/tmp/a"}"#, Some(r#"have the duplicate key "path""#)),
+            ("t", r#"{"path": "/tmp/a", "path": "/tmp/a"}"#, Some(r#"have the duplicate key "path""#)),
+            ("t", r#"{"p\u0061th": "/etc/passwd", "path": "/tmp/a"}"#, Some(r#"have the duplicate key "path""#)),
+            ("t", r#"{"path": "/tmp/a", "more": [{"x\ny": 1, "x\ny": 2}]}"#, Some(r#"have the duplicate key "x\ny""#)),
             // No rule checks these arguments.
             ("u", r#"{"path": 1, "path": 2}"#, Some("is denied by `default`")),
         ] {
@@ -297,15 +300,15 @@ mod tests {
     #[test]
     fn senseless_params_are_refused() {
         for (json, says) in [
-            (json!({}), "nothing is decided"),
+            (json!({}), "the policy decides nothing"),
             (json!({ "default": "answer" }), "`default` is `answer`"),
             (json!({ "rules": vec![json!({ "action": "deny" }); 257] }), "257 entries"),
-            (json!({ "rules": [{ "action": "answer" }] }), "`rules[0]`: `answer` belongs to"),
-            (json!({ "rules": [{ "action": "deny", "answer": "x" }] }), "`rules[0]`: `answer` belongs to"),
-            (json!({ "rules": [{ "action": "allow", "reason": "x" }] }), "nobody reads a `reason`"),
+            (json!({ "rules": [{ "action": "answer" }] }), "`rules[0]`: the key `answer` and"),
+            (json!({ "rules": [{ "action": "deny", "answer": "x" }] }), "`rules[0]`: the key `answer` and"),
+            (json!({ "rules": [{ "action": "allow", "reason": "x" }] }), "`reason` has no effect"),
             (json!({ "rules": [{ "action": "forbid" }] }), "unknown variant `forbid`"),
             (json!({ "rules": [{ "tool": "x", "action": "deny" }] }), "unknown field `tool`"),
-            (json!({ "rules": [{ "arguments": { "a": "(" }, "action": "deny" }] }), "no regular expression"),
+            (json!({ "rules": [{ "arguments": { "a": "(" }, "action": "deny" }] }), "invalid regular expression"),
         ] {
             let error = params(json).err().unwrap();
             assert!(error.contains(says), "{error}");

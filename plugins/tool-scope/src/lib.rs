@@ -68,7 +68,7 @@ impl Effect for ToolScope {
         let tools = chat::tools();
         let idle = params.idle(&tools);
         if state != LOOKED && !idle.is_empty() {
-            warn!("no tool of {} is called {}", moment.cx.agent, listed(&idle));
+            warn!("no tool of {} matches {}", moment.cx.agent, listed(&idle));
         }
         let hidden = params.hidden(&tools);
         let edits = if hidden.is_empty() { Vec::new() } else { vec![Edit::HideTools(hidden)] };

@@ -40,7 +40,8 @@ impl Params {
     fn check(self) -> Result<Params, Error> {
         if self.max_result_length == 0 {
             return Err(Error::Invalid(
-                "params: `max_result_length` is 0; it is the characters that are left of a result: at least 1".into(),
+                "params: `max_result_length` is 0; use at least 1, the number of characters that are left of a result"
+                    .into(),
             ));
         }
         Ok(self)

@@ -107,7 +107,7 @@ pub fn check_share(param: &str, share: f64) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "params: `{param}` is {share}; it is a share of the context window: above 0, at most 1"
+        "params: `{param}` is {share}; use a share of the context window above 0 and at most 1"
     )))
 }
 

@@ -163,7 +163,7 @@ pub fn folders() -> Vec<String> {
 pub fn read(path: &str, max: u64) -> Result<Vec<u8>, Error> {
     let file = File::open(path)?;
     let size = file.metadata()?.size;
-    let too_large = |size| Error::TooLarge(format!("`{path}` has {size} bytes; at most {max} can be read at once"));
+    let too_large = |size| Error::TooLarge(format!("`{path}` has {size} bytes, the maximum to read at once is {max}"));
     if size > max {
         return Err(too_large(size));
     }
@@ -183,7 +183,7 @@ pub fn read(path: &str, max: u64) -> Result<Vec<u8>, Error> {
 pub fn read_to_string(path: &str, max: u64) -> Result<String, Error> {
     String::from_utf8(read(path, max)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Error::Invalid(format!("`{path}` is not a text: byte {at} is not UTF-8"))
+        Error::Invalid(format!("`{path}` is not text: byte {at} is not UTF-8"))
     })
 }
 
@@ -237,13 +237,13 @@ fn stat(path: &str, flags: PathFlags) -> Result<Metadata, Error> {
 pub fn path_below(root: Option<&str>, path: &str) -> Result<String, Error> {
     let invalid = |why: &str| Error::Invalid(format!("`{}` {why}", crate::text::short(path, SHOWN)));
     if path.is_empty() {
-        return Err(invalid("is no path; for the topmost folder say `.`"));
+        return Err(invalid("is not a path; use `.` for the top folder"));
     }
     if path.contains('\0') {
-        return Err(invalid("has a zero byte in it, which no path has"));
+        return Err(invalid("has a zero byte, which no path can have"));
     }
     if path == "~" || path.starts_with("~/") {
-        return Err(invalid("begins with `~`, which only shells know: write the whole path"));
+        return Err(invalid("begins with `~`, which only shells expand; write the full path"));
     }
     let absolute = path.starts_with('/') || root.is_some();
     let mut names = Vec::new();
@@ -289,7 +289,7 @@ pub fn with_near_names(error: Error, path: &str) -> Error {
     };
     let near = near::names(name, entries.iter().map(|entry| entry.name.as_str()));
     if near.is_empty() {
-        return Error::NotFound(format!("{cause}; list the folder `{folder}` to see what does"));
+        return Error::NotFound(format!("{cause}; list the folder `{folder}` to see its entries"));
     }
     let near: Vec<String> = near
         .iter()
@@ -298,14 +298,14 @@ pub fn with_near_names(error: Error, path: &str) -> Error {
             folder => format!("`{}/{name}`", folder.trim_end_matches('/')),
         })
         .collect();
-    Error::NotFound(format!("{cause}; there is {}", near.join(", ")))
+    Error::NotFound(format!("{cause}; similar paths: {}", near.join(", ")))
 }
 
 /// Writes a whole file; creates it if it does not exist. Needs a folder that was granted for writing.
 pub fn write(path: &str, bytes: &[u8]) -> Result<(), Error> {
     let (folder, inner) = locate(path)?;
     let explain = |code| match code {
-        ErrorCode::NotPermitted => Error::Denied(format!("`{path}` is in no folder that was granted for writing")),
+        ErrorCode::NotPermitted => Error::Denied(format!("`{path}` is in no folder granted for writing")),
         code => explain(code, path),
     };
     match metadata(path) {
@@ -319,7 +319,7 @@ pub fn write(path: &str, bytes: &[u8]) -> Result<(), Error> {
     while written < bytes.len() {
         let count = file.write(&bytes[written..], written as u64).map_err(explain)?;
         if count == 0 {
-            return Err(Error::other(format!("`{path}`: nothing more is written")));
+            return Err(Error::other(format!("`{path}`: no more bytes can be written")));
         }
         written += count as usize;
     }
@@ -372,7 +372,7 @@ fn resolve(path: &str, names: &[&str]) -> Result<(usize, String), Error> {
     let Some((index, name)) = best else {
         let list = quoted(names);
         return Err(match absolute {
-            true => Error::Invalid(format!("`{path}` is absolute; paths are relative, in the granted folders: {list}")),
+            true => Error::Invalid(format!("`{path}` is absolute; use a path relative to the granted folders: {list}")),
             false => Error::NotFound(format!("`{path}` is in none of the granted folders: {list}")),
         });
     };
@@ -415,9 +415,9 @@ fn explain(code: ErrorCode, path: &str) -> Error {
         ErrorCode::IsDirectory => Error::Invalid(format!("`{path}` is a folder, not a file")),
         ErrorCode::NotPermitted => {
             let folders = folders();
-            Error::Denied(format!("`{path}` is not allowed; it must stay in the granted folders: {}", quoted(&folders)))
+            Error::Denied(format!("`{path}` is not allowed; use a path in the granted folders: {}", quoted(&folders)))
         }
-        ErrorCode::Access | ErrorCode::ReadOnly => Error::Denied(format!("`{path}`: no permission")),
+        ErrorCode::Access | ErrorCode::ReadOnly => Error::Denied(format!("`{path}`: permission denied")),
         ErrorCode::Loop => Error::Invalid(format!("`{path}` is a link that leads back to itself")),
         ErrorCode::NameTooLong => Error::Invalid(format!("`{path}` is longer than a path can be")),
         code => Error::other(format!("`{path}`: {}", code.message())),
@@ -445,7 +445,7 @@ mod tests {
             (
                 "/etc/passwd",
                 &[".", "docs"],
-                Err("`/etc/passwd` is absolute; paths are relative, in the granted folders: `.`, `docs`"),
+                Err("`/etc/passwd` is absolute; use a path relative to the granted folders: `.`, `docs`"),
             ),
             ("/data/x", &[".", "/data"], Ok((1, "x"))),
             ("x", &[], Err("no folder was granted to this plugin")),

@@ -17,8 +17,8 @@ const IN_HOST: bool = cfg!(target_arch = "wasm32");
 pub(crate) fn only_in_host(function: &str) {
     if !IN_HOST {
         panic!(
-            "shelly_plugin::{function} asks the host, and in a unit test on your own machine there is none: have what you \
-             test take what it reads as an argument, or run the plugin in shelly-host"
+            "shelly_plugin::{function} calls the host, which does not exist in a unit test; pass the data to the \
+             tested function as an argument, or run the plugin in shelly-host"
         );
     }
 }
@@ -218,7 +218,10 @@ mod tests {
             ("http::Request::send", panics(|| request().send())),
             ("http::Request::upload", panics(|| request().upload())),
         ] {
-            assert!(said.starts_with(&format!("shelly_plugin::{name} asks the host, and in a unit test")), "{said}");
+            assert!(
+                said.starts_with(&format!("shelly_plugin::{name} calls the host, which does not exist in a unit test")),
+                "{said}"
+            );
         }
     }
 }

@@ -58,7 +58,7 @@ fn transcript_message_is_shortened_line_by_line() {
         (
             summary("so far", &["\n\nsaid"]),
             Traits::NOTE,
-            "summary of what came before: so far\nsummary of what came before: said\n".into(),
+            "summary of earlier messages: so far\nsummary of earlier messages: said\n".into(),
         ),
     ] {
         let role = message.role;
@@ -128,7 +128,7 @@ fn reply_without_a_summary_is_an_error() {
     for (reply, expected) in [
         (Ok(completion(" fine ", StopReason::EndTurn)), Ok("fine")),
         (Ok(completion("0123456789012", StopReason::MaxTokens)), Ok("0123456789…")),
-        (Ok(completion(" \n", StopReason::EndTurn)), Err("the model gave no summary")),
+        (Ok(completion(" \n", StopReason::EndTurn)), Err("the model returned no summary")),
         (Ok(completion("no", StopReason::Refusal)), Err("the model declined to summarise")),
         (Err(Error::Other("broken".into())), Err("broken")),
     ] {

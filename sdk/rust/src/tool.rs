@@ -106,7 +106,7 @@ pub fn spec<T: Tool>() -> ToolSpec {
 #[doc(hidden)]
 pub fn run<T: Tool>(call: ToolCall) -> Result<Vec<Content>, Error> {
     let args = crate::json::parse(&call.arguments)
-        .map_err(|cause| Error::Invalid(format!("arguments of `{}`: {cause}", T::NAME)))?;
+        .map_err(|cause| Error::Invalid(format!("invalid arguments of `{}`: {cause}", T::NAME)))?;
     let reply = T::call(args, &Call { id: call.id })?;
     Ok(reply.0)
 }
@@ -114,7 +114,7 @@ pub fn run<T: Tool>(call: ToolCall) -> Result<Vec<Content>, Error> {
 /// Returns the error for a call of a tool that does not exist.
 #[doc(hidden)]
 pub fn unknown(name: &str, known: &[&str]) -> Error {
-    Error::NotFound(format!("no tool `{name}`; there are: {}", known.join(", ")))
+    Error::NotFound(format!("unknown tool `{name}`; available tools: {}", known.join(", ")))
 }
 
 /// Returns the JSON schema of `Args`, without `$schema` and `title`, and with all definitions inlined: a model pays for
@@ -183,7 +183,9 @@ mod tests {
         assert_eq!(call(r#"{"text":"ab"}"#), Ok(vec!["ab".into()]));
         assert_eq!(
             call(r#"{"text":7}"#),
-            Err(Error::Invalid("arguments of `repeat`: `text`: invalid type: integer `7`, expected a string".into()))
+            Err(Error::Invalid(
+                "invalid arguments of `repeat`: `text`: invalid type: integer `7`, expected a string".into()
+            ))
         );
     }
 }

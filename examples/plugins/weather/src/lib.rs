@@ -39,7 +39,7 @@ impl Tool for GetWeather {
         match CITIES.iter().find(|(city, _)| city.eq_ignore_ascii_case(args.city.trim())) {
             Some((_, weather)) => Reply::json(weather),
             // The model reads the error, so it says what would be right.
-            None => Err(Error::NotFound(format!("`{}` is not known: try Paris, London or Tokyo", args.city))),
+            None => Err(Error::NotFound(format!("unknown city `{}`; try Paris, London or Tokyo", args.city))),
         }
     }
 }

@@ -42,7 +42,7 @@ fn guest(folder: PathBuf) -> Result<Guest, BuildError> {
     };
     let id = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if !is_id(&id) {
-        let cause = format!("the folder is called `{id}`, which cannot name a plugin, a package and a Rust function");
+        let cause = format!("the folder name `{id}` cannot name a plugin, a package and a Rust function");
         return refuse(&folder, cause, "use lower-case letters, digits and single dashes, a letter first");
     }
     let manifest = folder.join("Cargo.toml");
@@ -50,7 +50,7 @@ fn guest(folder: PathBuf) -> Result<Guest, BuildError> {
     match value(&text, "[package]", "name").and_then(|value| value.strip_prefix('"')?.split('"').next()) {
         Some(name) if name == id => {}
         Some(name) => {
-            let cause = format!("its package is called `{name}`, its folder `{id}`");
+            let cause = format!("the package has the name `{name}`, but its folder has the name `{id}`");
             let hint = "give both the same name, so that one name finds the crate, the plugin and its test";
             return refuse(&folder, cause, hint);
         }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn discover_refuses_a_package_of_another_name_or_crate_type() {
         for (manifest, cause) in [
-            ("[package]\nname = \"b\"\n", "its package is called `b`, its folder `a`"),
+            ("[package]\nname = \"b\"\n", "the package has the name `b`, but its folder has the name `a`"),
             ("[package]\nversion = \"1\"\n[lib]\nname = \"a\"\n", "names no package"),
             ("[package]\nname = \"a\"\n", "is `cdylib` alone"),
             ("[package]\nname = \"a\"\n[lib]\ncrate-type = [\"cdylib\", \"rlib\"]\n", "is `cdylib` alone"),

@@ -66,8 +66,8 @@ impl fmt::Display for BuildError {
             Self::Cargo { cause } => write!(f, "cargo could not build the guests\n  cause:{}", indented(cause)),
             Self::NoComponent { package, expected } => write!(
                 f,
-                "cargo built guest `{package}` but made no component\n  cause: there is no {}\n  \
-                 hint:  leave `name` under [lib] in its Cargo.toml away, so that the component is called after the package",
+                "cargo built guest `{package}` but made no component\n  cause: there is no {}\n  hint:  remove `name` \
+                 under [lib] in its Cargo.toml, so that the component has the name of the package",
                 expected.display()
             ),
             Self::File { action, path, source } => {

@@ -74,7 +74,7 @@ fn literal(path: &Path) -> Result<String, BuildError> {
         Some(text) => Ok(format!("{text:?}")),
         None => Err(BuildError::Guest {
             folder: path.to_owned(),
-            cause: "its path is not Unicode".to_owned(),
+            cause: "the path is not Unicode".to_owned(),
             hint: "move the workspace to a folder with a plain name".to_owned(),
         }),
     }

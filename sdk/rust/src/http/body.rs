@@ -82,7 +82,7 @@ impl Response {
     pub fn json<T: DeserializeOwned>(self) -> Result<T, Error> {
         let origin = self.origin.clone();
         crate::json::parse(&self.text()?)
-            .map_err(|cause| Error::Other(format!("{origin} sent JSON that is not as expected: {cause}")))
+            .map_err(|cause| Error::Other(format!("{origin} sent unexpected JSON: {cause}")))
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(response(&[]).bytes().unwrap(), b"");
         assert_eq!(response(&[b"[1,", b"2]"]).json::<Vec<u8>>().unwrap(), [1, 2]);
         let error = response(&[b"[1,\"a\"]"]).json::<Vec<u8>>().unwrap_err();
-        let says = "the server sent JSON that is not as expected: `[1]`: invalid type: string \"a\", expected u8";
+        let says = "the server sent unexpected JSON: `[1]`: invalid type: string \"a\", expected u8";
         assert_eq!(error, Error::Other(says.into()));
         let broken = Response::new(200, &[], Body::of(["a"]).and_then_fails(cut()));
         assert_eq!(broken.text(), Err(cut()));

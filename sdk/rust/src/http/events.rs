@@ -96,7 +96,7 @@ impl Iterator for Events {
 }
 
 fn cut() -> Error {
-    Error::unavailable("the server cut its stream off in the middle of an event")
+    Error::unavailable("the server ended its stream in the middle of an event")
 }
 
 #[cfg(test)]

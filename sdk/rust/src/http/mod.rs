@@ -130,7 +130,7 @@ impl Request {
     /// Sets the body to this value as JSON, with the matching `content-type`.
     pub fn json(mut self, value: &(impl Serialize + ?Sized)) -> Request {
         self.body = serde_json::to_vec(value)
-            .map_err(|error| Error::Invalid(format!("the body of the request is no JSON: {error}")));
+            .map_err(|error| Error::Invalid(format!("cannot write the body of the request as JSON: {error}")));
         self.header("content-type", "application/json")
     }
 
@@ -245,7 +245,7 @@ fn only(mut granted: Vec<String>) -> Result<Option<String>, Error> {
     if granted.len() > 1 {
         let names = granted.join("`, `");
         return Err(Error::Invalid(format!(
-            "params: several credentials are granted: `credential` must be one of `{names}`"
+            "params: several credentials are granted; set `credential` to one of `{names}`"
         )));
     }
     Ok(granted.pop())
@@ -328,7 +328,7 @@ mod tests {
             }
         }
         let error = Request::post("https://example.com").json(&Never).send().unwrap_err();
-        assert_eq!(error, Error::Invalid("the body of the request is no JSON: never".into()));
+        assert_eq!(error, Error::Invalid("cannot write the body of the request as JSON: never".into()));
     }
 
     #[test]
@@ -359,8 +359,8 @@ mod tests {
         let said =
             denied("GET https://b.example is not granted; to allow it write `http: [\"https://b.example:8443\"]`");
         assert_eq!(lacking(&said), Some("https://b.example:8443"));
-        let posts =
-            "POST https://b.example is not granted: write `http: [{url: \"https://b.example\", methods: [POST]}]`";
+        let posts = "POST https://b.example is not granted; to grant it write `http: [{url: \"https://b.example\", \
+                     methods: [POST]}]`";
         assert_eq!(lacking(&denied(posts)), None, "a person is asked for what reads");
         assert_eq!(lacking(&denied("b.example leads to no address that is granted")), None);
         assert_eq!(lacking(&Error::Invalid("write `http: [\"https://b.example\"]`".into())), None);

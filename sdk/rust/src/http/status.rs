@@ -69,8 +69,8 @@ impl Response {
 pub fn reported(error: &Value) -> Error {
     let complaint = Complaint::of(error);
     let message = match complaint.said.is_empty() {
-        true => "the server broke off with an error".to_owned(),
-        false => format!("the server broke off with an error: {}", complaint.said),
+        true => "the server ended its reply with an error".to_owned(),
+        false => format!("the server ended its reply with an error: {}", complaint.said),
     };
     complaint.error(complaint.status(), Retry { message, after_ms: None })
 }
@@ -281,8 +281,8 @@ mod tests {
         ] {
             let error = reported(&serde_json::from_str(json).unwrap());
             assert_eq!(case(&error), (expected, None), "{json}");
-            assert_eq!(error.message(), "the server broke off with an error: lost", "{json}");
+            assert_eq!(error.message(), "the server ended its reply with an error: lost", "{json}");
         }
-        assert_eq!(reported(&Value::Null).message(), "the server broke off with an error");
+        assert_eq!(reported(&Value::Null).message(), "the server ended its reply with an error");
     }
 }
