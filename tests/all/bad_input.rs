@@ -105,7 +105,7 @@ fn unreadable_config_is_reported() {
         ("it is missing", "missing.yaml"),
         ("it is below a file", "latin1.yaml/shelly.yaml"),
         ("it is a folder", "folder"),
-        ("it is not UTF-8", "latin1.yaml"),
+        ("not UTF-8 text", "latin1.yaml"),
         ("it is too large", "large.yaml"),
         ("it never ends", "/dev/zero"),
     ] {

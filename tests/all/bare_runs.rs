@@ -69,7 +69,9 @@ fn bare_run_compacts_when_the_window_is_known() {
     let server = server(r#"{"data":[{"id":"m","context_length":4096}]}"#);
     let ran = run(&place, &server, &["run", &"word ".repeat(4_000)]);
     assert_eq!(ran.code, 1, "{}", ran.shown());
-    for says in ["the model `m` can take 4096", "set providers.m.context_window in the config", "give a smaller task"] {
+    for says in
+        ["the window of model `m` is 4096", "set providers.m.context_window in the config", "give a smaller task"]
+    {
         assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
     }
     assert_eq!(server.asked.lock().unwrap().len(), 1, "models were listed, and nothing was asked");

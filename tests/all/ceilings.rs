@@ -169,7 +169,7 @@ async fn ceiling_drops_tool_plugins_but_never_guards() {
     let guarded = "  - {name: lead, instructions: I am lead., options: {max_delegation_depth: 1}, delegable: {grant: {}}}\n  \
                    - {name: worker, instructions: I am worker., plugins: {guard: {clock: true}}}\n";
     let (said, told) = outcome(&place, guarded, &[("lead", &[task("worker")]), ("worker", &[])]).await;
-    assert!(said.contains("cannot be started from here") && !said.contains("delegable"), "{said}");
+    assert!(said.contains("cannot be started by this agent") && !said.contains("delegable"), "{said}");
     let told = told.iter().find(|event| event.contains("lead cannot start agent `worker`")).unwrap();
     assert!(told.contains("grant it under agents.lead.delegable.grant in the config: `clock: true`"), "{told}");
 
@@ -186,7 +186,7 @@ async fn ceiling_drops_tool_plugins_but_never_guards() {
     assert!(!said.contains("cannot be started"), "its own powers come back with it: {said}");
     let files = ", delegable: {grant: {files: [{path: docs}]}}";
     let (said, told) = outcome(&place, &lines(files), &[("lead", lead), ("worker", &[task("lead")])]).await;
-    assert!(said.contains("agent `lead` cannot be started from here"), "{said}");
+    assert!(said.contains("agent `lead` cannot be started by this agent"), "{said}");
     let told =
         told.iter().find(|event| event.contains("cannot start agent `lead`")).unwrap_or_else(|| panic!("{told:?}"));
     assert!(told.contains("powers: [") && told.contains("under agents.lead.delegable.grant"), "{told}");
@@ -279,7 +279,7 @@ async fn link_in_place_of_a_delegable_folder_is_not_followed() {
         .unwrap();
     let said = answer.message.text_content();
     assert!(!said.contains("only the reader itself"), "{said}");
-    assert!(said.contains("cannot be started from here"), "{said}");
+    assert!(said.contains("cannot be started by this agent"), "{said}");
 }
 
 /// A config in which a plugin is granted all of these, and its agent may use this, or its team, if it leads one.

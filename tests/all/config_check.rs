@@ -102,7 +102,7 @@ fn http_warnings_are_shown_by_config_check_and_run() {
                         `GITHUB_TOKEN` is not set";
         assert_eq!(ran.stderr.contains(left_out), !is_there, "{arguments:?}: {}", ran.shown());
         for says in [
-            "agents.a.plugins.fetch grants `http: [https://elsewhere.example]`, which the plugin does not ask for",
+            "agents.a.plugins.fetch grants `http: [https://elsewhere.example]`, which the plugin does not request",
             "credentials.plain: sent to http://api.example.com unencrypted; write https://",
             "agents.a.plugins.fetch: the credential `github` has no effect, because `http` grants no request to \
              https://api.github.com",
@@ -127,8 +127,8 @@ fn config_check_load_reports_plugin_load_errors() {
     for (plugins, arguments, code, says) in [
         ("fine: , twice: ", &check[..], 0, "shelly.yaml: ok\n"),
         ("fine: ", &load, 0, "shelly.yaml: ok\n"),
-        ("fine: , twice: ", &load, 2, "two of its tools are called `t`"),
-        ("fine: {files: [{path: nowhere}]}", &load, 0, "which the plugin does not ask for"),
+        ("fine: , twice: ", &load, 2, "two of its tools have the name `t`"),
+        ("fine: {files: [{path: nowhere}]}", &load, 0, "which the plugin does not request"),
         // What the file says wrongly is told without loading anything.
         ("twice: {colour: red}", &load, 2, "colour"),
     ] {
@@ -243,7 +243,7 @@ programs:
         "there is no toolbox or MCP server `mail`",
         "there is no plugin `count-txt`",
         "grants plugin `read-files` the folder",
-        "there is no skill `fly`",
+        "unknown skill `fly`",
         "the price of the model m is unknown",
         "read_notes",
     ];
@@ -251,7 +251,7 @@ programs:
         assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
     }
     assert_eq!(ran.stderr.matches("error: ").count(), errors.len(), "each once: {}", ran.shown());
-    let missing = "warning: programs.absent: there is no program `no-such-program` in the folders of PATH";
+    let missing = "warning: programs.absent: there is no program `no-such-program` in PATH";
     assert!(ran.stderr.contains(missing), "{}", ran.shown());
     assert!(ran.stderr.ends_with("c.yaml: 10 errors, 1 warning\n"), "{}", ran.shown());
     let json = place.run(&[&check[..], &["--output", "json"]].concat());
@@ -276,9 +276,9 @@ fn missing_program_warning_is_shown_by_config_check_and_run() {
         let ran = place.ran(command.env("PATH", "/usr/bin:/bin").output().unwrap());
         assert_eq!(ran.code, 0, "{}", ran.shown());
         for says in [
-            "programs.absent: there is no program `absent` in the folders of PATH",
+            "programs.absent: there is no program `absent` in PATH",
             "programs.other: there is no program `no-such-program`",
-            "programs.plain: [DIR]/./empty.sh is no program: there is no such file, or it may not be run",
+            "programs.plain: [DIR]/./empty.sh does not exist or is not an executable file",
         ] {
             assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
         }
@@ -319,11 +319,11 @@ fn pricing_file_must_be_a_regular_project_file() {
         std::fs::remove_file(&prices).unwrap();
     };
     assert!(std::process::Command::new("mkfifo").arg(&prices).status().unwrap().success());
-    refused("it is not a file");
+    refused("not a regular file");
     std::os::unix::fs::symlink(elsewhere, &prices).unwrap();
-    refused("it is a link that leads out of ");
+    refused("the link leads out of ");
     std::fs::write(&prices, " ".repeat(shelly_host::limits::PRICE_LIST_BYTES + 1)).unwrap();
-    refused("it has more than 1048576 bytes");
+    refused("larger than 1048576 bytes");
     assert_eq!(place.run(&["config", "check"]).code, 0);
 }
 

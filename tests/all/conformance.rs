@@ -208,7 +208,7 @@ fn unreadable_attack_suite_is_a_usage_error() {
     for (arguments, says) in [
         (&["--suite", "nowhere"][..], "cannot read the suite nowhere"),
         (&["--suite", "suite"], "cannot read the attack suite/a"),
-        (&["--kind", "toll"], "there is no kind `toll`"),
+        (&["--kind", "toll"], "unknown kind `toll`"),
         (&["--suite", "suite", "--kind", "tool"], "cannot read the attack suite/a"),
     ] {
         let ran = run(&place, arguments);

@@ -101,7 +101,7 @@ pub async fn calculator() {
     assert_eq!(says(&nested).await, "1", "as deep as is taken");
     for (expression, says) in [
         ("9^9^9^9".to_owned(), "takes too long"),
-        ("(".repeat(4_000), "brackets within each other"),
+        ("(".repeat(4_000), "nested brackets"),
         ("-".repeat(4_000), "numbers, names and signs"),
         (["2"; 250].join("^"), ""),
     ] {
@@ -127,7 +127,7 @@ pub async fn date_time() {
     assert_eq!(guest.says("time_format", json!({"time": "@0", "format": "%Y/%m/%d"})).await, "1970/01/01");
     let parsed = guest.says_json("time_parse", json!({"text": "01.03.2026", "format": "%d.%m.%Y"})).await;
     assert_eq!(parsed["weekday"], "Sunday");
-    guest.fails("time_convert", json!({"time": "now", "to": "Nowhere"}), "no time zone `Nowhere`").await;
+    guest.fails("time_convert", json!({"time": "now", "to": "Nowhere"}), "unknown time zone `Nowhere`").await;
     guest.fails("time_add", json!({"time": "now", "duration": "9".repeat(100_000)}), "`duration`").await;
     guest.fails("time_format", json!({"time": "now", "format": "%999999999Y"}), "more than 4 digits").await;
 }
@@ -198,7 +198,7 @@ pub async fn ids() {
     let millis = u64::from_str_radix(&ordered.replace('-', "")[..12], 16).unwrap();
     let here = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
     assert!(here.abs_diff(millis) < 60_000, "{ordered}");
-    guest.fails("uuid", json!({"count": 1001}), "it must be 1 to 1000").await;
+    guest.fails("uuid", json!({"count": 1001}), "use 1 to 1000").await;
 }
 
 pub async fn compare() {
@@ -231,7 +231,7 @@ pub async fn convert() {
         guest.says("html_to_markdown", json!({"html": format!("{}x", "<ul><li>".repeat(120))})).await.contains('x')
     );
     for html in ["<div>".repeat(5_000), "<b>".repeat(5_000)] {
-        guest.fails("html_to_markdown", json!({ "html": html }), "elements within each other").await;
+        guest.fails("html_to_markdown", json!({ "html": html }), "nested elements").await;
     }
     for markdown in ["> ".repeat(100_000), "[".repeat(200_000), "*a_ ".repeat(100_000), "- ".repeat(100_000)] {
         assert!(!guest.says("markdown_to_html", json!({ "markdown": markdown })).await.is_empty());
@@ -274,7 +274,9 @@ pub async fn tables() {
     );
     assert_eq!(asked.await["rows"], json!([["Bern", 30.0], ["Köln", 12.5]]));
     guest.fails("sql_query", of_file("DELETE FROM sales"), "only SELECT").await;
-    guest.fails("sql_query", json!({"query": "SELECT 1", "database": "data/t.csv"}), "no SQLite database").await;
+    guest
+        .fails("sql_query", json!({"query": "SELECT 1", "database": "data/t.csv"}), "not a readable SQLite database")
+        .await;
     assert_eq!(guest.says_json("sql_query", small("SELECT name FROM kinds")).await["rows"], json!([["three"]]));
 }
 

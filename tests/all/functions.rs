@@ -117,11 +117,11 @@ async fn function_result_is_returned_to_the_model() {
     }
     for (name, arguments, says) in [
         ("shapes_area", json!({"of": {"circle": -1}}), "a radius of -1 is less than nothing"),
-        ("check", json!({"fine": false}), "the function returned an error, and says no more of it"),
+        ("check", json!({"fine": false}), "the function returned an error without details"),
         ("corners", json!({"of": "nothing"}), r#"{"x":0,"y":0,"label":"it has none"}"#),
         ("shapes_area", json!({"of": {"polygon": [{"x": 1, "y": "2"}]}}), "of.polygon[0].y: expected a whole number"),
-        ("shapes_area", json!({"figure": "nothing"}), "there is no argument `figure`; there are `of`"),
-        ("greet", json!({}), "the argument `name` is missing: it is of type string"),
+        ("shapes_area", json!({"figure": "nothing"}), "unknown argument `figure`; expected one of `of`"),
+        ("greet", json!({}), "missing argument `name` of type string"),
         ("crash", json!({}), "plugin `plain-types` crashed: wasm trap: wasm `unreachable` instruction executed"),
     ] {
         let said = fails(&tools, &run, name, arguments).await;
@@ -175,7 +175,7 @@ async fn function_handles_live_for_one_run_and_are_not_shared() {
     // Another run has an instance and handles of its own.
     let other = RunCx::new("helper");
     let said = fails(&tools, &other, "counter_increment", json!({"self": one, "by": 1})).await;
-    assert!(said.contains("is no handle of this run"), "{said}");
+    assert!(said.contains("is not a handle of this run"), "{said}");
     let first = new(&other, 100).await;
     assert!(first.starts_with("counter#1-") && first != one, "{first}");
     assert_eq!(call(&tools, &other, "alive", json!({})).await, "1");
@@ -185,11 +185,11 @@ async fn function_handles_live_for_one_run_and_are_not_shared() {
     let merged: String = serde_json::from_str(&merged).unwrap();
     assert_eq!(call(&tools, &run, "alive", json!({})).await, "1", "both were dropped by the component");
     let said = fails(&tools, &run, "counter_increment", json!({"self": one, "by": 1})).await;
-    assert_eq!(said, format!("self: `{one}` is gone: it was given away, or let go of"));
+    assert_eq!(said, format!("self: `{one}` no longer exists: it was passed on or released"));
     assert_eq!(call(&tools, &run, "counter_drop", json!({"self": merged})).await, "done");
     assert_eq!(call(&tools, &run, "alive", json!({})).await, "0");
     for (name, arguments, says) in [
-        ("counter_drop", json!({"self": merged}), "is gone: it was given away, or let go of"),
+        ("counter_drop", json!({"self": merged}), "no longer exists: it was passed on or released"),
         ("counter_drop", json!({"self": "counter"}), "self: expected a handle of `counter`"),
         (
             "counter_drop",
@@ -204,7 +204,7 @@ async fn function_handles_live_for_one_run_and_are_not_shared() {
     }
     let three = new(&run, 3).await;
     let said = fails(&tools, &run, "counter_merge", json!({"one": three, "other": three})).await;
-    assert_eq!(said, format!("other: `{three}` is used and given away in one call"));
+    assert_eq!(said, format!("other: `{three}` is both used and passed on in one call"));
     assert_eq!(call(&tools, &run, "sum", json!({"one": three, "other": three})).await, "6", "it was not taken");
 }
 
@@ -223,12 +223,12 @@ async fn function_calls_of_one_run_are_serialised() {
 async fn lost_function_handles_error_names_the_cause() {
     let limits = Limits { tool_time: Duration::from_millis(300), ..Limits::default() };
     let (tools, run) = (tools_of(guest("plain-counters"), limits).await, RunCx::new("helper"));
-    for (ends, why) in [("crash", "its plugin crashed"), ("spin", "its plugin ran out of time")] {
+    for (ends, why) in [("crash", "its plugin crashed"), ("spin", "its plugin timed out")] {
         let one = call(&tools, &run, "counter_new", json!({"start": 1})).await;
         let one: String = serde_json::from_str(&one).unwrap();
         fails(&tools, &run, ends, json!({})).await;
         let said = fails(&tools, &run, "counter_increment", json!({"self": one, "by": 1})).await;
-        assert_eq!(said, format!("self: `{one}` was lost when {why}: make a new one"));
+        assert_eq!(said, format!("self: `{one}` was lost when {why}; create a new one"));
         assert_eq!(call(&tools, &run, "alive", json!({})).await, "0", "it is a new instance");
     }
     // So it is when a call is cancelled in the middle.
@@ -236,7 +236,7 @@ async fn lost_function_handles_error_names_the_cause() {
     let cancelled = tokio::time::timeout(Duration::from_millis(50), fails(&tools, &run, "spin", json!({}))).await;
     assert!(cancelled.is_err());
     let said = fails(&tools, &run, "counter_increment", json!({"self": one, "by": 1})).await;
-    assert_eq!(said, format!("self: `{one}` was lost when a call of its plugin was cancelled: make a new one"));
+    assert_eq!(said, format!("self: `{one}` was lost when a call of its plugin was cancelled; create a new one"));
 }
 
 #[tokio::test]
@@ -265,7 +265,7 @@ async fn function_handles_of_one_run_are_bounded() {
     let said = fails(&tools, &run, "counter_new", json!({"start": 1})).await;
     assert!(said.contains("more than 256 handles in one run"), "{said}");
     let said = fails(&tools, &run, "counter_increment", json!({"self": many[0], "by": 1})).await;
-    assert!(said.contains("was lost when a call gave more than could be told"), "{said}");
+    assert!(said.contains("was lost when a call returned more than could be reported"), "{said}");
     assert_eq!(call(&tools, &run, "alive", json!({})).await, "0");
 }
 
@@ -317,7 +317,7 @@ async fn kept_instances_have_own_slots_that_runs_release() {
     // One more waits, and is told in the end.
     let said = fails(&tools, &RunCx::new("helper"), "alive", json!({})).await;
     assert!(
-        said.contains("the instances kept for runs of plugin `plain-counters` of all agents take 3 quarters"),
+        said.contains("the instances kept for runs of plugin `plain-counters` by all agents take 3 quarters"),
         "{said}"
     );
     // They take no place from calls that need none of these.
@@ -438,29 +438,32 @@ fn unsupported_functions_are_left_out_with_the_reason() {
     assert_eq!(
         left_out,
         [
-            "deep: it has types within each other, more than 16 deep",
-            "wide: it is made of more than 1000 types",
-            "mapped: it has a `map`, which this host does not take",
+            "deep: its types are nested more than 16 deep",
+            "wide: the function has more than 1000 types",
+            "mapped: a `map` is not supported by this host",
         ]
     );
     let mapped = "(type $dictionary (map string u8))\n".to_owned() + &lifted("mapped", "(list $dictionary)");
     let (_place, package) = packed("", &component(&mapped));
     let said = told(&package.unwrap_err());
-    assert!(said.starts_with("plugin `plain` has no function that can be a tool\n`mapped`: it has a `map`"), "{said}");
+    assert!(
+        said.starts_with("plugin `plain` has no function that can be a tool\n`mapped`: a `map` is not supported"),
+        "{said}"
+    );
 }
 
 #[test]
 fn manifest_keys_of_unknown_functions_are_refused() {
     let two = ADD.to_owned() + &ADD.replace("\"add\") (param \"a\"", "\"sub\") (param \"a\"");
     for (manifest, says) in [
-        ("only = [\"plus\"]", "only: it has no function `plus` that can be a tool; there are `add`, `sub`"),
-        ("leave_out = [\"plus\"]", "leave_out: it has no function `plus`"),
-        ("[functions.plus]", "functions: it has no function `plus`"),
+        ("only = [\"plus\"]", "only: the component has no function `plus` that can be a tool; use one of `add`, `sub`"),
+        ("leave_out = [\"plus\"]", "leave_out: the component has no function `plus`"),
+        ("[functions.plus]", "functions: the component has no function `plus`"),
         ("functions.add.params = {c = \"\"}", "functions.add.params: the function has no parameter `c`"),
-        ("functions.add.tool = \"sub\"", "functions: `sub` and `sub` are tools of one name, or hardly differ"),
-        ("functions.add.tool = \"5ub\"", "functions: `sub` and `5ub` are tools of one name, or hardly differ"),
-        ("only = []", "its plugin.toml leaves all of them out"),
-        ("functions.add.tool = \"a b\"\nonly = [\"add\"]", "`a b` is not a tool's name"),
+        ("functions.add.tool = \"sub\"", "functions: the tool names `sub` and `sub` are equal or look alike"),
+        ("functions.add.tool = \"5ub\"", "functions: the tool names `sub` and `5ub` are equal or look alike"),
+        ("only = []", "its plugin.toml leaves out all functions"),
+        ("functions.add.tool = \"a b\"\nonly = [\"add\"]", "invalid tool name `a b`"),
     ] {
         let (_place, package) = packed(manifest, &component(&two));
         let said = told(&package.unwrap_err());
@@ -472,12 +475,12 @@ fn manifest_keys_of_unknown_functions_are_refused() {
     let (_place, package) = packed("", &component(&many(limits::TOOLS_PER_PLUGIN + 1)));
     assert!(
         told(&package.unwrap_err())
-            .contains("it has 129 tools, at most 128 are taken: name those that are meant in `only`")
+            .contains("the component has 129 tools, the maximum is 128; select functions with `only`")
     );
     let (_place, package) = packed("only = [\"f7x\"]", &component(&many(limits::TOOLS_PER_PLUGIN + 1)));
     assert_eq!(package.unwrap().offer.tools.len(), 1);
     let (_place, package) = packed("", &component(&many(limits::EXPORTED_FUNCTIONS + 1)));
-    assert!(told(&package.unwrap_err()).contains("it exports 1025 functions, at most 1024 are taken"));
+    assert!(told(&package.unwrap_err()).contains("the component exports 1025 functions, the maximum is 1024"));
 }
 
 /// Appends the custom section in which a binary says what its functions do.
@@ -514,7 +517,7 @@ fn package_docs_describe_functions_to_the_model() {
     // A text that hides something is no description.
     let (_place, package) = packed("", &section(&docs("Adds.\u{202e}")));
     let said = told(&package.unwrap_err());
-    assert!(said.contains("`add`: the description of `add` holds U+202E, which nobody sees"), "{said}");
+    assert!(said.contains("`add`: the description of `add` has the invisible character U+202E"), "{said}");
 }
 
 #[tokio::test]
@@ -557,7 +560,11 @@ fn cli_shows_function_tools() {
     }
     let guests = ["--plugins", crate::GUEST_ROOT];
     let ran = place.run(&["plugin", "inspect", "plain-counters", guests[0], guests[1]]);
-    for part in ["instance     one run", "tool         counter_new:", "tool         counter_drop:"] {
+    for part in [
+        "instance     kept for one run of an agent; calls run one at a time",
+        "tool         counter_new:",
+        "tool         counter_drop:",
+    ] {
         assert!(ran.code == 0 && ran.stdout.contains(part), "{}", ran.shown());
     }
     place.file("shelly.yaml", "providers: [{name: m, kind: plugin, plugin: offline-model}]\nagents: [{name: a, plugins: {adder: }}]\nplugin_dirs: [plugins]\n");

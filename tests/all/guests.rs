@@ -146,14 +146,14 @@ mod shipped {
         assert_eq!(result["answer"], "18 5 2 a much longer line than the others", "{}", ran.shown());
         // A script that is too short, or speaks of what is not there, ends the run and says so.
         for (script, task, why) in [
-            (format!("{{replies: [{read}]}}"), "Count a.txt", "the script is over: it has one reply for this task"),
+            (format!("{{replies: [{read}]}}"), "Count a.txt", "the script has ended: it has one reply for this task"),
             (script, "Count it", "the script says `{{task ~ \\w+\\.txt}}`: `\\w+\\.txt` is not found in: Count it"),
             (
                 calls("fly", "{}").replacen("{calls", "{replies: [{calls", 1) + "]}",
                 "go",
-                "the script calls `fly`, which is not there",
+                "the script calls `fly`, which does not exist",
             ),
-            ("{cases: [{task: refund, replies: [no]}]}".into(), "go", "the script has nothing for this task"),
+            ("{cases: [{task: refund, replies: [no]}]}".into(), "go", "the script has no reply for this task"),
             ("{replies: [{fail: {denied: 'no key'}}]}".into(), "go", "no key"),
         ] {
             let ran = run(&script, task);
@@ -306,7 +306,7 @@ mod shipped {
         // Each reply uses 20 tokens.
         let ran = stuck("token-budget: {powers: [note, stop], params: {max_tokens: 100}}", "{text: a}");
         assert_eq!(ran.stderr.matches("token-budget edits the chat: note").count(), 1, "{}", ran.shown());
-        let why = "`token-budget` stopped the run (token-budget): the run has used 100 tokens, and may use 100";
+        let why = "`token-budget` stopped the run (token-budget): the run has used 100 tokens, the maximum is 100";
         assert!(ran.stderr.contains(why), "{}", ran.shown());
     }
 
@@ -333,7 +333,7 @@ mod shipped {
         let scope = |params: &str| format!("{READER}      tool-scope: {{powers: [hide-tools], params: {params}}}\n");
         let ran = ask(&place, &scope("{exclude: [nothing_*]}"), "How many words are in a.txt?");
         assert!(ran.code == 0 && ran.stdout.contains("18"), "{}", ran.shown());
-        assert!(ran.stderr.contains("no tool of reader is called `nothing_*`"), "{}", ran.shown());
+        assert!(ran.stderr.contains("no tool of reader matches `nothing_*`"), "{}", ran.shown());
         let ran = ask(&place, &scope("{exclude: [count_*]}"), "How many words are in a.txt?");
         assert!(ran.code == 0 && !ran.stdout.contains("18"), "{}", ran.shown());
         assert!(ran.stderr.contains("tool-scope edits the chat: hide-tools"), "{}", ran.shown());

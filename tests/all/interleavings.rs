@@ -138,7 +138,7 @@ impl Seen {
             assert_eq!(answer.usage, spent.own.usage);
         }
         let left = self.budget_account.left();
-        assert_eq!(left.tokens, self.budget.tokens.map(|bound| bound.saturating_sub(usage.total())), "set aside");
+        assert_eq!(left.tokens, self.budget.tokens.map(|bound| bound.saturating_sub(usage.total())), "reserved");
     }
 
     /// Every run that began has ended, and what they say they used is what was used.

@@ -140,13 +140,13 @@ async fn exhausted_kv_quota_is_named() {
     for scope in [KvScope::Run, KvScope::Agent] {
         let (tools, cx) = (tools("ada", scope, &stores).await, RunCx::new("ada"));
         let full = call(&tools, &cx, "kv_fill", json!({"values": 5})).await;
-        assert!(full.contains("the quota of this store is 3145728 bytes of keys and values"), "{full}");
+        assert!(full.contains("bytes of keys and values, its quota is 3145728"), "{full}");
         assert_eq!(call(&tools, &cx, "kv_remove", json!({"key": "0000"})).await, "removed");
         put(&tools, &cx, "fits").await;
         for key in ["a", "b"] {
             let said = call(&tools, &cx, "kv_put", json!({"key": key, "value": ""})).await;
             assert_eq!(said == "kept", key == "a", "{said}");
-            assert!(key == "a" || said.contains("the quota of this store is 4 keys"), "{said}");
+            assert!(key == "a" || said.contains("the store has reached its quota of 4 keys"), "{said}");
         }
     }
 }
@@ -160,7 +160,7 @@ async fn damaged_kv_store_is_reported_once_to_the_operator() {
     let cx = RunCx::new("ada").with_events(events);
     for _ in 0..2 {
         let said = get(&tools, &cx).await;
-        assert!(said.contains("it is damaged; the operator is told where it is"), "{said}");
+        assert!(said.contains("its file is damaged; the operator was told its path"), "{said}");
         assert!(!said.contains("probe-kv.kv"), "where it is is not the guest's business: {said}");
     }
     drop(cx);

@@ -69,7 +69,7 @@ fn agent_calls_mcp_tools() {
     for (call, says) in [
         (("t__echo", r#"{"a": "b"}"#), r#"{"a":"b"}"#),
         (("t__fail", "{}"), "it failed"),
-        (("t__die", "{}"), "Whether the call took effect is not known"),
+        (("t__die", "{}"), "it is not known whether the call took effect"),
         (("t__other", "{}"), "tool not found: t__other"),
         (("t__echo", "[]"), "the arguments are not a JSON object"),
     ] {
@@ -116,8 +116,8 @@ fn unreachable_mcp_server_is_reported_and_the_run_continues() {
     let place = Place::new();
     tools(&place, &[("echo", "Says it again.")]);
     for (keys, says) in [
-        ("command: '/no/such/program'", "the MCP server `b` cannot be started: `/no/such/program`"),
-        ("command: 'false'", "the MCP server `b` cannot be reached: its program has ended"),
+        ("command: '/no/such/program'", "cannot start the MCP server `b`: `/no/such/program`"),
+        ("command: 'false'", "cannot reach the MCP server `b`: its program has ended"),
         ("command: sh, args: [-c, 'echo help >&2; exit 3']", "it said: help"),
         ("url: 'http://127.0.0.1:9/mcp', connect_timeout: 5s", "the MCP server `b` cannot be reached"),
         ("command: sh, env: {A: '${NOT_SET}'}", "the environment variable NOT_SET is not set"),

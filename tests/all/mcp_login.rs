@@ -118,7 +118,7 @@ fn mcp_login_names_a_busy_port() {
     let (place, taken) = (Place::new(), TcpListener::bind("127.0.0.1:0").unwrap());
     let port = taken.local_addr().unwrap().port().to_string();
     let ran = place.run(&["mcp", "login", "https://mcp.example/", "--port", &port]);
-    let told = format!("error: the end of a login cannot be heard on port {port}: ");
+    let told = format!("error: cannot listen for the redirect of a login on port {port}: ");
     assert!(ran.code == 1 && ran.stderr.starts_with(&told) && ran.stderr.contains("--port"), "{}", ran.shown());
 }
 

@@ -69,7 +69,7 @@ fn limit_error_names_its_config_key_and_remedy() {
             provider("{input_bytes: 100}"),
             4,
             &[
-                "(its limit `input_bytes`); to raise it write `limits: {input_bytes: …}` under providers.offline in",
+                "(limit `input_bytes`); raise it with `limits: {input_bytes: …}` under providers.offline in",
                 "at most 1073741824",
                 mend,
             ],
@@ -349,7 +349,7 @@ fn signal_during_plugin_scan_ends_the_command() {
 fn config_that_is_not_a_regular_file_is_refused() {
     let place = Place::new();
     assert!(Command::new("mkfifo").arg(place.path().join("pipe")).status().unwrap().success());
-    for (config, why) in [("pipe", "it is not a file but a pipe"), ("/dev/zero", "it is not a file but a device")] {
+    for (config, why) in [("pipe", "expected a file, found a pipe"), ("/dev/zero", "expected a file, found a device")] {
         for command in [&["run", "hi"][..], &["config", "check"], &["mcp"]] {
             let ran = place.run(&[command, &["--config", config]].concat());
             says(&ran, 2, &[&format!("cannot read the config {config}"), why]);

@@ -67,14 +67,14 @@ fn exec_runs_configured_programs_as_declared() {
         (r#"{"command": "where"}"#, "[DIR]/sub"),
         (
             r#"{"command": "env", "args": ["-i"]}"#,
-            "Error: `env` may not be run with the arguments `-i`; it may with []",
+            "Error: `env` is not allowed with the arguments `-i`; allowed arguments: []",
         ),
         (r#"{"command": "slow", "args": ["100"]}"#, "Error: [killed after 0.3 seconds]"),
         (r#"{"command": "slow", "args": ["100"], "timeout": 60}"#, "Error: [killed after 0.3 seconds]"),
-        (r#"{"command": "other"}"#, "Error: there is no program `other` to run; there is: env, slow, where"),
+        (r#"{"command": "other"}"#, "Error: program `other` is not allowed; allowed programs: env, slow, where"),
         (
             r#"{"command": "where", "cwd": ".."}"#,
-            "Error: the folder `..` is outside of where this may work: name one below it",
+            "Error: the folder `..` is outside the working folder; use a folder below it",
         ),
     ] {
         assert_eq!(told(&place, rest, ("exec_run", arguments), &[]), says, "{arguments}");
@@ -99,11 +99,11 @@ fn exec_refuses_options_that_write_or_run() {
         [&["log", &outside][..], &["show", "--output", "out"], &["show", "HEAD", "--ext-diff"], &["show", "--outp=out"]]
     {
         let said = run(args);
-        assert!(said.contains("that writes a file, runs a program or leads elsewhere"), "{args:?}: {said}");
+        assert!(said.contains("that argument writes a file, runs a program or leads elsewhere"), "{args:?}: {said}");
     }
     assert!(!out.exists());
     run(&["diff", "--output=own"]);
-    assert!(place.path().join("own").exists(), "the config has it letter by letter");
+    assert!(place.path().join("own").exists(), "a config entry that spells out it");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn git_tools_work_in_a_real_tree() {
     let status = told("git_status", r#"{"short": true}"#);
     let shown: String = plain.chars().take(limits::TOOL_RESULT_CHARS).collect();
     let rest = status.strip_prefix(&*shown).unwrap_or_else(|| panic!("{status:.300}"));
-    assert!(rest.contains("more characters: read on by read_result"), "{rest}");
+    assert!(rest.contains("more characters: call read_result with"), "{rest}");
     let committed = told("git_commit", r#"{"message": "All of it"}"#);
     assert!(committed.contains("files changed"), "{committed:.300}");
     assert_eq!(place.git(&tree, &["status", "--short"]), "");
@@ -217,7 +217,7 @@ fn ceiling_bounds_programs() {
                 agents: [{name: ada, toolboxes: [{name: exec, programs: [a, b]}], use: {programs: [b]}}]";
     assert_eq!(told(&place, rest, ("exec_run", r#"{"command": "b"}"#), &[]), "[DIR]");
     let refused = told(&place, rest, ("exec_run", r#"{"command": "a"}"#), &[]);
-    assert_eq!(refused, "Error: there is no program `a` to run; there is: b");
+    assert_eq!(refused, "Error: program `a` is not allowed; allowed programs: b");
 }
 
 #[test]
@@ -294,10 +294,13 @@ async fn guest_runs_only_granted_programs() {
         (json!({"program": "sh", "args": ["-c", "sleep 100"], "timeout_ms": 200}), "`sh` took longer than 0.2 seconds"),
         (
             json!({"program": "sh", "args": ["script"]}),
-            "`sh` may not be run with the arguments `script`; it may with [\"-c\", \"*\"]",
+            "`sh` is not allowed with the arguments `script`; allowed arguments: [\"-c\", \"*\"]",
         ),
-        (json!({"program": "other"}), "there is no program `other` to run; there is: env, sh"),
-        (json!({"program": "/bin/sh", "args": ["-c", "x"]}), "there is no program `/bin/sh` to run; there is: env, sh"),
+        (json!({"program": "other"}), "program `other` is not allowed; allowed programs: env, sh"),
+        (
+            json!({"program": "/bin/sh", "args": ["-c", "x"]}),
+            "program `/bin/sh` is not allowed; allowed programs: env, sh",
+        ),
     ] {
         assert_eq!(call(&tools, arguments.clone()).await, says, "{arguments}");
     }
@@ -332,6 +335,6 @@ fn configured_plugin_runs_only_granted_programs() {
     assert_eq!(told(&place, &of("programs: [where]"), call, &[]), "status Some(0), cut false\n[DIR]\n");
     assert_eq!(
         told(&place, &of("programs: [other]"), call, &[]),
-        "Error: there is no program `where` to run; there is: other"
+        "Error: program `where` is not allowed; allowed programs: other"
     );
 }

@@ -406,13 +406,13 @@ fn mcp_over_http_requires_the_token() {
     lend(&place, "count-text");
     let plugins = ["--plugins", "plugins"];
     for (more, says) in [
-        (&["--http", "0.0.0.0:0"][..], "can be reached by others, and no token is set"),
+        (&["--http", "0.0.0.0:0"][..], "others can reach"),
         (
             &["--http", "0.0.0.0:0", "--token-env", "NO_SUCH"],
             "the environment variable `NO_SUCH` holds no usable token",
         ),
-        (&["--http", "127.0.0.1:0", "--allow-host", "a b"], "`a b` is no name of a host"),
-        (&["--http", "127.0.0.1:0", "--allow-origin", "example.com"], "`example.com` is no origin"),
+        (&["--http", "127.0.0.1:0", "--allow-host", "a b"], "invalid host name `a b`"),
+        (&["--http", "127.0.0.1:0", "--allow-origin", "example.com"], "invalid origin `example.com`"),
         (&["--http", "8321"], "not an IP address with a port"),
         (&["--token-env", "X"], "--http"),
     ] {

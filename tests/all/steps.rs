@@ -110,7 +110,7 @@ fn plugin_in_two_lists_has_each_role_by_its_own_list() {
 fn effect_under_plugins_is_warned_of() {
     let place = Place::new();
     place.file("c.yaml", format!("{OFFLINE}agents: [{{name: a, plugins: {{progress: }}}}]"));
-    let says = "plugin `progress` is an effect and may do less here than it wants, perhaps nothing: move it from `plugins` to \
+    let says = "plugin `progress` is an effect and has fewer powers here than it requests; move it from `plugins` to \
                 agents.a.effects, as `{kind: progress, powers: [note]}`";
     for command in [&["config", "check", "--config", "c.yaml"][..], &["run", "--config", "c.yaml", "Hello"]] {
         let ran = place.run(command);
@@ -185,7 +185,7 @@ fn another_model_is_optional_for_compact() {
         place.file("c.yaml", agent);
         let ran = place.run(&["config", "check", "--config", "c.yaml"]);
         assert_eq!(ran.code, 0, "{}", ran.shown());
-        for says in ["has less than it wants", "does not ask for"] {
+        for says in ["has fewer capabilities than it requests", "does not request"] {
             assert!(!ran.stderr.contains(says), "{}", ran.shown());
         }
     }

@@ -92,8 +92,9 @@ fn self_signed_server_is_refused_until_trusted() {
         let place = place(&format!("https://{host}:{port}"));
         let (ran, _) = with(&place, &RUN, "another.pem");
         assert_eq!(ran.code, 4, "{}", ran.shown());
-        let says =
-            format!("the certificate of {host}:{port} is not accepted: it is self-signed, and this machine does not");
+        let says = format!(
+            "the certificate of {host}:{port} is not accepted: it is self-signed and not trusted by this machine"
+        );
         assert!(ran.stderr.contains(&says), "{}", ran.shown());
         assert!(ran.stderr.contains("SSL_CERT_FILE") && !ran.stderr.contains("settings"), "{}", ran.shown());
         let (ran, _) = with(&place, &RUN, "ca.pem");
@@ -131,8 +132,8 @@ fn wrong_url_scheme_is_reported_without_retries() {
     let asked_with_tls = place(&format!("https://127.0.0.1:{}", plain()));
     let asked_without = place(&format!("http://127.0.0.1:{}", encrypted("200 OK", FOUR)));
     for (place, says, mend) in [
-        (asked_with_tls, "does not answer in TLS", "write http:// in place of https:// in its address"),
-        (asked_without, "does not answer in HTTP", "write https:// in place of http:// in its address"),
+        (asked_with_tls, "does not speak TLS", "write http:// instead of https:// in its address"),
+        (asked_without, "does not speak HTTP", "write https:// instead of http:// in its address"),
     ] {
         let (ran, took) = with(&place, &RUN, "another.pem");
         assert!(ran.code == 4 && ran.stderr.contains(says) && ran.stderr.contains(mend), "{}", ran.shown());
@@ -150,7 +151,7 @@ fn unresolvable_host_error_does_not_blame_the_key() {
     );
     let (ran, _) = with(&place, &RUN, "another.pem");
     assert_eq!(ran.code, 4, "{}", ran.shown());
-    for says in ["cannot connect to nowhere.invalid: the name cannot be looked up", "check the host in its address"] {
+    for says in ["cannot connect to nowhere.invalid: the name cannot be resolved", "check the host in its address"] {
         assert!(ran.stderr.contains(says) && !ran.stderr.contains("key"), "{}", ran.shown());
     }
 }

@@ -236,7 +236,7 @@ async fn folder_request_is_granted_once_or_permanently_or_denied() {
         let came = run(&world, ADA, calls, By::Person(vec![verdict])).await;
         assert_eq!(came.asked.len(), 1, "what is open to one toolbox of an agent is to the other: {:?}", came.asked);
         let (subject, detail) = &came.asked[0];
-        assert_eq!(*subject, format!("read the folder `{}` with all below it", outside(&world)));
+        assert_eq!(*subject, format!("read the folder `{}` and everything below it", outside(&world)));
         assert!(
             detail.starts_with(&outside(&world)) && detail.contains("`fs_read` of `filesystem` needs it"),
             "{detail}"
@@ -293,7 +293,7 @@ async fn forbidden_folder_requests_are_refused_without_asking() {
     let unasked = "[{name: ada, toolboxes: [{name: filesystem, ask: []}]}]";
     for (agents, call, says) in [
         (ADA, list("/"), "it is the root of the file system"),
-        (ADA, list("/proc"), "it belongs to the system"),
+        (ADA, list("/proc"), "it is a system folder for processes and devices"),
         (ADA, list(&home), "it holds keys"),
         (ADA, list(&world.path("home/.local").display().to_string()), "the person's keys and consents"),
         (ADA, list(&root), "does not exist"),

@@ -97,7 +97,7 @@ impl Tool for TestTool {
     async fn call(&self, _: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         match self.does {
             Does::Echo => Ok(call.arguments.clone().into()),
-            Does::Fail => Err(Fault::NotFound { message: "there is no such file".into() }),
+            Does::Fail => Err(Fault::NotFound { message: "no such file or folder".into() }),
             Does::Panic => panic!("on purpose"),
             Does::Wait => std::future::pending().await,
         }
@@ -131,9 +131,9 @@ async fn every_tool_outcome_gives_a_result_and_the_loop_continues() {
     user: go
     assistant: echo#a({"x":1}) | fail#b({}) | panic#c({}) | nope#d({}) | echo#e({x)
     tool: #a {"x":1}
-    tool: #b error: there is no such file
+    tool: #b error: no such file or folder
     tool: #c error: the tool crashed; its other calls are not affected
-    tool: #d error: tool not found: nope; there are: echo, fail, panic, wait
+    tool: #d error: tool not found: nope; available tools: echo, fail, panic, wait
     tool: #e error: the arguments are not a JSON object: key must be a string at line 1 column 2
     assistant: done
     => answer: done
@@ -220,14 +220,14 @@ async fn cut_reply_is_no_answer_and_its_calls_are_not_run() {
     assert_snapshot!(run(agent([stopped(text("half of"), StopReason::MaxTokens)])).await, @r"
     user: go
     assistant: half of
-    => failed: the model's reply was cut off before its end
+    => failed: the model's reply was cut off at its maximum length
     ");
     let script = [stopped(calls(&[("a", "echo", "{\"text\":\"ha")]), StopReason::MaxTokens)];
     assert_snapshot!(run(agent(script)).await, @r#"
     user: go
     assistant: echo#a({"text":"ha)
-    tool: #a error: The call was not run: the reply that made it was cut off.
-    => failed: the model's reply was cut off before its end
+    tool: #a error: The call was not run: the reply with this call was cut off.
+    => failed: the model's reply was cut off at its maximum length
     "#);
 }
 
@@ -244,7 +244,7 @@ async fn refused_reply_is_no_answer() {
 async fn empty_reply_is_no_answer() {
     for reply in [text(" "), text("").map(|completion| Completion { parts: vec![], ..completion })] {
         let shown = run(agent([reply])).await;
-        assert!(shown.ends_with("failed: the model answered with nothing"), "{shown}");
+        assert!(shown.ends_with("failed: the model returned an empty reply"), "{shown}");
     }
 }
 
@@ -255,7 +255,7 @@ async fn model_failure_ends_the_run() {
     user: go
     assistant: echo#a({})
     tool: #a {}
-    => failed: the model could not be asked: overloaded
+    => failed: the request to the model failed: overloaded
     ");
 }
 
@@ -270,8 +270,8 @@ async fn dropped_run_leaves_a_valid_chat() {
     assert_snapshot!(transcript(&chat.snapshot()), @r"
     user: go
     assistant: echo#a({}) | wait#b({})
-    tool: #a error: The call was not run: the run ended before.
-    tool: #b error: The call was not run: the run ended before.
+    tool: #a error: The call was not run: the run ended first.
+    tool: #b error: The call was not run: the run ended first.
     ");
 }
 
@@ -431,7 +431,7 @@ async fn hidden_tools_are_neither_shown_nor_run() {
     assert_snapshot!(run(agent).await, @r"
     user: go
     assistant: echo#a({})
-    tool: #a error: tool not found: echo; there are: fail, panic, wait
+    tool: #a error: tool not found: echo; available tools: fail, panic, wait
     assistant: done
     => answer: done
     ");
@@ -505,7 +505,7 @@ async fn effect_questions_in_a_row_are_bounded() {
     let script = (0..100).map(|_| text("yes?")).collect::<Vec<_>>();
     assert_snapshot!(run(with(nosy, script)).await, @r"
     user: go
-    => failed: effect `watch` failed: it asked a model more than 8 times in a row
+    => failed: effect `watch` failed: the effect called a model more than 8 times in a row
     ");
 }
 
@@ -618,7 +618,7 @@ async fn middleware_may_answer_or_reject_without_a_run() {
         accept,
     );
     assert_snapshot!(run(second).await, @"
-    => failed: `guard` rejected it: not that
+    => failed: rejected by middleware `guard`: not that
     ");
 }
 
@@ -667,7 +667,7 @@ async fn middleware_retries_are_bounded() {
     assistant: no
     user: again
     assistant: no
-    => failed: `never` rejected it: it asked for more than 8 further attempts
+    => failed: rejected by middleware `never`: the middleware asked for more than 8 retries
     ");
 }
 
@@ -677,7 +677,7 @@ async fn middleware_state_is_bounded() {
     let mut agent = agent([text("done")]);
     around(&mut agent, "hoarder", much, accept);
     assert_snapshot!(run(agent).await, @"
-    => failed: middleware `hoarder` failed: its state has 65537 bytes, at most 65536 are kept
+    => failed: middleware `hoarder` failed: the returned state has 65537 bytes, the maximum is 65536
     ");
 }
 

@@ -291,7 +291,7 @@ fn copy(from: &Path, to: &Path) {
 /// Asserts that the run is refused because the user did not make the session here, and that no tool was called.
 fn not_own(ran: &Ran) {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
-    assert!(ran.stderr.contains("was not made here by you"), "{}", ran.shown());
+    assert!(ran.stderr.contains("was not created by you on this machine"), "{}", ran.shown());
     assert!(ran.stderr.contains("with --trust") && !ran.stderr.contains("count_text"), "{}", ran.shown());
 }
 
@@ -395,7 +395,7 @@ fn session_without_a_key_folder_is_not_own() {
     );
     fs::write(place.path().join(".shelly/local/sessions/t/mark"), "x").unwrap();
     let ran = damaged(&["session", "resume", "t", "more"]);
-    assert!(ran.code == 2 && ran.stderr.contains("it is not 64 hexadecimal digits"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("the file does not have 64 hexadecimal digits"), "{}", ran.shown());
     assert_eq!(fs::read_to_string(key).unwrap(), "no key");
 }
 
@@ -515,9 +515,9 @@ fn unusable_trust_store_trusts_nothing() {
     fine(place.run(&["run", TASK]));
     let good = fs::read_to_string(place.trust_store()).unwrap();
     for (text, says) in [
-        (good[..good.len() / 2].to_owned(), "what you trust is damaged"),
-        (good.replace("127.0.0.1", "127.0.0.3"), "is not that of what stands there"),
-        (good.replace("\"version\": 1", "\"version\": 7"), "its version is 7"),
+        (good[..good.len() / 2].to_owned(), "the trust store"),
+        (good.replace("127.0.0.1", "127.0.0.3"), "does not match its content"),
+        (good.replace("\"version\": 1", "\"version\": 7"), "the file has version 7"),
     ] {
         fs::write(place.trust_store(), &text).unwrap();
         for arguments in [&["run", TASK][..], &["config", "check"], &["config", "trust", "--yes"]] {
@@ -530,7 +530,7 @@ fn unusable_trust_store_trusts_nothing() {
     // Where it cannot be kept it is not.
     let mut command = place.command(&["config", "trust", "--yes"]);
     let ran = place.ran(command.env_remove("XDG_STATE_HOME").output().unwrap());
-    assert!(ran.code == 2 && ran.stderr.contains("there is no place to keep what you trust"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("there is no folder for the trust store"), "{}", ran.shown());
 }
 
 #[test]

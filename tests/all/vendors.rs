@@ -31,7 +31,7 @@ impl fmt::Display for Broken {
     }
 }
 
-const SYSTEM_FIRST: &str = "a system message can only be the first";
+const SYSTEM_FIRST: &str = "a system message must be the first message";
 const USER_FIRST: &str = "the first message after the system message is a user's";
 const ALTERNATE: &str = "user and assistant take turns";
 const SAYS_SOMETHING: &str = "a message has something in it, and no text is blank";

@@ -185,7 +185,7 @@ async fn run(place: &Place, text: &str) -> Result<(String, Vec<Value>), shelly_h
 async fn every_config_key_and_event_has_an_effect() {
     let table = table();
     let in_table: BTreeSet<_> = table.iter().map(|(key, _)| (*key).to_owned()).collect();
-    assert_eq!(in_table.len(), table.len(), "a key is there twice");
+    assert_eq!(in_table.len(), table.len(), "appears twice");
     assert_eq!(all_keys(), in_table, "a key of the config is not in the table, or one of the table is no key");
 
     let place = project();

@@ -186,14 +186,14 @@ credentials:
         for (name, says) in [
             ("env", ""),
             ("file", ""),
-            ("open", "holds a secret and others on this machine can read it (mode 644): make it 600"),
+            ("open", "contains a secret, but others on this machine can read it (mode 644); set its mode to 600"),
             ("printed", ""),
             ("basic", ""),
             ("unset", "the environment variable `UNSET` is not set: set it where this program is started"),
-            ("gone", "keys/gone` cannot be read: there is no such file"),
+            ("gone", "keys/gone` cannot be read: no such file"),
             ("fails", "the command `false` failed (exit status: 1): run it yourself"),
             ("short", "the credential `short` has fewer than 4 bytes"),
-            ("no-pair", "the credential `no-pair` is no `user:password`"),
+            ("no-pair", "the credential `no-pair` is not of the form `user:password`"),
         ] {
             let ((settings, manifest), mut warnings) = (granted(&[name]), Vec::new());
             let there = world.app.credentials(&settings, &manifest, &mut warnings).await;

@@ -125,7 +125,7 @@ mod tests {
             (
                 r#"{"question":"q","header":null,"options":null,"multi_select":null,"max_selections":null}"#,
                 None,
-                "the person does not want to answer",
+                "the person declined to answer",
             ),
         ] {
             let person = async {
@@ -147,13 +147,13 @@ mod tests {
         for (arguments, shown) in [
             (r#"{"question":"why?"}"#, "no person can be asked: decide yourself"),
             (r#"{"question":" "}"#, "the question is empty"),
-            (r#"{"header":"h"}"#, "the arguments do not fit: missing field `question`"),
+            (r#"{"header":"h"}"#, "the arguments do not match the schema: missing field `question`"),
         ] {
             let (is_error, text) = call(&broker, arguments).await;
             assert!(is_error && text.starts_with(shown), "{arguments}: {text}");
         }
         let _away = broker.attend().unwrap();
         let (is_error, text) = call(&broker, r#"{"question":"why?"}"#).await;
-        assert!(is_error && text == "nobody answered within 12 hours", "{text}");
+        assert!(is_error && text == "no answer within 12 hours", "{text}");
     }
 }

@@ -134,14 +134,14 @@ mod tests {
                 tools("[{agent: bob, name: load_skill}]"),
                 "agents.a.agent_tools: `load_skill` is the name of a tool of the host",
             ),
-            (tools("[{agent: bob, name: 'a b'}]"), "agents.a.agent_tools: `a b` is not a tool's name"),
+            (tools("[{agent: bob, name: 'a b'}]"), "agents.a.agent_tools: invalid tool name `a b`"),
             (
                 tools("[{agent: bob, input_schema: {type: array}}]"),
-                "agents.a.agent_tools: the schema of `bob` is not that of an object",
+                "agents.a.agent_tools: the schema of `bob` does not describe an object",
             ),
             (
                 tools("[{agent: bob, input_schema: {type: object, properties: {a: {pattern: x}}}}]"),
-                "agents.a.agent_tools: the schema of `bob`: a: the host holds nobody to `pattern`: leave it out",
+                "agents.a.agent_tools: the schema of `bob`: a: unsupported JSON Schema keyword `pattern`; remove it",
             ),
             (tools("[{agent: bob, kept: true}]"), "there is no key `kept`"),
             (tools("[{agent: bob, conversation: long}]"), "cannot be `long`"),

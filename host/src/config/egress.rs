@@ -289,13 +289,14 @@ mod tests {
         let many = |what: &str, count| vec![what; count].join(", ");
         let place = "agents.a.plugins.p.http: ";
         for (http, says) in [
-            ("[api.example.com]".to_owned(), format!("{place}`api.example.com` is no URL: write it with its scheme")),
-            ("['https://me:pw-1234@h']".into(), format!("{place}a URL here holds no user and no password")),
-            ("['https://me:pw-1234@h:x']".into(), format!("{place}a URL here holds no user and no password")),
-            ("['https://h?key=pw-1234']".into(), format!("{place}`https://h` has a query or a fragment")),
-            ("[{url: 'https://h', methods: [get]}]".into(), format!("{place}`get` is no method")),
+            ("[api.example.com]".to_owned(), format!("{place}invalid URL `api.example.com`; write it with its scheme")),
+            ("['https://me:pw-1234@h']".into(), format!("{place}a URL with a user or a password is not allowed")),
+            ("['https://me:pw-1234@h:x']".into(), format!("{place}a URL with a user or a password is not allowed")),
+            ("['https://h?key=pw-1234']".into(), format!("{place}invalid URL `https://h`; remove the query and")),
+            ("[{url: 'https://h', methods: [get]}]".into(), format!("{place}invalid HTTP method `get`")),
             ("[{url: 'https://h', networks: [10.0]}]".into(), format!("{place}networks: `10.0` is not a network")),
-            ("[{url: 'https://1.1.1.1', networks: [10.0.0.0/8]}]".into(), format!("{place}networks: an address that")),
+            ("[{url: 'https://1.1.1.1', networks: [10.0.0.0/8]}]".into(), format!("{place}networks: not allowed for a \
+                                                                                   URL with")),
             (
                 format!("[{{url: 'https://h', methods: [{}]}}]", many("GET", 17)),
                 format!("{place}methods: must have at most 16 entries"),
@@ -363,9 +364,12 @@ mod tests {
             ("name: a, env: A, for: []".into(), "credentials.a.for: must have 1 to 64 URLs"),
             ("name: a, env: A, for: ['https://*']".into(), "credentials.a.for: must not include every server"),
             ("name: a, env: A, for: ['https://h', 'http://*:8080/x']".into(), "a.for: must not include every server"),
-            ("name: a, env: A, for: [h]".into(), "credentials.a.for: `h` is no URL"),
+            ("name: a, env: A, for: [h]".into(), "credentials.a.for: invalid URL `h`"),
             (format!("name: a, {good}, auth: {{header: host}}"), "credentials.a.auth.header: the header `host` is set"),
-            (format!("name: a, {good}, auth: {{header: 'x y'}}"), "credentials.a.auth.header: `x y` is no name"),
+            (
+                format!("name: a, {good}, auth: {{header: 'x y'}}"),
+                "credentials.a.auth.header: invalid header name `x y`",
+            ),
             (format!("name: a, {good}, auth: {{header: x, scheme: 'a b'}}"), "credentials.a.auth.scheme: must be one"),
             (format!("name: a, {good}, key: k"), "there is no key `key`"),
         ] {

@@ -288,8 +288,8 @@ mod tests {
     #[test]
     fn invalid_mcp_server_is_refused_with_reason() {
         for (keys, says) in [
-            ("name: '', command: x", "is no name of a server"),
-            ("name: Git, command: x", "mcp_servers: `Git` is no name of a server"),
+            ("name: '', command: x", "invalid server name"),
+            ("name: Git, command: x", "mcp_servers: invalid server name `Git`"),
             ("name: tasks, command: x", "mcp_servers.tasks: a toolbox of the host has this name"),
             ("name: git, command: x", "mcp_servers.git: a toolbox of the host has this name"),
             ("name: s", "mcp_servers.s: neither `command` nor `url` is set"),
@@ -301,7 +301,7 @@ mod tests {
             ("name: s, url: 'https://h', cwd: a", "mcp_servers.s.cwd: valid only for servers with a `command`"),
             ("name: s, url: 'ftp://pw-1@h'", "mcp_servers.s.url: must begin with http:// or"),
             ("name: s, url: 'pw-1'", "mcp_servers.s.url: not a URL"),
-            ("name: s, url: 'https://h', headers: {'a b': c}", "mcp_servers.s.headers: `a b` is no name"),
+            ("name: s, url: 'https://h', headers: {'a b': c}", "mcp_servers.s.headers: invalid header name `a b`"),
             ("name: s, url: 'https://h', oauth: {networks: [x]}", "mcp_servers.s.oauth.networks: `x` is not a network"),
             (
                 "name: s, command: x, env: {'A=B': c}",

@@ -510,7 +510,7 @@ mod tests {
                 members("round-robin"),
                 "teams.t.coordinator.round-robin: missing field `until`; write `params: {max_rounds: 5, until: \"(?i)approved\"}`",
             ),
-            (members("{kind: round-robin, params: {until: '('}}"), "`(` is no regular expression"),
+            (members("{kind: round-robin, params: {until: '('}}"), "invalid regular expression `(`"),
             (
                 members("{kind: round-robin, params: {until: {kind: loop}}}"),
                 "`until` names `loop`; write a regular expression, or a plugin by its `kind`",

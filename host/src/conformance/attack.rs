@@ -452,7 +452,7 @@ mod tests {
             (POLITE.replace("\"held\"", "[\"held\", \"hold\"]"), "", "expect: there is no verdict `hold`"),
             (POLITE.replace("\"held\"", "7"), "", "expect: write one of refused, timed-out"),
             (POLITE.replace("\"held\"", "[]"), "", "expect: name at least one verdict"),
-            (POLITE.replace("tool", "toll"), "", "there is no kind `toll`"),
+            (POLITE.replace("tool", "toll"), "", "unknown kind `toll`"),
             (POLITE.replace("nothing", &"x".repeat(501)), "", "must have 1 to 500 bytes"),
             (format!("{POLITE}hasty = true\nbusy = true"), "", "set only one of them"),
             (format!("{POLITE}calls = 17"), "", "calls: must be 1 to 16"),

@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(report.kind, ErrorKind::Usage);
             assert!(report.to_string().contains(says), "{says}: {report}");
         };
-        error("there is no such file or folder");
+        error("no such file or folder");
         fs::create_dir(&path).unwrap();
         error("there is no attack in");
         let own = path.join("a");
@@ -194,11 +194,11 @@ mod tests {
         fs::remove_file(own.join(FIELDS)).unwrap();
         AttackSuite::read(&path).unwrap();
         fs::File::create(own.join(TEXT)).unwrap().set_len(limits::CONFORMANCE_COMPONENT_BYTES + 1).unwrap();
-        error("at most 16777216 are read");
+        error("the maximum is 16777216");
         fs::write(own.join(TEXT), b"\xff").unwrap();
         error("not UTF-8");
         fs::File::create(own.join(ATTACK)).unwrap().set_len(limits::CONFORMANCE_FILE_BYTES + 1).unwrap();
-        error("at most 65536 are read");
+        error("the maximum is 65536");
         fs::rename(&own, path.join("A b")).unwrap();
         fs::write(path.join("A b").join(ATTACK), "").unwrap();
         error("A b");

@@ -335,8 +335,8 @@ mod tests {
         assert_eq!(
             context.warnings,
             [
-                "project context: ignoring CLAUDE.md: it is not UTF-8 text, from line 1 on",
-                "project context: ignoring AGENTS.md: it is a folder, not a file",
+                "project context: ignoring CLAUDE.md: not UTF-8 text from line 1 on",
+                "project context: ignoring AGENTS.md: expected a file, found a folder",
             ]
         );
         assert_eq!(sources(&context)[0], r#"".cursorrules" from="external""#);

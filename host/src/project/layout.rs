@@ -233,7 +233,7 @@ mod tests {
         assert!(!layout.root().exists());
         fs::write(root.path().join(".shelly"), "a file").unwrap();
         let report = ProjectLayout::new(root.path()).bootstrap().unwrap_err().report();
-        assert!(report.to_string().ends_with(": a file stands in its place"), "{report}");
+        assert!(report.to_string().ends_with(": the path is a file"), "{report}");
     }
 
     #[test]

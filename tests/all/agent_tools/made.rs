@@ -18,7 +18,7 @@ async fn agent_tool_instance_obeys_the_ceiling_of_its_caller() {
     for (agents, expected) in [
         (None, "lead/bob#1 may"),
         (Some("secrets"), "lead/bob#1 may"),
-        (Some("bob"), "agent `bob` failed: agent `bob` cannot be started from here"),
+        (Some("bob"), "agent `bob` failed: agent `bob` cannot be started by this agent"),
     ] {
         let mut lead = caller(vec![("bob", task("go"))])
             .with_tool(AgentTool::made("bob", "", bob, AgentToolOptions::default()).unwrap());

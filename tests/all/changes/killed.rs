@@ -52,7 +52,7 @@ fn run(place: &Place, arguments: &[&str], after: Option<Duration>) -> bool {
         return true;
     }
     let ran = place.ran(output);
-    let told_before = ran.code == 2 && ran.stderr.contains("is left to be done");
+    let told_before = ran.code == 2 && ran.stderr.contains("is already complete");
     assert!(ran.code == 0 || told_before, "{}", ran.shown());
     false
 }

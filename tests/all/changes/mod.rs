@@ -125,7 +125,7 @@ fn file_change_without_propose_files_is_refused() {
     let calls = [json!([edit("a.txt", "one\n", "two\n")])];
     let (results, ran) = told(&place, "", &calls, &["--approve", "all"]);
     assert!(
-        results[0].contains("the person can grant `powers: [propose-files]` under agents.ada.plugins"),
+        results[0].contains("ask the person to grant `powers: [propose-files]` under agents.ada.plugins"),
         "{results:?}"
     );
     assert!(ran.stderr.contains("grant `powers: [propose-files]`"), "{}", ran.shown());
@@ -153,15 +153,15 @@ fn file_change_outside_granted_folders_is_refused() {
     ];
     let (results, ran) = told(&place, &format!("{POWER}, changes: apply"), &calls, &[]);
     let wanted = [
-        "in none of the folders",
-        "in none of the folders",
-        "in none of the folders",
-        if cfg!(unix) { "`link` is in none of the folders" } else { "has changed meanwhile" },
-        "is no SHA-256 in hexadecimal",
-        "`a.txt` has changed meanwhile, and nothing was changed: read it again",
-        "`sub/none` is not there",
+        "outside the folders granted",
+        "outside the folders granted",
+        "outside the folders granted",
+        if cfg!(unix) { "`link` is outside the folders granted" } else { "has changed in the meantime" },
+        "is not a hexadecimal SHA-256 digest",
+        "`a.txt` has changed in the meantime, so nothing was changed; read it again and retry",
+        "`sub/none` does not exist",
         "created big",
-        "`big` has 8912896 bytes, more than the 8388608",
+        "`big` is too large to be changed by a tool: 8912896 bytes, the maximum is 8388608",
         "created ./sub//c.txt (+1 -0)\nmoved sub/b.txt to sub/d.txt",
     ];
     assert_eq!(results.len(), wanted.len(), "{results:?}\n{}", ran.shown());
@@ -223,7 +223,11 @@ fn undo_reverts_the_changes_of_a_session() {
     // Somebody else has worked on it since.
     place.file("docs/new.txt", "mine\n");
     let refused = place.run(&["session", "undo", "--all", "--yes"]);
-    assert!(refused.code == 1 && refused.stderr.contains("`new.txt` has changed meanwhile"), "{}", refused.shown());
+    assert!(
+        refused.code == 1 && refused.stderr.contains("`new.txt` has changed in the meantime"),
+        "{}",
+        refused.shown()
+    );
     assert_eq!(docs(&place), holds(&[("a.txt", "two\n"), ("keep.txt", "k"), ("new.txt", "mine\n")]));
     place.file("docs/new.txt", "n\n");
     let all = place.run(&["session", "undo", "--all", "--yes"]);

@@ -161,7 +161,7 @@ fn assert_unread_is_whole(request: &CompletionRequest) {
     let is_read = |id: &str| reads.iter().any(|call| call.id == id && call.name == "read");
     let unread = request.messages.iter().rev().take_while(|entry| entry.message.role != Role::Assistant);
     for result in unread.flat_map(|entry| entry.message.tool_results()).filter(|result| is_read(&result.call_id)) {
-        let marks = ["[An older result", "more characters were here", "gives this result of"];
+        let marks = ["[An older result", "more characters were here", "returns this result of"];
         assert!(!marks.iter().any(|mark| result.text().contains(mark)), "it was not read: {}", result.text());
     }
 }

@@ -94,7 +94,7 @@ async fn compact_folds_the_previous_summary_and_keeps_the_task() {
     assert_eq!(step.wake.unwrap().request_tokens, Some(881));
     stage.moment.request_tokens = 881;
     let question = stage.question(&chat).await;
-    assert!(question.contains("summary of what came before: ") && question.contains("First summary."), "{question}");
+    assert!(question.contains("summary of earlier messages: ") && question.contains("First summary."), "{question}");
     let edits = stage.told(&chat, Ok(completion("Second summary."))).await;
     make(&chat, edits);
     let all = lines(&chat).join("\n");
@@ -116,7 +116,7 @@ async fn compact_without_a_summary_keeps_the_chat_or_stops_the_run() {
     let failures = [
         (Err(Fault::other("the line is dead")), "the line is dead"),
         (Ok(Completion { stop: StopReason::Refusal, ..completion("No.") }), "the model declined to summarise"),
-        (Ok(completion(" \n")), "the model gave no summary"),
+        (Ok(completion(" \n")), "the model returned no summary"),
     ];
     for (reply, why) in failures {
         let (chat, mut goes_on) = (work(), stage(json!({})).await);

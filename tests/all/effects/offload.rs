@@ -34,7 +34,7 @@ impl Both {
 
 fn placeholder(id: &str, count: &str, text: &str) -> String {
     let preview: String = text.chars().take(200).collect();
-    format!("[recall {{\"id\":\"{id}\"}} gives this result of `read` back: {count} characters. It begins:]\n{preview}…")
+    format!("[recall {{\"id\":\"{id}\"}} returns this result of `read`: {count} characters. It begins:]\n{preview}…")
 }
 
 fn small() -> Value {
@@ -59,7 +59,7 @@ async fn offload_replaces_large_results_and_recall_returns_them() {
 
     let (mut whole, mut offset) = (String::new(), 0);
     for (end, next) in
-        [("4,000", "; go on with \"offset\":4000"), ("8,000", "; go on with \"offset\":8000"), ("10,000", "")]
+        [("4,000", "; continue with \"offset\":4000"), ("8,000", "; continue with \"offset\":8000"), ("10,000", "")]
     {
         let (said, is_error) = both.recall(json!({"id": "c0-0", "offset": offset})).await;
         let (head, page) = said.split_once('\n').unwrap();
@@ -93,9 +93,9 @@ async fn invalid_recall_error_explains_valid_arguments() {
     let chat = chat("Read.", &[Turn::Calls(&[("read", "{}", &long, false)])]);
     make(&chat, both.stage.edits(&chat).await);
     for (arguments, expected) in [
-        (json!({"id": "c9"}), "nothing is kept under `c9`"),
-        (json!({"id": ""}), "nothing is kept"),
-        (json!({"id": "x".repeat(9_000)}), "nothing is kept"),
+        (json!({"id": "c9"}), "no result is stored under `c9`"),
+        (json!({"id": ""}), "no result is stored"),
+        (json!({"id": "x".repeat(9_000)}), "no result is stored"),
         (json!({"id": "c0-0", "offset": 600}), "the result has 600 characters"),
         (json!({"id": "c0-0", "max": 0}), "from 1 to 16000"),
         (json!({"id": "c0-0", "max": 16_001}), "from 1 to 16000"),

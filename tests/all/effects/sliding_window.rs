@@ -53,7 +53,7 @@ async fn sliding_window_keeps_one_running_summary() {
     Turn::Calls(&[("read", "{}", "more", false)]).add(&chat, 11);
     stage.moment.request_tokens = 771;
     let question = fold(&mut stage, &chat, Ok(completion("Second summary."))).await;
-    assert!(question.contains("summary of what came before: ") && question.contains("First summary."), "{question}");
+    assert!(question.contains("summary of earlier messages: ") && question.contains("First summary."), "{question}");
     let all = lines(&chat).join("\n");
     assert!(all.contains("Second summary.") && !all.contains("First summary."), "{all}");
     assert_eq!(all.matches("Fix `src/a.rs`.").count(), 1, "{all}");

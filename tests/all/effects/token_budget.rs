@@ -50,7 +50,7 @@ async fn a_run_is_warned_then_stopped_before_it_makes_more_calls() {
     let ran = run(&runs::agent(TOKEN_BUDGET, json!({"max_tokens": 75}), forever).await, "go").await;
     assert_eq!(
         ran.told(),
-        "failed: `token-budget` stopped the run (token-budget): the run has used 75 tokens, and may use 75"
+        "failed: `token-budget` stopped the run (token-budget): the run has used 75 tokens, the maximum is 75"
     );
     let notes = runs::notes(&ran.chat);
     assert!(

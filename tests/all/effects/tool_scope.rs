@@ -78,7 +78,7 @@ async fn tool_scope_warns_once_of_an_unmatched_pattern() {
     let logged: Vec<_> = ran.events.iter().filter(|event| matches!(event, Event::PluginLog { .. })).collect();
     let told = format!("{logged:?}");
     assert_eq!(logged.len(), 1, "{told}");
-    assert!(told.contains("no tool of helper is called `exec_*`, `looks`"), "{told}");
+    assert!(told.contains("no tool of helper matches `exec_*`, `looks`"), "{told}");
     assert!(matches!(logged[0], Event::PluginLog { level: LogLevel::Warn, .. }), "{told}");
 }
 

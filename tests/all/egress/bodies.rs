@@ -123,7 +123,7 @@ async fn concurrent_http_responses_are_bounded() {
     let (ada, bob) = tokio::join!(bounded(OWN, &server, limits), bounded(OWN, &server, limits));
     let holds_few = format!(
         "3 held, 2 refused: {}",
-        "too many requests at once (http_concurrency): read or drop a body that is open"
+        "too many requests at once (limit `http_concurrency`); read or drop an open body"
     );
     for guest in [&ada, &bob, &ada] {
         // What one call held, the next one has again.

@@ -71,7 +71,7 @@ async fn http_request_dropped_by_the_guest_is_closed_and_reported() {
         let fetched = guest.fetch(asked).await;
         let told = fetched.told();
         assert_eq!((told.outcome, told.status, &*told.method), ("failed", None, "POST"), "{door}: {told:?}");
-        assert!(told.reason.contains("did not wait"), "{door}: {told:?}");
+        assert!(told.reason.contains("abandoned the request"), "{door}: {told:?}");
         // It may not even have been connected.
         if server.connections() > server.heard().len() {
             server.closed().await;

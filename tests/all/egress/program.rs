@@ -251,7 +251,7 @@ async fn unset_credential_is_warned_of_and_not_available() {
     let warning = "ignoring the credential `k`: the environment variable `THE_KEY` is not set";
     assert!(ran.stderr.contains(warning), "{}", ran.shown());
     assert!(
-        ran.stdout.contains("no credential `k` is granted, or it does not exist; there is none"),
+        ran.stdout.contains("the credential `k` is not granted or does not exist; no credentials are granted"),
         "{}",
         ran.shown()
     );

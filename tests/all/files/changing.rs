@@ -23,8 +23,8 @@ pub fn filesystem() {
         &[
             ("fs_read", json!({"path": "a.txt"}), "one\r\ntwo\r\nthree"),
             ("fs_read", json!({"path": "a.text"}), "there is `a.txt`"),
-            ("fs_read", json!({"path": "run"}), "no text but an ELF program"),
-            ("fs_read", json!({"path": "sub"}), "is a folder: fs_list"),
+            ("fs_read", json!({"path": "run"}), "not text but an ELF program"),
+            ("fs_read", json!({"path": "sub"}), "is a folder; fs_list"),
             ("fs_read", json!({"path": "../secret.txt"}), "not allowed"),
             (
                 "fs_read_lines",
@@ -47,18 +47,18 @@ pub fn filesystem() {
             (
                 "fs_patch",
                 json!({"path": "sub/x.rs", "hunks": [{"old_text": "y", "new_text": "z"}, {"old_text": "no", "new_text": ""}]}),
-                "nothing is changed, because of `hunks[1]`",
+                "nothing was changed, because of `hunks[1]`",
             ),
             ("fs_write", json!({"path": "new/deep/ü.txt", "content": "neu"}), "created new/deep/ü.txt (+1 -0)"),
-            ("fs_write", json!({"path": "new/deep/ü.txt", "content": "neu"}), "holds exactly this already"),
+            ("fs_write", json!({"path": "new/deep/ü.txt", "content": "neu"}), "already has exactly this content"),
             ("fs_write", json!({"path": "b.txt", "content": ""}), "changed b.txt (+0 -3)"),
             ("fs_mkdir", json!({"path": "empty"}), "empty"),
-            ("fs_mkdir", json!({"path": "empty"}), "is there already"),
+            ("fs_mkdir", json!({"path": "empty"}), "already exists"),
             ("fs_copy", json!({"source": "sub", "destination": "sub2"}), "sub2"),
             ("fs_copy", json!({"source": "a.txt", "destination": "sub2"}), "say `sub2/a.txt`"),
             ("fs_move", json!({"source": "sub", "destination": "sub/in"}), "cannot go into itself"),
             ("fs_move", json!({"source": "sub", "destination": "moved"}), "moved"),
-            ("fs_delete", json!({"path": "sub2"}), "not empty: say `recursive`"),
+            ("fs_delete", json!({"path": "sub2"}), "not empty; set `recursive`"),
             ("fs_delete", json!({"path": "sub2", "recursive": true}), "sub2"),
             ("fs_delete", json!({"path": "."}), "the granted folder itself"),
             ("fs_delete", json!({"path": "run"}), "run"),
@@ -111,7 +111,7 @@ fn filesystem_root_resolves_paths_and_requests_others() {
         ("fs_read", json!({"path": "../more/b.txt"}), &*more),
         ("fs_list", json!({"path": more}), &*more),
         ("fs_delete", json!({"path": "."}), "the granted folder itself"),
-        ("fs_read", json!({"path": "~/x"}), "write the whole path"),
+        ("fs_read", json!({"path": "~/x"}), "write the full path"),
     ];
     tells(&place, &may, &calls);
     assert_eq!(read(&place, "docs/a.txt"), "1\n");
@@ -165,7 +165,11 @@ fn huge_file_is_read_in_parts() {
                 json!({"path": "long.txt", "offset": 999_999}),
                 "lines 999999 to 1000000 of 1000000\n999999\t0123",
             ),
-            ("fs_edit", json!({"path": "long.txt", "old_text": "x", "new_text": "y"}), "it is too large to be edited"),
+            (
+                "fs_edit",
+                json!({"path": "long.txt", "old_text": "x", "new_text": "y"}),
+                "the file is too large to be edited",
+            ),
         ],
     );
 }

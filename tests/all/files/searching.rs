@@ -32,7 +32,7 @@ pub fn search() {
             (
                 "search_content",
                 json!({"pattern": "needle", "max_results": 1}),
-                "the search ended there, and there may be more",
+                "the search ended here, and there may be more",
             ),
             ("search_content", json!({"pattern": "needle", "directory": "src/b.rs"}), "(1 matching line in 1 file)"),
             ("search_content", json!({"pattern": "needle", "directory": "target"}), "target/x.rs\n1: needle\n"),
@@ -43,7 +43,7 @@ pub fn search() {
             (
                 "search_content",
                 json!({"pattern": format!("{}a{}", "(".repeat(5_000), ")".repeat(4_999))}),
-                "no regular expression",
+                "not a regular expression",
             ),
             ("search_content", json!({"pattern": r"\pL{200}|[^a]{100}"}), "no line matches"),
             ("search_files", json!({"pattern": "*.rs"}), "src/a.rs\nsrc/b.rs\n\n(2 files)"),
@@ -112,7 +112,7 @@ fn search_is_bounded_by_max_bytes_and_not_by_input_bytes() {
     let whole = "no line matches in 70 files";
     tells(&place, MAY, &[(call().0, call().1, whole)]);
     let little = MAY.replace("as: .}]", "as: .}], params: {max_bytes: 3000000}");
-    let said = "(no line matches in 3 files; the search ended after 3 MiB of files: name a folder";
+    let said = "(no line matches in 3 files; the search ended after 3 MiB of files; narrow it";
     tells(&place, &little, &[(call().0, call().1, said)]);
 }
 

@@ -48,13 +48,13 @@ fn component_with_the_async_abi_is_refused_by_name() {
         (
             // A runtime that is built for it.
             ADD.to_owned() + "(core func $more (canon backpressure.inc))",
-            "none of its functions is `async`, but the runtime in it is built for such",
+            "no function is `async`, but the runtime in the component is built for async functions",
         ),
     ] {
         let (_place, package) = packed("", &component(&exports));
         let said = told(&package.unwrap_err());
         let expected =
-            format!("it uses the async ABI of components, which this version of shelly-host does not run: {says}");
+            format!("the component uses the async ABI, which this version of shelly-host does not support: {says}");
         assert!(said.contains(&expected) && said.contains("build it without `async` functions"), "{said}");
     }
 }
@@ -81,7 +81,7 @@ fn exports_of_runtimes_are_never_tools() {
         let package = package.unwrap();
         assert_eq!(offered(&package), ["add"], "{left_out}");
         let (function, why) = &package.offer.left_out[0];
-        assert!(function == left_out && why.starts_with("it is no function of the program: "), "{function}: {why}");
+        assert!(function == left_out && why.starts_with("not a function of the program: "), "{function}: {why}");
         // What only starts a program has nothing to offer.
         let (_place, package) = packed("", &component(&runtime));
         assert!(told(&package.unwrap_err()).contains("has no function that can be a tool"), "{left_out}");
@@ -167,9 +167,12 @@ fn wit_file_beside_a_component_documents_it() {
 #[test]
 fn wit_file_error_beside_a_component_is_reported() {
     let (_place, said) = plain_types("package plain:types;\nworld plain {\n  export greet: fun();\n}");
-    assert!(said.contains("plain_types.wit has a mistake") && said.contains("plain_types.wit:3:"), "{said}");
+    assert!(said.contains("invalid WIT file ") && said.contains("plain_types.wit:3:"), "{said}");
     let (_place, said) = plain_types(&"// padding\n".repeat(30_000));
-    assert!(said.contains("at most 262144 are read") && said.contains("leave out of it"), "{said}");
+    assert!(
+        said.contains("the maximum is 262144") && said.contains("remove what the component beside it does not export"),
+        "{said}"
+    );
     let (_place, said) = plain_types(&DOCUMENTED.replace("Fills.", "Fills.\u{202e}"));
     assert!(said.to_lowercase().contains("202e"), "what hides something is no description: {said}");
 }
@@ -206,22 +209,22 @@ fn non_component_files_are_identified_in_the_error() {
         (b"\x7fELF\x02\x01".to_vec(), "it is machine code (ELF)", "for a wasm32 target"),
         (b"PK\x03\x04....".to_vec(), "it is a zip archive", "unpack it"),
         (b"<!DOCTYPE html>".to_vec(), "it is a web page", "download the file itself"),
-        (b"version https://git-lfs.github.com/spec/v1\n".to_vec(), "a pointer of Git LFS", "git lfs pull"),
-        (b";; hello\n  (component)".to_vec(), "it is WebAssembly in its text form", "wasm-tools parse"),
+        (b"version https://git-lfs.github.com/spec/v1\n".to_vec(), "a Git LFS pointer", "git lfs pull"),
+        (b";; hello\n  (component)".to_vec(), "found WebAssembly in text format", "wasm-tools parse"),
         (b"// hello\npackage a:b;".to_vec(), "it is WIT, not WebAssembly", "that was built from it"),
         (b"\x1b[31mplain text".to_vec(), "it begins with \"\\x1b[31mpla\"", "for a wasm32 target"),
-        (b"\0asm\r\0".to_vec(), "it is cut off", "copy, download or build it again"),
-        (old, "its binary format is version 10 of layer 1", "build it with newer tools"),
-        (wat::parse_str("(module)").unwrap(), "it is a core module", "wasm-tools component embed"),
-        (wasi, "it is a core module", "--adapt wasi_snapshot_preview1.reactor.wasm"),
-        (scripted, "it is a core module", "built for JavaScript by wasm-bindgen"),
-        (wit, "it is a WIT package", "that was built from it"),
-        (hollow, "it exports none of the kinds of the contract, and no functions", "export functions"),
-        (whole[..whole.len() - 20].to_vec(), "it is cut off: ", "copy, download or build it again"),
-        (wrong, "it is not a valid component: ", "wasm-tools validate"),
+        (b"\0asm\r\0".to_vec(), "the file is truncated", "copy, download or build it again"),
+        (old, "the binary format is version 10 of layer 1", "build it with newer tools"),
+        (wat::parse_str("(module)").unwrap(), "found a core module", "wasm-tools component embed"),
+        (wasi, "found a core module", "--adapt wasi_snapshot_preview1.reactor.wasm"),
+        (scripted, "found a core module", "build it without wasm-bindgen"),
+        (wit, "found a WIT package", "that was built from it"),
+        (hollow, "the component exports no kind of the contract and no functions", "export functions"),
+        (whole[..whole.len() - 20].to_vec(), "the file is truncated: ", "copy, download or build it again"),
+        (wrong, "invalid component: ", "wasm-tools validate"),
         (
             wat::parse_str("(component (core module (memory 1 1 shared)))").unwrap(),
-            "it uses a feature of WebAssembly that this version of shelly-host does not run: threads",
+            "the component uses a WebAssembly feature that this version of shelly-host does not support: threads",
             "build it without that feature",
         ),
     ] {
@@ -258,12 +261,12 @@ fn error_of_a_lone_component_does_not_mention_plugin_toml() {
     for (bytes, says) in [
         (
             importing("wasi:http/types@0.2.0"),
-            "put it into a folder of its own, with a plugin.toml that has `http = true`",
+            "put the component into its own folder, with a plugin.toml that has `http = true`",
         ),
         (importing("shelly:plugin/sink@0.1.0"), "remove the import, or export `provider`"),
         (
             component(&(0..129).map(|at| idle(&format!("f{at}x"))).collect::<String>()),
-            "put it into a folder of its own",
+            "put the component into its own folder",
         ),
     ] {
         let place = Place::new();

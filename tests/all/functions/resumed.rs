@@ -32,7 +32,9 @@ fn model() -> Server {
         let handle = told.iter().find(|text| text.starts_with("\"counter#")).map(|text| text.trim_matches('"'));
         match (told.first().filter(|_| newest > 0), handle) {
             (Some(last), _) if last == "44" => reply(&json!({"content": "44"}), "stop"),
-            (Some(last), _) if last.contains("is no handle of this run") => call("counter_new", json!({"start": 40})),
+            (Some(last), _) if last.contains("is not a handle of this run") => {
+                call("counter_new", json!({"start": 40}))
+            }
             (_, Some(handle)) => call("counter_increment", json!({"self": handle, "by": 4})),
             (_, None) => call("counter_new", json!({"start": 1})),
         }
@@ -65,8 +67,8 @@ fn resumed_session_reports_that_function_handles_are_lost() {
     let is_gone = |handle: &str| {
         let handle = handle.trim_matches('"');
         format!(
-            "Error: self: `{handle}` is no handle of this run: handles are lost when a run ends or is interrupted, make a \
-             new one"
+            "Error: self: `{handle}` is not a handle of this run: handles are lost when a run ends or is interrupted; \
+             create a new one"
         )
     };
     let all = told();

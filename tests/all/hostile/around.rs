@@ -105,8 +105,8 @@ fn of_all(kind: &'static [&'static str]) -> Vec<(Guest, &'static str, &'static s
         };
         all.extend([
             (Guest::of(kind).on(at, "unreachable"), at, "plugin `hostile` crashed"),
-            (Guest::of(kind).on(at, LOOP), at, "plugin `hostile` took longer than 0.2 seconds"),
-            (Guest::of(kind).on(at, MEMORY), at, "needs more than its 128 MiB of memory"),
+            (Guest::of(kind).on(at, LOOP), at, "plugin `hostile` timed out after 0.2 seconds"),
+            (Guest::of(kind).on(at, MEMORY), at, "needs more than 128 MiB of memory"),
             (Guest::of(kind).answer(at, broken), at, "it is broken"),
             (Guest::of(kind).answer(at, |image| image.failure(8, [ZEROS, 1 << 20])), at, "\0…"),
             // No case of a result.
@@ -125,21 +125,29 @@ fn around_requests() -> Vec<(Guest, &'static str, &'static str)> {
     (state[24], state[25]) = (ZEROS, limits::STATE_BYTES as u32 + 1);
     let mut all = of_all(REQUESTS);
     all.extend([
-        (guest().answer("before", |image| image.words(&state)), "before", "its state has 65537 bytes"),
+        (guest().answer("before", |image| image.words(&state)), "before", "the returned state has 65537 bytes"),
         (
             guest().answer("after", |image| image.again(None, limits::STATE_BYTES as u32 + 1)),
             "after",
-            "its state has 65537 bytes",
+            "the returned state has 65537 bytes",
         ),
-        (guest().answer("before", |image| image.pass(Some("other"), None)), "before", "`other` was not granted"),
-        (guest().answer("after", |image| image.again(Some("other"), 0)), "after", "`other` was not granted"),
+        (guest().answer("before", |image| image.pass(Some("other"), None)), "before", "`other` is not granted"),
+        (guest().answer("after", |image| image.again(Some("other"), 0)), "after", "`other` is not granted"),
         (
             guest().answer("before", |image| image.pass(None, Some("Say something else."))),
             "before",
-            "the power `rewrite` was not granted",
+            "power `rewrite` is not granted; add it to `powers` of the plugin's entry in the config",
         ),
-        (guest().answer("before", |image| image.reply_instead("mine")), "before", "the power `answer` was not granted"),
-        (guest().answer("after", |image| image.reply_instead("mine")), "after", "the power `rewrite` was not granted"),
+        (
+            guest().answer("before", |image| image.reply_instead("mine")),
+            "before",
+            "power `answer` is not granted; add it to `powers` of the plugin's entry in the config",
+        ),
+        (
+            guest().answer("after", |image| image.reply_instead("mine")),
+            "after",
+            "power `rewrite` is not granted; add it to `powers` of the plugin's entry in the config",
+        ),
         (
             forged.answer("before", |image| {
                 let mut words = vec![0, 0, 1, 0, parts[0], parts[1]];
@@ -147,7 +155,7 @@ fn around_requests() -> Vec<(Guest, &'static str, &'static str)> {
                 image.words(&words)
             }),
             "before",
-            "the power `answer` was not granted",
+            "power `answer` is not granted; add it to `powers` of the plugin's entry in the config",
         ),
     ]);
     all
@@ -161,7 +169,7 @@ fn around_calls() -> Vec<(Guest, &'static str, &'static str)> {
     let mut state = vec![0; 12];
     (state[10], state[11]) = (ZEROS, limits::STATE_BYTES as u32 + 1);
     all.extend([
-        (guest().answer("before", |image| image.words(&state)), "before", "its state has 65537 bytes"),
+        (guest().answer("before", |image| image.words(&state)), "before", "the returned state has 65537 bytes"),
         (guest().answer("before", |image| image.decide(&[0], Some("[1]"))), "before", "are not a JSON object"),
         (guest().answer("before", |image| image.decide(&[0], Some("{"))), "before", "are not a JSON object"),
         (
@@ -170,17 +178,17 @@ fn around_calls() -> Vec<(Guest, &'static str, &'static str)> {
                 image.decide(&[2, at, count], None)
             }),
             "before",
-            "the result has 16777217 bytes, at most 16777216 are taken",
+            "the result has 16777217 bytes, the maximum is 16777216",
         ),
         (
             guest().pages(400).answer("after", |image| image.instead(&[vec![0, ZEROS, LARGE]])),
             "after",
-            "the result has 16777217 bytes, at most 16777216 are taken",
+            "the result has 16777217 bytes, the maximum is 16777216",
         ),
         (
             guest().answer("after", |image| image.instead(&[vec![3]])),
             "after",
-            "only what a tool answers can propose a change",
+            "only the result of a tool can propose a file change",
         ),
     ]);
     all
@@ -239,7 +247,8 @@ async fn failed_tool_middleware_denies_withholds_or_is_skipped() {
             match (at, skipped) {
                 (_, true) => assert_eq!((text.as_str(), result.is_error, looks), ("looked", false, 1), "{says}"),
                 ("before", false) => {
-                    let denied = text.contains("`hostile`, which looks at every call, failed") && text.contains(says);
+                    let denied =
+                        text.contains("the call was denied because middleware `hostile` failed") && text.contains(says);
                     assert!(denied && result.is_error && looks == 0, "{says}: {text}");
                 }
                 (_, false) => {

@@ -133,7 +133,7 @@ fn altered_cache_entry_is_reported_once() {
         assert_eq!((ran.code, &*ran.stdout), (0, "ok\n"), "{}", ran.shown());
         ran.stderr
     };
-    let says = "is not what was written there; it is compiled anew";
+    let says = "was altered; compiling the component again";
     assert!(!run().contains(says));
     // That of the model and of the effects that every agent has.
     let entries = fs::read_dir(entry(&cache)).unwrap().map(|entry| entry.unwrap().path());

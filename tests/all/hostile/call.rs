@@ -48,9 +48,9 @@ async fn failed_call_is_reported_and_the_next_calls_work() {
         (Guest::tool().attack("unreachable"), "trap", "plugin `hostile` crashed: wasm trap: wasm `unreachable`"),
         (Guest::tool().attack("(drop (i32.load (i32.const -4)))"), "trap", "out of bounds memory access"),
         (Guest::tool().attack("(drop (i32.div_u (i32.const 1) (i32.const 0)))"), "trap", "integer divide by zero"),
-        (Guest::tool().attack(LOOP), "timeout", "plugin `hostile` took longer than 0.2 seconds"),
-        (Guest::tool().attack(&format!("{} unreachable", grow(""))), "limit", "needs more than its 128 MiB of memory"),
-        (Guest::tool().with(memories).attack(&shares), "limit", "needs more than its 128 MiB of memory"),
+        (Guest::tool().attack(LOOP), "timeout", "plugin `hostile` timed out after 0.2 seconds"),
+        (Guest::tool().attack(&format!("{} unreachable", grow(""))), "limit", "needs more than 128 MiB of memory"),
+        (Guest::tool().with(memories).attack(&shares), "limit", "needs more than 128 MiB of memory"),
         (
             Guest::tool().with("(table $t 0 funcref)").attack(&format!(
                 "(if (i32.lt_s (table.grow $t (ref.null func) (i32.const {})) (i32.const 0)) (then unreachable))",
@@ -62,13 +62,13 @@ async fn failed_call_is_reported_and_the_next_calls_work() {
         (
             Guest::tool().with(DEEP).attack("(drop (call $deep (i32.const 0)))"),
             "limit",
-            "needs more than its 512 KiB of stack",
+            "needs more than 512 KiB of stack",
         ),
         (log, "trap", "plugin `hostile` crashed"),
         (
             Guest::tool().import(guest::RANDOM).attack("(call $random (i32.const -1) (i32.const 16))"),
             "trap",
-            "4294967295 random bytes were asked for, at most 65536 are given",
+            "4294967295 random bytes were requested, the maximum is 65536",
         ),
         (Guest::tool().attack("(return (i32.const -8))"), "trap", "plugin `hostile` crashed"),
         (Guest::tool().attack_with(|image| image.words(&[9, 0, 0, 0])), "trap", "plugin `hostile` crashed"),
@@ -122,16 +122,16 @@ async fn tool_replies_over_the_bounds_are_refused_or_cut() {
         [&[2][..], &zeros(kind), &[1], &zeros(name), &[case], &zeros(bytes)].concat()
     };
     for (guest, says) in [
-        (long(limits::RESULT_BYTES + 1), "the result has 16777217 bytes, at most 16777216 are taken"),
+        (long(limits::RESULT_BYTES + 1), "the result has 16777217 bytes, the maximum is 16777216"),
         (long(limits::HOSTCALL_BYTES + 1), "plugin `hostile` crashed"),
-        (big(media(9, 9, 0, limits::MEDIA_BYTES + 1)), "a medium has 8388609 bytes, at most 8388608 are taken"),
+        (big(media(9, 9, 0, limits::MEDIA_BYTES + 1)), "a medium has 8388609 bytes, the maximum is 8388608"),
         (big(media(limits::RESULT_BYTES + 1, 0, 0, 0)), "the result has"),
         (big(media(limits::MEDIA_NAME_BYTES + 1, 0, 0, 0)), "a media type has 2049 bytes"),
         (big(media(9, limits::MEDIA_NAME_BYTES + 1, 0, 0)), "the name of a medium has 2049 bytes"),
-        (big(media(9, 9, 2, limits::MEDIA_NAME_BYTES + 1)), "the address of a medium has 2049 bytes"),
-        (big(media(9, 9, 1, 1_000)), "this call was handed no attachment"),
+        (big(media(9, 9, 2, limits::MEDIA_NAME_BYTES + 1)), "the URL of a medium has 2049 bytes"),
+        (big(media(9, 9, 1, 1_000)), "this call has no attachment"),
         (big([&[4][..], &zeros(limits::RESULT_BYTES), &zeros(1)].concat()), "the result has 16777217 bytes"),
-        (big(vec![3]), "proposed to change a file and may not"),
+        (big(vec![3]), "proposed a file change, which is not granted"),
     ] {
         let result = attack(engine(), &guest).await;
         assert!(
@@ -165,7 +165,7 @@ async fn guest_error_text_is_cut() {
 async fn oversized_arguments_do_not_reach_the_guest() {
     let plugin = tool(engine(), &Guest::tool().attack("unreachable")).await;
     let result = call(&plugin, "t", &format!("{{\"a\":\"{}\"}}", "x".repeat(limits::ARGUMENT_BYTES))).await;
-    assert!(result.is_error && result.text().contains("at most 1048576 are taken"), "{}", result.text());
+    assert!(result.is_error && result.text().contains("the maximum is 1048576"), "{}", result.text());
 }
 
 /// All events of one attack.

@@ -52,7 +52,7 @@ async fn effect_offers_tools_only_with_provide_tools() {
     assert_eq!(refused.entrant.agent().unwrap().tools.names().count(), 0);
     assert_eq!(
         refused.warnings,
-        ["plugin `probe-hooks` has less than it wants: grant `powers: [provide-tools]` under \
+        ["plugin `probe-hooks` has fewer capabilities than it requests; grant `powers: [provide-tools]` under \
           agents.helper.plugins.probe-hooks (without `provide-tools` its tools are not offered)"]
     );
     let given = prepared(&place, &with(&format!("provide-tools, {OTHERS}"))).await;
@@ -66,14 +66,14 @@ async fn unused_grants_are_warned_of() {
     let grants = "files: [{path: .}], clock: true, random: true, chat: true, kv: run, powers: [note], on_failure: skip";
     let warnings = prepared(&place, &helper(&format!("count-text: {{{grants}}}"))).await.warnings;
     let place_of = "agents.helper.plugins.count-text";
-    let in_vain = |what: &str| format!("{place_of} grants `{what}`, which the plugin does not ask for");
+    let in_vain = |what: &str| format!("{place_of} grants `{what}`, which the plugin does not request");
     let mut expected: Vec<_> = ["files", "clock", "random", "chat", "kv", "powers: [note]"].map(in_vain).into();
-    expected.push(format!("{place_of} sets `on_failure`, which is for effects and middleware, and the plugin is none"));
+    expected.push(format!("{place_of} sets `on_failure`, which is only for effects and middleware"));
     assert_eq!(warnings, expected);
 
     let model =
         "providers: [{name: offline-model, kind: plugin, plugin: offline-model, clock: true}]\nagents: [{name: a}]";
-    let expected = "providers.offline-model grants `clock`, which the plugin does not ask for";
+    let expected = "providers.offline-model grants `clock`, which the plugin does not request";
     assert_eq!(prepared(&place, model).await.warnings, [expected]);
 }
 
@@ -83,7 +83,9 @@ async fn read_only_folder_for_a_writing_plugin_is_warned_of() {
     place.plugin_bytes("writer", "kinds = [\"tool\"]\nwants = { files = \"write\" }", &Guest::tool().component());
     let warnings = prepared(&place, &helper("writer: {files: [{path: ., mode: read}]}")).await.warnings;
     let line = "files: [{path: FOLDER, mode: write}]";
-    let expected = format!("plugin `writer` has less than it wants: grant `{line}` under agents.helper.plugins.writer");
+    let expected = format!(
+        "plugin `writer` has fewer capabilities than it requests; grant `{line}` under agents.helper.plugins.writer"
+    );
     assert_eq!(warnings, [expected]);
 }
 
@@ -94,7 +96,7 @@ async fn bare_run_leaves_out_a_plugin_that_fails_to_load() {
     let prepared = prepared(&place, "").await;
     assert!(prepared.entrant.agent().unwrap().tools.names().any(|name| name == "count_text"));
     let warning = prepared.warnings.iter().find(|warning| warning.contains("`moody`")).unwrap();
-    assert!(warning.starts_with("ignoring plugin `moody`: plugin `moody` failed when it was tried: "), "{warning}");
+    assert!(warning.starts_with("ignoring plugin `moody`: plugin `moody` failed at load: "), "{warning}");
 }
 
 #[tokio::test]
@@ -106,7 +108,7 @@ async fn probe_failure_quotes_the_last_log_lines() {
     });
     let guest = guest.on("specs", &format!("{} unreachable", entries.concat()));
     let error = pack(&["tool"], "", &guest.component()).load(engine()).await.err().unwrap();
-    assert!(error.contains("it logged: second\nit logged: third\nit logged: panicked at src/lib.rs:7:5\n"), "{error}");
+    assert!(error.contains("log: second\nlog: third\nlog: panicked at src/lib.rs:7:5\n"), "{error}");
     assert!(!error.contains("first"), "the last ones are enough: {error}");
 }
 
@@ -151,7 +153,7 @@ async fn run_middleware_has_no_chat_or_an_empty_one_if_multi_kind() {
     let alone = pack(&["run-middleware"], "", &looks(&["run-middleware"]));
     let error = told(alone.package.as_ref().unwrap_err());
     let says =
-        "imports `shelly:plugin/chat@0.1.0`, which only a plugin of kind `effect` or `tool` or `coordinator` has";
+        "imports `shelly:plugin/chat@0.1.0`, which is only for plugins of kind `effect` or `tool` or `coordinator`";
     assert!(error.contains(says), "{error}");
 
     let both = looks(&["effect", "run-middleware"]);
@@ -182,7 +184,7 @@ async fn run_middleware_may_return_the_media_of_the_reply() {
                 assert_eq!((message.parts, comes_back), (vec![media.clone()], true))
             }
             Err(fault) => {
-                assert!(!comes_back && fault.to_string().contains("this call was handed no attachment"), "{fault}");
+                assert!(!comes_back && fault.to_string().contains("this call has no attachment"), "{fault}");
             }
             Ok(_) => panic!("it replaces"),
         }

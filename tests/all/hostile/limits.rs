@@ -101,54 +101,55 @@ async fn guest_hits_each_configured_limit() {
             "{time: 200ms}",
             Guest::tool().attack(LOOP),
             "timeout",
-            "plugin `hostile` took longer than 0.2 seconds (its limit `time`); to raise it write `limits: {time: …}` under agents.helper.plugins.hostile in the config, at most 1h",
+            "plugin `hostile` timed out after 0.2 seconds (limit `time`); raise it with `limits: {time: …}` under \
+             agents.helper.plugins.hostile in the config, up to 1h",
         ),
         (
             "{cpu: 60ms}",
             Guest::tool().attack(LOOP),
             "limit",
-            "plugin `hostile` computed for more than 0.06 seconds (its limit `cpu`); to raise it write `limits: {cpu: …}` \
-             under agents.helper.plugins.hostile in the config, at most 1h",
+            "plugin `hostile` used more than 0.06 seconds of processor time (limit `cpu`); raise it with `limits: \
+             {cpu: …}` under agents.helper.plugins.hostile in the config, up to 1h",
         ),
         // Time in functions of the host counts.
-        ("{cpu: 60ms, host_calls_per_second: 10000000}", clock().attack(CLOCK_LOOP), "limit", "(its limit `cpu`)"),
+        ("{cpu: 60ms, host_calls_per_second: 10000000}", clock().attack(CLOCK_LOOP), "limit", "(limit `cpu`)"),
         (
             "{memory_bytes: 8388608}",
             Guest::tool().with(memories).attack(&["b", "c", "d"].map(grow).concat()),
             "limit",
-            "plugin `hostile` needs more than its 8 MiB of memory (its limit `memory_bytes`)",
+            "plugin `hostile` needs more than 8 MiB of memory (limit `memory_bytes`)",
         ),
         (
             "{table_elements: 10}",
             Guest::tool().with(tables).attack(&["u", "v"].map(add).concat()),
             "limit",
-            "needs tables of more than 10 elements (its limit `table_elements`)",
+            "needs tables of more than 10 elements (limit `table_elements`)",
         ),
         (
             "{stack_bytes: 65536}",
             Guest::tool().with(DEEP).attack("(drop (call $deep (i32.const 0)))"),
             "limit",
-            "needs more than its 64 KiB of stack (its limit `stack_bytes`); to raise it write `limits: {stack_bytes: …}` \
-             at the top of the config, at most 8388608",
+            "needs more than 64 KiB of stack (limit `stack_bytes`); raise it with `limits: {stack_bytes: …}` at the \
+             top of the config, up to 8388608",
         ),
         // It went on without the memory that it did not get: that is not what ended it.
         (
             "{stack_bytes: 65536}",
             Guest::tool().with(DEEP).attack("(drop (memory.grow (i32.const 65000))) (drop (call $deep (i32.const 0)))"),
             "limit",
-            "needs more than its 64 KiB of stack (its limit `stack_bytes`)",
+            "needs more than 64 KiB of stack (limit `stack_bytes`)",
         ),
         (
             "{input_bytes: 1000}",
             Guest::tool().import(guest::RANDOM).attack(&times(3, &random(400))),
             "limit",
-            "is handed more than its 1000 bytes (its limit `input_bytes`)",
+            "received more than 1000 bytes (limit `input_bytes`)",
         ),
         (
             "{output_bytes: 2048}",
             Guest::tool().attack_with(|image| image.long_reply(2_049)),
             "limit",
-            "hands over more than its 2 KiB (its limit `output_bytes`)",
+            "returned more than 2 KiB (limit `output_bytes`)",
         ),
         (
             "{output_bytes: 2048}",
@@ -156,13 +157,13 @@ async fn guest_hits_each_configured_limit() {
                 .import(guest::LOG)
                 .attack(&times(5, &format!("(call $log (i32.const 1) (i32.const {ZEROS}) (i32.const 500))"))),
             "limit",
-            "hands over more than its 2 KiB (its limit `output_bytes`)",
+            "returned more than 2 KiB (limit `output_bytes`)",
         ),
         (
             "{time: 300ms, host_calls_per_second: 50}",
             clock().attack(CLOCK_LOOP),
             "timeout",
-            "slowed down to 50 calls of imported functions a second (its limit `host_calls_per_second`)",
+            "throttled to 50 calls of imported functions per second (limit `host_calls_per_second`)",
         ),
     ] {
         let tools = with_tool(limits, &guest).await.unwrap_or_else(|error| panic!("{limits}: {error}"));
@@ -186,7 +187,7 @@ async fn guest_hits_each_configured_limit() {
 async fn input_over_the_configured_limit_does_not_reach_the_guest() {
     let tools = with_tool("{input_bytes: 1000}", &Guest::tool().attack("unreachable")).await.unwrap();
     let (result, events) = dispatch(&tools, &format!("{{\"a\":\"{}\"}}", "x".repeat(1_000))).await;
-    assert!(result.text().contains("is handed more than its 1000 bytes"), "{}", result.text());
+    assert!(result.text().contains("received more than 1000 bytes"), "{}", result.text());
     assert_eq!(taken(&events).host_calls, 0);
 }
 
@@ -218,7 +219,7 @@ async fn component_over_the_instances_limit_is_not_loaded() {
         let loaded = with_tool(limits, &guest()).await;
         assert_eq!(loaded.is_ok(), loads, "{limits}");
         if let Err(error) = loaded {
-            assert!(error.contains("needs more than its 1 core instances (its limit `instances`)"), "{error}");
+            assert!(error.contains("needs more than 1 core instances (limit `instances`)"), "{error}");
         }
     }
 }
@@ -229,7 +230,7 @@ async fn plugin_limits_override_global_limits() {
     let slow = Guest::of(&["effect"]).on("eval", LOOP);
     let manifest = "kinds = [\"effect\"]\neffect = { phases = [\"before-model\"] }";
     for (guest, own, says) in [
-        (&state, "{state_bytes: 10}", Some("its state has 11 bytes, at most 10 are kept (its limit `state_bytes`)")),
+        (&state, "{state_bytes: 10}", Some("returned a state of 11 bytes, the maximum is 10 (limit `state_bytes`)")),
         (&state, "{state_bytes: 11}", None),
         (&slow, "{time: 100ms}", Some("took longer than 0.1 seconds")),
     ] {
@@ -302,9 +303,9 @@ async fn calls_over_plugin_concurrency_wait_within_a_bound() {
     let (sink, told) = EventSink::channel();
     let (second, events) = tokio::join!(call_watched(&plugin, "t", "{}", sink), all(told));
     assert!(started.elapsed() >= limits::PLUGIN_PERMIT_WAIT);
-    let says = "1 calls of plugin `hostile` (its limit `concurrency`) are under way";
+    let says = "1 calls of plugin `hostile` (limit `concurrency`) are running";
     assert!(second.is_error && second.text().contains(says), "{}", second.text());
-    assert!(second.text().contains("try it later; to raise it write `limits: {concurrency: …}` under"));
+    assert!(second.text().contains("retry later; raise it with `limits: {concurrency: …}` under"));
     assert_eq!(taken(&events).outcome, "limit");
     // Others have places of their own, and this one has its again when the first call is over.
     let other = tool(&house, &Guest::tool()).await;

@@ -68,7 +68,7 @@ async fn unknown_import_or_export_is_refused_by_name() {
             &["tool"][..],
             "",
             import(&["tool"], guest::PROCESS),
-            "imports `shelly:plugin/process@0.1.0`, but its plugin.toml does not ask for it",
+            "imports `shelly:plugin/process@0.1.0`, but its plugin.toml does not request it",
         ),
         (&["tool"], "", import(&["tool"], guest::SINK), "imports `shelly:plugin/sink@0.1.0`, which only"),
         (
@@ -86,16 +86,16 @@ async fn unknown_import_or_export_is_refused_by_name() {
             &["tool"],
             "",
             imports("shelly:plugin/log@0.2.0"),
-            "it imports `shelly:plugin/log@0.2.0`, but this host speaks",
+            "the component imports `shelly:plugin/log@0.2.0`, but this host supports",
         ),
         (
             &["tool"],
             "",
             exports("shelly:plugin/tool@0.2.0"),
-            "it exports `shelly:plugin/tool@0.2.0`, but this host speaks",
+            "it exports `shelly:plugin/tool@0.2.0`, but this host supports",
         ),
-        (&["tool"], "", exports("shelly:plugin/tool"), "it exports `shelly:plugin/tool`, but this host speaks"),
-        (&["tool"], "", exports("shelly:plugin/log@0.1.0"), "it exports none of the kinds"),
+        (&["tool"], "", exports("shelly:plugin/tool"), "it exports `shelly:plugin/tool`, but this host supports"),
+        (&["tool"], "", exports("shelly:plugin/log@0.1.0"), "the component exports no kind"),
         (
             &["coordinator"],
             "",
@@ -106,19 +106,19 @@ async fn unknown_import_or_export_is_refused_by_name() {
             &["run-middleware"],
             "",
             import(&["run-middleware"], guest::CHAT),
-            "which only a plugin of kind `effect` or `tool` or `coordinator` has",
+            "which is only for plugins of kind `effect` or `tool` or `coordinator`",
         ),
         (
             &["tool"],
             "",
             import(&["provider"], guest::LOG),
-            "its kinds are [\"tool\"], but its component exports [\"provider\"]",
+            "declares the kinds [\"tool\"], but the component exports [\"provider\"]",
         ),
         (
             &["tool", "provider"],
             "",
             import(&["tool"], guest::LOG),
-            "its kinds are [\"tool\", \"provider\"], but its component exports [\"tool\"]",
+            "declares the kinds [\"tool\", \"provider\"], but the component exports [\"tool\"]",
         ),
     ] {
         let refused = pack(kinds, manifest, &component).package.map(|_| ()).map_err(|error| told(&error));
@@ -151,7 +151,7 @@ async fn function_of_the_wrong_type_is_refused_at_load() {
         ));
         let manifest = if kind == "effect" { "[effect]\nphases = [\"before-model\"]" } else { "" };
         let error = loaded(&pack(&[kind], manifest, &component)).await;
-        assert!(error.starts_with("plugin `hostile` cannot be made ready to run\n"), "{kind} {functions}: {error}");
+        assert!(error.starts_with("plugin `hostile` cannot be prepared to run\n"), "{kind} {functions}: {error}");
     }
     let import = text(
         "(component
@@ -188,16 +188,16 @@ async fn plugin_that_fails_its_probe_is_not_loaded() {
     for (guest, says) in [
         (Guest::tool().on("specs", "unreachable"), "crashed: wasm trap: wasm `unreachable`"),
         (Guest::tool().on("specs", LOOP), "took longer than 0.4 seconds"),
-        (Guest::tool().answer("specs", |image| image.failure(8, [0, 0])), "failed when it was tried"),
+        (Guest::tool().answer("specs", |image| image.failure(8, [0, 0])), "failed at load"),
         (start("unreachable"), "crashed: wasm trap: wasm `unreachable`"),
         (start(LOOP), "took longer than 0.4 seconds"),
-        (start("(drop (memory.grow (i32.const 2100))) unreachable"), "needs more than its 128 MiB of memory"),
-        (log, "failed when it was tried"),
+        (start("(drop (memory.grow (i32.const 2100))) unreachable"), "needs more than 128 MiB of memory"),
+        (log, "failed at load"),
     ] {
         let started = Instant::now();
         let packed = pack(&["tool"], "wants = { clock = true }", &guest.component());
         let error = packed.load(hasty_engine()).await.err().unwrap();
-        assert!(error.contains("failed when it was tried") && error.contains(says), "{error}");
+        assert!(error.contains("failed at load") && error.contains(says), "{error}");
         assert!(started.elapsed() < limits::PROBE_TIME);
     }
 }
@@ -214,18 +214,18 @@ async fn invalid_tool_specs_are_refused() {
     let deep = |depth| format!("{{\"type\":\"object\",\"x\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
     let cases: [(Vec<Spec>, &str); 22] = [
         (many(limits::TOOLS_PER_PLUGIN, 0), "loaded"),
-        (many(limits::TOOLS_PER_PLUGIN + 1, 0), "it has 129 tools, at most 128 are taken"),
+        (many(limits::TOOLS_PER_PLUGIN + 1, 0), "the plugin has 129 tools, the maximum is 128"),
         (vec![described(longest)], "loaded"),
-        (vec![described(longest + 1)], "the description of `t` has 8193 bytes, at most 8192 are taken"),
-        (vec![padded(limits::TOOL_SCHEMA_BYTES)], "at most 65536 are taken"),
+        (vec![described(longest + 1)], "the description of `t` has 8193 bytes, the maximum is 8192"),
+        (vec![padded(limits::TOOL_SCHEMA_BYTES)], "the maximum is 65536"),
         (many(limits::SPECS_BYTES / longest, longest - 20), "loaded"),
-        (many(limits::SPECS_BYTES / longest, longest), "at most 524288 are taken"),
-        (vec![named("read file")], "`read file` is not a tool's name"),
-        (vec![named("\x1b[2J")], "`\\u{1b}[2J` is not a tool's name"),
+        (many(limits::SPECS_BYTES / longest, longest), "the maximum is 524288"),
+        (vec![named("read file")], "invalid tool name `read file`"),
+        (vec![named("\x1b[2J")], "invalid tool name `\\u{1b}[2J`"),
         (vec![named(&"x".repeat(1 << 20))], "are taken"),
-        (vec![named("t"), named("t")], "two of its tools are called `t`"),
+        (vec![named("t"), named("t")], "two of its tools have the name `t`"),
         (vec![schema("[")], "the schema of `t` is not JSON"),
-        (vec![schema("{\"type\":\"string\"}")], "its `type` must be \"object\""),
+        (vec![schema("{\"type\":\"string\"}")], "set its `type` to \"object\""),
         (vec![schema(&deep(limits::TOOL_SCHEMA_DEPTH - 1))], "loaded"),
         (vec![schema(&deep(limits::TOOL_SCHEMA_DEPTH))], "the schema of `t` has more than 32 lists and objects"),
         (vec![schema(&deep(10_000))], "the schema of `t`"),
@@ -233,11 +233,11 @@ async fn invalid_tool_specs_are_refused() {
             vec![said("Reads.\r\n\tÄpfel, \u{1f469}\u{200d}\u{1f680} \u{2764}\u{fe0f}, \u{6cc}\u{200c}\u{6a9}")],
             "loaded",
         ),
-        (vec![said("Reads\x07")], "the description of `t` holds U+0007, which nobody sees"),
-        (vec![said("Reads \u{202e}sdaer")], "holds U+202E"),
-        (vec![said("Reads\u{e0069}\u{e0067}")], "holds U+E0069"),
-        (vec![schema(r#"{"type":"object","x":"\u200b"}"#)], "the schema of `t` holds U+200B"),
-        (vec![schema(r#"{"type":"object","a\u2066":1}"#)], "the schema of `t` holds U+2066"),
+        (vec![said("Reads\x07")], "the description of `t` has the invisible character U+0007"),
+        (vec![said("Reads \u{202e}sdaer")], "has the invisible character U+202E"),
+        (vec![said("Reads\u{e0069}\u{e0067}")], "has the invisible character U+E0069"),
+        (vec![schema(r#"{"type":"object","x":"\u200b"}"#)], "the schema of `t` has the invisible character U+200B"),
+        (vec![schema(r#"{"type":"object","a\u2066":1}"#)], "the schema of `t` has the invisible character U+2066"),
     ];
     for (specs, says) in cases {
         let guest = Guest::tool().answer("specs", |image: &mut Image| image.specs(&specs));
@@ -262,7 +262,7 @@ async fn component_over_the_host_limits_is_refused() {
         (module(&format!("(table {} funcref)", limits::PLUGIN_TABLE_ELEMENTS_CEILING + 1)), "table"),
     ] {
         let error = loaded(&pack(&["tool"], "", &component)).await;
-        assert!(error.starts_with("plugin `hostile` cannot be made ready to run") && error.contains(says), "{error}");
+        assert!(error.starts_with("plugin `hostile` cannot be prepared to run") && error.contains(says), "{error}");
     }
     // What would keep the compiler busy for long.
     let large = format!("(func {})", "(drop (i32.const 0))".repeat(limits::FUNCTION_BYTES / 3));
@@ -274,15 +274,15 @@ async fn component_over_the_host_limits_is_refused() {
         (module(&pages_of_code.repeat(limits::COMPONENT_CODE_BYTES / limits::FUNCTION_BYTES + 1)), "bytes of code"),
     ] {
         let error = told(pack(&["tool"], "", &component).package.as_ref().unwrap_err());
-        assert!(error.contains("it is too much work to compile") && error.contains(says), "{error}");
+        assert!(error.contains("the component is too complex to compile") && error.contains(says), "{error}");
     }
     // What the pool would take and the limits do not.
     let most = pages(limits::PLUGIN_MEMORY_BYTES) as u32;
     let tables = format!("(table {0} funcref) (table {0} funcref)", limits::PLUGIN_TABLE_ELEMENTS / 2 + 1);
     for (guest, says) in [
         (Guest::tool().pages(most), "loaded"),
-        (Guest::tool().pages(most + 1), "needs more than its 128 MiB of memory"),
-        (Guest::tool().with(&format!("(memory {})", most)), "needs more than its 128 MiB of memory"),
+        (Guest::tool().pages(most + 1), "needs more than 128 MiB of memory"),
+        (Guest::tool().with(&format!("(memory {})", most)), "needs more than 128 MiB of memory"),
         (Guest::tool().with(&tables), "needs tables of more than 100000 elements"),
     ] {
         let error = loaded(&pack(&["tool"], "", &guest.component())).await;
@@ -309,8 +309,8 @@ fn oversized_or_irregular_plugin_files_are_not_read() {
         fs::create_dir(path).unwrap();
     };
     for (error, says) in [
-        (file("c.wasm", &grow(limits::COMPONENT_BYTES + 1)), "at most 268435456 are read"),
-        (file("plugin.toml", &grow(limits::MANIFEST_BYTES + 1)), "at most 65536 are read"),
+        (file("c.wasm", &grow(limits::COMPONENT_BYTES + 1)), "the maximum is 268435456"),
+        (file("plugin.toml", &grow(limits::MANIFEST_BYTES + 1)), "the maximum is 65536"),
         (file("c.wasm", &link), "is a link that leads out of the plugin's folder"),
         (file("plugin.toml", &link), "is a link that leads out of the plugin's folder"),
         (file("c.wasm", &folder), "it is a folder"),

@@ -127,8 +127,8 @@ async fn parallel_calls_stay_within_the_memory_budget() {
     assert!(done > 0 && done + refused.len() == 96, "{done}");
     for text in &refused {
         // One of those that wait for each other is ended at once.
-        assert!(text.contains("was ended, since all calls that hold memory wait for more"), "{text}");
-        assert!(text.contains("one plugin may hold 48 MiB of the 64 MiB of all plugins (limit `total_memory_bytes`)"));
+        assert!(text.contains("was stopped, because all calls that hold memory wait for more"), "{text}");
+        assert!(text.contains("one plugin can use 48 MiB of the 64 MiB of all plugins (limit `total_memory_bytes`)"));
         assert!(text.contains("write a larger `limits: {total_memory_bytes: …}` at the top of the config"), "{text}");
     }
     // Whoever waits for who waits is refused at once.
@@ -211,8 +211,8 @@ async fn call_waiting_for_memory_times_out() {
     let (events, told) = EventSink::channel();
     let (result, events) = tokio::join!(call_watched(&second, "t", ATTACK, events), all(told));
     assert!(started.elapsed() >= limits::GUEST_MEMORY_WAIT);
-    let says = "plugin `hostile` waited in vain for 1 MiB more of memory: all plugins together may hold 64 MiB (limit \
-                `total_memory_bytes`); try it later, or write a larger `limits: {total_memory_bytes: …}` at the top";
+    let says = "plugin `hostile` waited too long for 1 MiB more memory: all plugins together can use 64 MiB (limit \
+                `total_memory_bytes`); retry later, or write a larger `limits: {total_memory_bytes: …}` at the top";
     assert!(result.is_error && result.text().contains(says), "{}", result.text());
     let outcome = |event: &Event| matches!(event, Event::PluginCall { outcome: "limit", .. });
     assert!(events.iter().any(outcome), "{events:?}");
@@ -231,7 +231,7 @@ async fn plugins_of_one_agent_leave_memory_for_another() {
     let (of_same, of_other) = (load(&house, "one", &second).await, load(&house, "two", &second).await);
     let (holder, stream) = holding(&house, &first, 40 * MIB).await;
     let refused = call(&of_same, "t", ATTACK).await;
-    let says = "the plugins of one agent may hold 48 MiB of the 64 MiB of all plugins";
+    let says = "the plugins of one agent can use 48 MiB of the 64 MiB of all plugins";
     assert!(refused.is_error && refused.text().contains(says), "{}", refused.text());
     assert_eq!(call(&of_other, "t", ATTACK).await.text(), "ok");
     drop(stream);
@@ -245,8 +245,7 @@ async fn call_over_its_memory_share_is_refused_at_once() {
     let plugin = load(&house, "one", &guest("large", &grows(60))).await;
     let started = tokio::time::Instant::now();
     let result = call(&plugin, "t", ATTACK).await;
-    let says =
-        "plugin `hostile` needs 1 MiB more of memory, and one plugin may hold 48 MiB of the 64 MiB of all plugins";
+    let says = "plugin `hostile` needs 1 MiB more memory, but one plugin can use 48 MiB of the 64 MiB of all plugins";
     assert!(result.is_error && result.text().contains(says), "{}", result.text());
     assert!(started.elapsed() < limits::GUEST_MEMORY_WAIT, "there is nothing to wait for");
     assert_eq!((call(&plugin, "t", "{}").await.text().as_str(), held(&house)), ("ok", 0));
@@ -262,7 +261,7 @@ async fn new_call_waits_for_its_initial_memory() {
     let (two, other_stream) = holding(&house, &second, 16 * MIB).await;
     let started = tokio::time::Instant::now();
     let refused = call(&third, "t", "{}").await;
-    assert!(refused.is_error && refused.text().contains("waited in vain for"), "{}", refused.text());
+    assert!(refused.is_error && refused.text().contains("waited too long for"), "{}", refused.text());
     assert!(started.elapsed() >= limits::PLUGIN_PERMIT_WAIT);
     let ending = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -311,7 +310,7 @@ async fn config_bounds_the_total_plugin_memory() {
         let call = ToolCall { id: "c".into(), name: "t".into(), arguments: ATTACK.into(), meta: vec![] };
         let result = tools.dispatch(&cx, &call).await.result;
         assert_eq!(result.is_error, is_refused, "{limits}: {}", result.text());
-        let says = "one plugin may hold 24 MiB of the 32 MiB of all plugins (limit `total_memory_bytes`)";
+        let says = "one plugin can use 24 MiB of the 32 MiB of all plugins (limit `total_memory_bytes`)";
         assert!(!is_refused || result.text().contains(says), "{}", result.text());
     }
 }

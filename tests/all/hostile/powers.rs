@@ -75,7 +75,7 @@ async fn effect_edit_requires_its_power() {
         (Power::HideTools, &edit(&[3]), "hide-tools"),
         (Power::Stop, &edit(&[4]), "stop"),
     ] {
-        let missing = format!("the power `{power}` was not granted");
+        let missing = format!("power `{power}` is not granted; add it to `powers` of the plugin's entry in the config");
         for lacks in [Some(power), None] {
             let (model, mut helper) = agent([ScriptedCompleter::text("done")]);
             helper.effects.push(without(lacks, guest).await);

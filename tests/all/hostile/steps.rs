@@ -55,14 +55,14 @@ async fn failed_effect_ends_the_run_and_the_next_run_works() {
     let effects = |body| Guest::of(&["effect"]).on("eval", body);
     for (guest, says) in [
         (effects("unreachable"), "plugin `hostile` crashed"),
-        (effects(LOOP), "plugin `hostile` took longer than 0.2 seconds"),
-        (effects(memory), "needs more than its 128 MiB of memory"),
+        (effects(LOOP), "plugin `hostile` timed out after 0.2 seconds"),
+        (effects(memory), "needs more than 128 MiB of memory"),
         (eval(|image| image.failure(1, [ZEROS, 1 << 20])), "\0…"),
         (
             eval(|image| image.step_of([ZEROS, limits::STATE_BYTES as u32 + 1], [0; 4])),
-            "its state has 65537 bytes, at most 65536 are kept",
+            "the returned state has 65537 bytes, the maximum is 65536",
         ),
-        (edits(&too_many), "it asked for 1025 edits, at most 1024 are made"),
+        (edits(&too_many), "the effect returned 1025 edits, the maximum for one step is 1024"),
         (edits(&[vec![6]]), "plugin `hostile` crashed"),
     ] {
         let (model, mut helper) = agent([ScriptedCompleter::text("done"), ScriptedCompleter::text("done")]);
@@ -90,17 +90,29 @@ async fn effect_edit_without_power_or_over_its_bound_is_refused() {
     const NOTE: u32 = limits::NOTE_BYTES as u32;
     let long = [ZEROS, 500_000];
     for (powers, edit, says) in [
-        ("[]", vec![0, 0, ZEROS, 1], "the power `note` was not granted"),
-        ("[]", vec![1], "the power `edit-results` was not granted"),
-        ("[]", vec![2], "the power `rewrite` was not granted"),
-        (r#"["rewrite"]"#, vec![2], "the power `see-messages` was not granted"),
-        ("[]", vec![3], "the power `hide-tools` was not granted"),
-        ("[]", vec![4], "the power `stop` was not granted"),
-        (ALL_POWERS, vec![2], "the power `system-prompt` was not granted"),
-        (ALL_POWERS, vec![0, 0, ZEROS, NOTE + 1], "the note has 16385 bytes, at most 16384 are taken"),
-        (ALL_POWERS, vec![1, 0, long[0], long[1]], "there is no result of a call"),
+        (
+            "[]",
+            vec![0, 0, ZEROS, 1],
+            "power `note` is not granted; add it to `powers` of the plugin's entry in the config",
+        ),
+        ("[]", vec![1], "power `edit-results` is not granted; add it to `powers` of the plugin's entry in the config"),
+        ("[]", vec![2], "power `rewrite` is not granted; add it to `powers` of the plugin's entry in the config"),
+        (
+            r#"["rewrite"]"#,
+            vec![2],
+            "power `see-messages` is not granted; add it to `powers` of the plugin's entry in the config",
+        ),
+        ("[]", vec![3], "power `hide-tools` is not granted; add it to `powers` of the plugin's entry in the config"),
+        ("[]", vec![4], "power `stop` is not granted; add it to `powers` of the plugin's entry in the config"),
+        (
+            ALL_POWERS,
+            vec![2],
+            "power `system-prompt` is not granted; add it to `powers` of the plugin's entry in the config",
+        ),
+        (ALL_POWERS, vec![0, 0, ZEROS, NOTE + 1], "the note has 16385 bytes, the maximum is 16384"),
+        (ALL_POWERS, vec![1, 0, long[0], long[1]], "there is no result of call"),
         (ALL_POWERS, vec![2, 0, 77, 0, 78, 0], "there is no message 77"),
-        (ALL_POWERS, vec![5, 0, long[0], long[1]], "this host knows no edit"),
+        (ALL_POWERS, vec![5, 0, long[0], long[1]], "this host does not support the edit"),
     ] {
         let (_, mut helper) = agent([ScriptedCompleter::text("done")]);
         helper.effects.push(effect(engine(), powers, &edits(&[edit])).await);
@@ -125,7 +137,7 @@ async fn notes_of_one_effect_step_are_bounded_together() {
     assert_eq!(answer.unwrap().message.text_content(), "done");
     let refused = refusals(&events);
     assert_eq!(refused.len(), limits::EDITS_PER_STEP - MOST, "{:?}", refused.first());
-    assert!(refused.iter().all(|reason| reason.contains("the notes of this step have more than 131072 bytes")));
+    assert!(refused.iter().all(|reason| reason.contains("the notes of this step exceed 131072 bytes in total")));
     assert_eq!(chat.snapshot().len(), 3 + MOST);
 }
 
@@ -157,8 +169,8 @@ async fn effect_edit_cannot_split_a_message_group() {
     let refused = refusals(&events);
     assert_eq!(refused.len(), 10);
     for (reason, says) in refused[5..].iter().zip([
-        "cut apart at message 3",
-        "cut apart at message 3",
+        "separate a reply from its results at message 3",
+        "separate a reply from its results at message 3",
         "message 3 comes after message 1",
         "do not pair up",
         "do not pair up",
@@ -174,7 +186,7 @@ async fn consecutive_model_questions_of_an_effect_are_bounded() {
         let (model, mut helper) = agent((0..20).map(|_| ScriptedCompleter::text("?")));
         helper.effects.push(effect(engine(), powers, &eval(Image::ask)).await);
         let reason = fault(run(&helper).await.0.unwrap_err());
-        assert!(reason.contains("it asked a model more than 8 times in a row"), "{reason}");
+        assert!(reason.contains("the effect called a model more than 8 times in a row"), "{reason}");
         assert_eq!(model.requests().len(), asked);
     }
 }
@@ -229,22 +241,19 @@ async fn failed_run_middleware_fails_the_run_and_the_next_works() {
     for (guest, says) in [
         (around().on("before", "unreachable"), "plugin `hostile` crashed"),
         (around().on("after", "unreachable"), "plugin `hostile` crashed"),
-        (around().on("before", LOOP), "plugin `hostile` took longer than 0.2 seconds"),
-        (around().on("after", LOOP), "plugin `hostile` took longer than 0.2 seconds"),
+        (around().on("before", LOOP), "plugin `hostile` timed out after 0.2 seconds"),
+        (around().on("after", LOOP), "plugin `hostile` timed out after 0.2 seconds"),
         (
             around().answer("before", |image| image.words(&[0, 0, 0, 0, 0, 0, 0, state[0], state[1], 0, 0, 0])),
-            "its state has 65537 bytes, at most 65536 are kept",
+            "the returned state has 65537 bytes, the maximum is 65536",
         ),
         (
             around().answer("after", |image| image.words(&[0, 0, 3, 0, 0, 0, 0, 0, 0, 0, state[0], state[1]])),
-            "its state has 65537 bytes, at most 65536 are kept",
+            "the returned state has 65537 bytes, the maximum is 65536",
         ),
-        (
-            around().answer("after", |image| image.words(&[0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0])),
-            "more than 8 further attempts",
-        ),
+        (around().answer("after", |image| image.words(&[0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0])), "more than 8 retries"),
         (around().answer("before", |image| image.failure(8, [ZEROS, 1 << 20])), "\0…"),
-        (calls, "a middleware's message can have neither tool calls nor results"),
+        (calls, "the message of a middleware must not have tool calls or results"),
     ] {
         let (_, mut helper) = agent((0..10).map(|_| ScriptedCompleter::text("done")));
         helper.middleware.push(middleware(hasty_engine(), &guest).await);
@@ -290,18 +299,15 @@ async fn failed_provider_plugin_fails_the_run_and_the_next_works() {
     let pieces = |bytes: usize| speaks().import(guest::SINK).on("complete", &emit(bytes));
     for (guest, says) in [
         (speaks().on("complete", "unreachable"), Some("plugin `hostile` crashed")),
-        (speaks().on("complete", LOOP), Some("plugin `hostile` took longer than 0.2 seconds")),
+        (speaks().on("complete", LOOP), Some("plugin `hostile` timed out after 0.2 seconds")),
         (speaks().answer("complete", |image| image.failure(4, [ZEROS, 1 << 20])), Some("\0…")),
-        (says_much(limits::REPLY_BYTES + 1), Some("the reply has 16777217 bytes, at most 16777216 are taken")),
+        (says_much(limits::REPLY_BYTES + 1), Some("the reply has 16777217 bytes, the maximum is 16777216")),
         (says_much(limits::HOSTCALL_BYTES + 1), Some("plugin `hostile` crashed")),
         (meta(&pairs(limits::META_PAIRS, 100)), None),
         (meta(&pairs(limits::META_PAIRS + 1, 1)), Some("a `meta` has")),
-        (meta(&pairs(2, limits::META_BYTES / 2)), Some("a `meta` has 4100 bytes, at most 4096 are taken")),
+        (meta(&pairs(2, limits::META_BYTES / 2)), Some("a `meta` has 4100 bytes, the maximum is 4096")),
         (pieces(limits::DELTA_BYTES), None),
-        (
-            pieces(limits::DELTA_BYTES + 1),
-            Some("a piece of 65537 bytes was handed to the sink, at most 65536 are taken"),
-        ),
+        (pieces(limits::DELTA_BYTES + 1), Some("a piece of 65537 bytes was written to the sink, the maximum is 65536")),
     ] {
         let (_, mut helper) = agent([]);
         helper.completer = model(hasty_engine(), &guest).await.1;
@@ -357,7 +363,7 @@ async fn provider_plugin_cannot_forge_results_or_flood_events() {
     helper.completer = model(engine(), &reply(vec![4])).await.1;
     let (answer, ..) = run(&helper).await;
     assert!(
-        matches!(answer.unwrap_err(), RunError::Model(Fault::Other { message }) if message.contains("holds a tool result"))
+        matches!(answer.unwrap_err(), RunError::Model(Fault::Other { message }) if message.contains("has a tool result"))
     );
 
     helper.completer = model(engine(), &reply(vec![3, 0, 0, ZEROS, 900_000])).await.1;

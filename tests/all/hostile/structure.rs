@@ -161,9 +161,12 @@ fn oversized_code_is_refused_before_validation() {
     let most = limits::COMPONENT_CODE_BYTES;
     assert_eq!(
         told,
-        format!("it is too much work to compile: {} bytes of code, at most {most}", (allowed + 1) * FUNCTION_BYTES)
+        format!(
+            "the component is too complex to compile: {} bytes of code, the maximum is {most}",
+            (allowed + 1) * FUNCTION_BYTES
+        )
     );
     assert!(memory.peak < 1 << 20, "{memory:?}");
     // It has nothing that could be called, and is too large in no way.
-    assert!(!refusal(1).0.contains("too much work"), "{}", refusal(1).0);
+    assert!(!refusal(1).0.contains("too complex"), "{}", refusal(1).0);
 }

@@ -143,7 +143,8 @@ fn streamed_text_that_differs_from_the_reply_is_warned_of() {
         let emit =
             format!("(call $emit (i32.const 0) (i64.const {at}) (i64.const {bytes}) (i64.const 0) (i64.const 0))");
         let place = place(&Guest::tool(), &model.on("complete", &emit));
-        let says = "the model `model` of plugin `model` streamed text to agent `assistant` that its reply does not have; the reply counts";
+        let says = "the model `model` of plugin `model` streamed text to agent `assistant` that its final reply does \
+                    not have; using the final reply";
         let ran = run(&place, &[]);
         assert_eq!((ran.code, &*ran.stdout), (0, "ok\n"), "{}", ran.shown());
         assert_eq!(ran.stderr.contains(says), differs, "{streamed}: {}", ran.stderr);

@@ -140,7 +140,7 @@ async fn wasi_exit_fails_only_its_call_and_logs_last_output() {
     for code in [0, 1, 7] {
         let (lines, said) = logged(&plugin, "exit", &count(code)).await;
         assert_eq!(lines, [(LogLevel::Info, "last words".into())]);
-        let ended = format!("plugin `probe-wasi` ended itself with exit code {code} before it had answered");
+        let ended = format!("plugin `probe-wasi` exited with code {code} before it answered");
         assert!(said.contains(&ended), "{said}");
         assert!(!call(&plugin, "see", "{}").await.is_error);
     }
@@ -173,10 +173,10 @@ async fn wasi_handles_and_requests_are_bounded() {
     for (tool, fine, beyond, says) in [
         ("hold", most / 2, most / 2 + 1, "crashed"),
         ("hold", 1, 1_000_000, "crashed"),
-        ("wait", most, most + 1, "waits for 257 things at once, and at most 256 handles are given"),
+        ("wait", most, most + 1, "polls 257 handles at once, the maximum is 256"),
         ("wait", 1, 1_000_000, "store handle limit exceeded"),
-        ("random", random, random + 1, "65537 random bytes were asked for, at most 65536 are given"),
-        ("random", 0, 1 << 30, "1073741824 random bytes were asked for"),
+        ("random", random, random + 1, "65537 random bytes were requested, the maximum is 65536"),
+        ("random", 0, 1 << 30, "1073741824 random bytes were requested"),
     ] {
         let result = call(&plugin, tool, &count(fine)).await;
         assert_eq!((result.is_error, result.text()), (false, fine.to_string()), "{tool}");
@@ -187,7 +187,7 @@ async fn wasi_handles_and_requests_are_bounded() {
     }
     let few = Limits { input_bytes: 1_000, ..Limits::default() };
     let result = call(&probe(Grant::default(), few).await, "random", &count(2_000)).await;
-    assert!(result.text().contains("is handed more than its 1000 bytes"), "{}", result.text());
+    assert!(result.text().contains("received more than 1000 bytes"), "{}", result.text());
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn undeclared_wasi_import_is_refused_by_name() {
     let bytes = std::fs::read(crate::guest::PROBE_WASI).unwrap();
     for (wants, line) in [("", "wasi = \"powerless\""), ("wants = { files = \"read\" }", "wasi = \"powerless\"")] {
         let error = told(pack(&["tool"], wants, &bytes).package.as_ref().unwrap_err());
-        assert!(error.contains("but its plugin.toml does not ask for it") && error.contains(line), "{error}");
+        assert!(error.contains("but its plugin.toml does not request it") && error.contains(line), "{error}");
     }
     let wants = "wants = { wasi = \"powerless\" }";
     // Every version of the series is taken, and no other.

@@ -182,7 +182,7 @@ async fn model_is_asked_only_while_an_answer_is_due() {
     assert_eq!(agent.run(&RunCx::new("ada"), &chat, go()).await.unwrap().message.text_content(), "three");
     check_requests(&model);
     let texts: Vec<_> = chat.snapshot().iter().skip(1).map(|entry| entry.message.text_content()).collect();
-    assert_eq!(texts, ["Go.", "one", "Go on.", "two", "Go on.", "three"]);
+    assert_eq!(texts, ["Go.", "one", "Continue.", "two", "Continue.", "three"]);
 }
 
 #[tokio::test]

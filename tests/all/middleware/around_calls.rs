@@ -43,14 +43,14 @@ async fn tool_policy_plugin_applies_the_first_matching_rule() {
             call("git_push", json!({ "branch": "main" })),
             "git",
             writes,
-            deny("`git_push` is denied by `rules[0]` (main is kept). Go on without this call."),
+            deny("`git_push` is denied by `rules[0]` (main is kept). Continue without this call."),
         ),
         (
             call("git_push", json!({ "branch": "topic" })),
             "git",
             writes,
             ToolCallVerdict::Ask {
-                text: "`rules[1]` leaves calls of `git_push` to a person. Make this one?".into(),
+                text: "`rules[1]` requires the approval of a person for `git_push`. Allow this call?".into(),
                 topic: "rules[1]: git_push".into(),
             },
         ),
@@ -61,7 +61,12 @@ async fn tool_policy_plugin_applies_the_first_matching_rule() {
             writes,
             ToolCallVerdict::Answer(vec![ToolResultContent::Text("There is no network.".into())]),
         ),
-        (call("write", json!({})), "files", writes, deny("`write` is denied by `default`. Go on without this call.")),
+        (
+            call("write", json!({})),
+            "files",
+            writes,
+            deny("`write` is denied by `default`. Continue without this call."),
+        ),
     ] {
         let decision = policy.before(&cx(), &call, &ToolTarget { origin: origin.into(), hints }).await.unwrap();
         assert_eq!(decision.verdict, expected, "{call:?}");
@@ -76,7 +81,7 @@ async fn denied_call_is_not_made() {
         (json!({ "default": "deny" }), "`echo` is denied by `default`"),
         (json!({ "rules": [{ "tools": "echo", "action": "answer", "answer": "later" }] }), "later"),
         (json!({ "rules": [{ "tools": "other", "action": "deny" }] }), "made"),
-        (json!({ "rules": [] }), "which looks at every call, failed"),
+        (json!({ "rules": [] }), "the call was denied because middleware"),
     ] {
         let (model, mut helper) = agent([made(), ScriptedCompleter::text("done")]);
         helper = helper.with_tool(tool("echo", |_| async { Ok("made".into()) }));
@@ -114,9 +119,9 @@ async fn redact_results_plugin_redacts_tool_results() {
 async fn params_that_make_no_sense_are_told_of() {
     let target = ToolTarget { origin: "host".into(), hints: ToolHints::default() };
     for (params, says) in [
-        (json!({}), "nothing is decided"),
+        (json!({}), "the policy decides nothing"),
         (json!({ "rules": [{ "action": "forbid" }] }), "`rules[0].action`"),
-        (json!({ "rules": [{ "action": "answer" }] }), "`answer` belongs to the action `answer`"),
+        (json!({ "rules": [{ "action": "answer" }] }), "the key `answer` and the action `answer` need each other"),
     ] {
         let policy = middleware(TOOL_POLICY, params).await;
         let fault = policy.before(&cx(), &call("t", json!({})), &target).await.unwrap_err();
@@ -124,5 +129,5 @@ async fn params_that_make_no_sense_are_told_of() {
     }
     let redact = middleware(REDACT_RESULTS, json!({ "what": [] })).await;
     let fault = redact.after(&cx(), &call("t", json!({})), Ok(&[]), vec![]).await.unwrap_err();
-    assert!(fault.to_string().contains("nothing would be blotted out"), "{fault}");
+    assert!(fault.to_string().contains("nothing would be redacted"), "{fault}");
 }

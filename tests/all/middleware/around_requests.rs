@@ -208,7 +208,7 @@ async fn router_plugin_applies_the_first_matching_rule() {
     });
     let blind = PluginModelMiddleware::new(&blind.await).unwrap();
     let fault = before(&blind, &cx(), &asks("rust")).await.unwrap_err();
-    assert!(fault.to_string().contains("`rules[0].matches` reads messages: grant the power `see-messages`"), "{fault}");
+    assert!(fault.to_string().contains("`rules[0].matches` reads messages; grant the power `see-messages`"), "{fault}");
 }
 
 #[tokio::test]
@@ -322,7 +322,7 @@ async fn params_that_make_no_sense_are_told_of() {
     for (component, params, says) in [
         (ROUTER, json!({ "rules": [] }), "params: `rules` is empty"),
         (ROUTER, json!({ "rules": [{ "model": "a", "matches": "(" }] }), "`rules[0].matches`"),
-        (CACHE, json!({ "ttl": "soon" }), "`soon` is no length of time"),
+        (CACHE, json!({ "ttl": "soon" }), "invalid duration `soon`"),
         (REDACT_REQUESTS, json!({ "what": ["names"] }), "unknown variant `names`"),
         (REDACT_REQUESTS, json!({ "extra": [""] }), "`extra` has an empty text"),
     ] {
@@ -331,7 +331,7 @@ async fn params_that_make_no_sense_are_told_of() {
     }
     for (component, params, says) in [
         (RETRY, json!({ "attempts": 0 }), "`attempts` is 0"),
-        (RETRY, json!({ "base_delay": "soon" }), "`base_delay`: `soon` is no length of time"),
+        (RETRY, json!({ "base_delay": "soon" }), "`base_delay`: invalid duration `soon`"),
         (FALLBACK, json!({}), "missing field `models`"),
         (FALLBACK, json!({ "models": [] }), "`models` has 0 names"),
     ] {

@@ -52,11 +52,11 @@ async fn output_guardrail_plugin_retries_and_then_rejects() {
             json!({ "deny": ["s.cret"] }),
             "a secret",
             1,
-            "retry Your answer was not accepted:\n- it must not hold `secret`",
+            "retry Your answer was not accepted:\n- it must not contain `secret`",
         ),
         (json!({ "deny": ["s.cret"] }), "a secret", 2, "reject the answer breaks `deny[0]` after 3 attempts"),
         (json!({ "deny": ["s.cret"], "retries": 0 }), "a secret", 0, "reject the answer breaks `deny[0]`"),
-        (json!({ "require": ["^Dear"] }), "Hi", 0, "retry Your answer was not accepted:\n- it must hold a text"),
+        (json!({ "require": ["^Dear"] }), "Hi", 0, "retry Your answer was not accepted:\n- it must contain a text"),
         (json!({ "min_length": 3 }), "äö", 0, "retry Your answer was not accepted:\n- it has 2 characters"),
         (json!({ "max_length": 3 }), "äöü", 0, "accept"),
         (json!({ "json_schema": schema }), "```json\n{\"n\": 1}\n```", 0, "accept"),
@@ -66,7 +66,12 @@ async fn output_guardrail_plugin_retries_and_then_rejects() {
             0,
             "retry Your answer was not accepted:\n- `/n` must be of type",
         ),
-        (json!({ "json_schema": schema }), "It is 1.", 0, "retry Your answer was not accepted:\n- it must be one JSON"),
+        (
+            json!({ "json_schema": schema }),
+            "It is 1.",
+            0,
+            "retry Your answer was not accepted:\n- it must be one valid JSON",
+        ),
     ] {
         let guard = middleware(OUTPUT_GUARDRAIL, params).await;
         let decision = told(after(&guard, Ok(answer), attempt).await);
@@ -92,7 +97,7 @@ async fn input_guardrail_plugin_rejects_tasks_before_any_request() {
         ("How late is it?", None),
         ("Is Hush known?", Some("the rule `deny[0]`")),
         ("Tell me.", Some("the rule `require[0]`")),
-        ("Is this task too long?", Some("it has 22 characters, and `max_length` is 20")),
+        ("Is this task too long?", Some("it has 22 characters, but `max_length` is 20")),
     ] {
         let guard = middleware(INPUT_GUARDRAIL, params.clone()).await;
         match before(&guard, task).await.unwrap() {
@@ -174,10 +179,10 @@ async fn rate_limit_plugin_counts_concurrent_runs_exactly() {
 async fn invalid_middleware_params_are_reported_before_the_run() {
     for (component, params, says) in [
         (OUTPUT_GUARDRAIL, json!({}), "there is no rule"),
-        (OUTPUT_GUARDRAIL, json!({ "json_schema": { "typ": "object" } }), "`json_schema`/typ: this key is not known"),
+        (OUTPUT_GUARDRAIL, json!({ "json_schema": { "typ": "object" } }), "`json_schema`/typ: unsupported key"),
         (INPUT_GUARDRAIL, json!({}), "there is no rule"),
         (INPUT_GUARDRAIL, json!({ "deny": ["["] }), "`deny[0]`"),
-        (OUTPUT_FORMAT, json!({}), "nothing is to be done"),
+        (OUTPUT_FORMAT, json!({}), "there is nothing to do"),
         (RATE_LIMIT, json!({ "runs": 1 }), "missing field `per`"),
         (RATE_LIMIT, json!({ "runs": 0, "per": "1m" }), "`runs` is 0"),
         (REDACT, json!({ "extra": [" "] }), "`extra` has an empty text"),

@@ -72,7 +72,7 @@ async fn delegation_takes_over_only_the_leads_own_claim() {
         let ran = delegated(&board, agent("worker", model.clone())).await;
         assert_eq!(model.asked().len(), usize::from(runs), "a claim that is refused runs nobody");
         if !runs {
-            let error = "`task-1` is already being worked on by somebody-1; take another one, or wait for this one";
+            let error = "`task-1` is already assigned to somebody-1; take another task, or wait for this one";
             assert_eq!(ran.entries(), json!([{"agent": "worker", "error": error}]));
             assert_eq!(status(&board), TaskStatus::InProgress, "it stays with whoever has it");
         }
@@ -83,10 +83,10 @@ async fn delegation_takes_over_only_the_leads_own_claim() {
 async fn missing_task_or_board_is_reported() {
     let worker = || with_steps("worker", [done("done")]);
     let ran = run(&lead(agent_group([worker()]), [orders([on_board("worker")]), text("done")]), "go").await;
-    assert_eq!(ran.entries()[0]["warning"], "there is no task board: `task_id` was not used");
+    assert_eq!(ran.entries()[0]["warning"], "there is no task board; `task_id` was ignored");
     assert_eq!(ran.entries()[0]["result"], "done");
     let ran = delegated(&TaskBoard::new(), worker()).await;
-    assert_eq!(ran.entries()[0]["error"], "there is no task `task-1`; list the tasks to see which there are");
+    assert_eq!(ran.entries()[0]["error"], "there is no task `task-1`; list the tasks to see their ids");
     let steps = [orders([with(order("worker", "x"), "task_id", "")]), text("done")];
     let ran = run(&lead(agent_group([worker()]).with_board(board()), steps), "go").await;
     assert_eq!((&ran.entries()[0]["result"], ran.entries()[0].get("warning")), (&json!("done"), None));

@@ -46,7 +46,7 @@ async fn delegation_bomb_stops_at_the_agent_limit() {
         let ran = run(&lead, "go").await;
         assert_eq!((ran.told().as_str(), names.lock().unwrap().len()), ("done", most), "it goes on itself");
         let refused = ran.results().pop().unwrap();
-        let says = format!("{most} agents have worked in this run already, and no more may (limit `runs.agents`)");
+        let says = format!("this run has started its maximum of {most} agents (limit `runs.agents`)");
         assert!(refused.contains(&says), "{refused}");
         assert!(agent_group.working().is_empty());
     }
@@ -120,10 +120,7 @@ async fn agent_fails_when_the_chat_memory_is_full() {
         run(&lead(agent_group, [delegate(&[("worker", "go")]), delegate(&[("worker", "go")]), text("done")]), "go")
             .await;
     let entry = ran.results().remove(0);
-    assert!(
-        entry.contains("the conversations of this run hold more than the 40000 bytes that they may together"),
-        "{entry}"
-    );
+    assert!(entry.contains("the conversations of this run exceed 40000 bytes in total"), "{entry}");
     assert!(entry.contains("raise `runs.chat_bytes` in the config"), "{entry}");
     assert_eq!(ran.told(), "done");
 }

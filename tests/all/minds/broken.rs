@@ -145,7 +145,7 @@ async fn broken_reply_is_retried_a_bounded_number_of_times() {
         (0, "Done."),
         (1, "Done."),
         (most, "Done."),
-        (most + 1, "failed: the model could not be asked: the connection broke"),
+        (most + 1, "failed: the request to the model failed: the connection broke"),
     ] {
         let attempts = (0..broken).map(|at| breaks(usage(100, at as u64), unavailable(None))).chain([whole()]);
         let line = Line::new(attempts);
@@ -266,7 +266,7 @@ async fn retry_of_a_broken_reply_is_bounded_by_the_remaining_budget() {
 async fn run_can_end_during_a_retry_pause() {
     let half = limits::FIRST_RETRY_PAUSE / 2;
     for (budget, told) in
-        [(None, "failed: the run was cancelled"), (Some(half), "failed: the time of 250ms is used up")]
+        [(None, "failed: the run was cancelled"), (Some(half), "failed: the time budget of 250ms is used up")]
     {
         let line = Line::new([breaks(usage(100, 7), unavailable(None)), whole()]);
         let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()));

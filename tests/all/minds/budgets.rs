@@ -138,7 +138,7 @@ async fn task_time_limit_ends_only_its_sub_run() {
         json!([
             {
                 "agent": "waits",
-                "result": "waits-task-1 stopped before its task was done: the time of 5s is used up",
+                "result": "waits-task-1 stopped before its task was done: the time budget of 5s is used up",
                 "completion": {"status": "failed"},
             },
             {"agent": "waits", "result": "in time", "completion": {"status": "completed"}},
@@ -146,9 +146,9 @@ async fn task_time_limit_ends_only_its_sub_run() {
     );
     let whole = Budget { time: Some(Duration::from_secs(7)), ..Budget::default() };
     let ran = run(&lead(agent_group([waits("waits")]), [delegate(&[("waits", "go")])]).with_budget(whole), "go").await;
-    assert_eq!(ran.told(), "failed: the time of 7s is used up", "it holds for those below too");
+    assert_eq!(ran.told(), "failed: the time budget of 7s is used up", "it holds for those below too");
     assert!(
-        ran.talk().contains("tool: #call_1 error: The call was not run: the time of 7s is used up."),
+        ran.talk().contains("tool: #call_1 error: The call was not run: the time budget of 7s is used up."),
         "{}",
         ran.talk()
     );
@@ -225,7 +225,7 @@ async fn usage_beyond_the_budget_is_charged_and_reported() {
     let ada = with_steps("ada", [uses(5_000, text("dear"))]).with_budget(tokens(4_000));
     let ran = run(&ada, "go").await;
     assert_eq!(ran.told(), "dear", "an answer that is there is not thrown away");
-    assert_eq!(overspent(&ran), [("ada", "1000 tokens beyond its budget were charged")]);
+    assert_eq!(overspent(&ran), [("ada", "the charges exceed the budget by 1000 tokens")]);
 
     let dear = with_steps("dear", [uses(9_000, done("done"))]);
     let lead = lead(agent_group([dear]), [free(delegate(&[("dear", "go")])), free(text("done"))]);
@@ -233,8 +233,8 @@ async fn usage_beyond_the_budget_is_charged_and_reported() {
     assert_eq!(
         overspent(&ran),
         [
-            ("dear-task-1", "5000 tokens beyond its budget were charged"),
-            ("lead", "1000 tokens beyond its budget were charged"),
+            ("dear-task-1", "the charges exceed the budget by 5000 tokens"),
+            ("lead", "the charges exceed the budget by 1000 tokens"),
         ]
     );
     assert!(matches!(ran.end, Err(RunError::Budget(BudgetExhausted::Tokens { spent: 9_000, .. }))), "{}", ran.told());

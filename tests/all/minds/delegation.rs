@@ -77,7 +77,7 @@ async fn sub_run_report_passes_middleware() {
         });
     let order = || [delegate(&[("worker", "find the code")]), text("done")];
     let ran = run(&lead(agent_group([leaky("The code is 1234.", "").with_middleware(secretive)]), order()), "go").await;
-    assert_snapshot!(ran.results()[0], @r#"[{"agent":"worker","error":"`secretive` rejected it: it holds the code"}]"#);
+    assert_snapshot!(ran.results()[0], @r#"[{"agent":"worker","error":"rejected by middleware `secretive`: it holds the code"}]"#);
 
     let blot = || {
         Afterwards(|outcome: &RunOutcome| {
@@ -140,10 +140,10 @@ async fn failed_sub_run_does_not_affect_its_siblings() {
         json!([
             {"agent": "good", "result": "fine", "completion": {"status": "completed"}},
             {"agent": "bad", "result": "could not", "completion": {"status": "failed"}},
-            {"agent": "dumb", "error": "the model could not be asked: no model"},
+            {"agent": "dumb", "error": "the request to the model failed: no model"},
             {"agent": "mad", "error": "the run crashed: out of its mind"},
             {"agent": "unmade", "error": "the agent crashed"},
-            {"agent": "nobody", "error": "there is no agent `nobody`; there are: bad, dumb, good, mad, unmade"},
+            {"agent": "nobody", "error": "unknown agent `nobody`; available agents: bad, dumb, good, mad, unmade"},
             {"agent": "good", "result": "fine", "completion": {"status": "completed"}},
         ])
     );
@@ -181,13 +181,16 @@ async fn invalid_delegation_is_refused_before_any_model_request() {
     let too_many = vec![order("worker", "go"); limits::TASKS_PER_DELEGATION + 1];
     for (tasks, told) in [
         (json!([]), "[]"),
-        (json!([order("Lead", "go")]), "tasks[0]: you are lead; delegate to another agent"),
-        (json!([order("worker", "go"), order("LEAD", "go")]), "tasks[1]: you are lead; delegate to another agent"),
+        (json!([order("Lead", "go")]), "tasks[0]: you are lead and cannot delegate to yourself; choose another agent"),
+        (
+            json!([order("worker", "go"), order("LEAD", "go")]),
+            "tasks[1]: you are lead and cannot delegate to yourself; choose another agent",
+        ),
         (json!([with(order("worker", "go"), "context", " ")]), "tasks[0]: `context` is empty"),
         (json!([order("worker", "")]), "tasks[0]: `task` is empty"),
         (json!([order(" ", "go")]), "tasks[0]: `agent` is empty"),
-        (json!([{"agent": "worker", "task": "go"}]), "the arguments do not fit: missing field `context`"),
-        (json!(too_many), "1025 tasks are too many: at most 1024 in one call"),
+        (json!([{"agent": "worker", "task": "go"}]), "the arguments do not match the schema: missing field `context`"),
+        (json!(too_many), "1025 tasks in one call, the maximum is 1024"),
     ] {
         let model = Arc::new(Mind::steps([done("done")]));
         let agent_group = agent_group([agent("worker", model.clone())]);
@@ -338,7 +341,7 @@ async fn delegation_answers_and_names_are_cut() {
     assert!(entries[0]["agent"].as_str().unwrap().ends_with("xx… [499900 more characters were cut]"));
     assert!(entries[1]["result"].as_str().unwrap().ends_with("é… [1 more characters were cut]"));
     let told = entries[1]["completion"]["files_modified"].as_array().unwrap().clone();
-    let left_out = format!("[{} more were left out]", 100 - (told.len() - 1));
+    let left_out = format!("[{} more omitted]", 100 - (told.len() - 1));
     assert!(told.len() > 50 && told.last().unwrap() == &left_out, "{told:?}");
 }
 
@@ -383,7 +386,7 @@ async fn unwritable_reflection_is_a_warning() {
     let agent_group = learning(&file, [with_steps("worker", [failed("could not")])]);
     let ran = run(&lead(agent_group, [delegate(&[("worker", "go")]), text("done")]), "go").await;
     let warning = ran.entries()[0]["warning"].as_str().unwrap().to_owned();
-    assert!(warning.starts_with("no reflection was written: "), "{warning}");
+    assert!(warning.starts_with("cannot write the reflection: "), "{warning}");
     assert_eq!(ran.entries()[0]["result"], "could not");
 }
 
@@ -397,6 +400,6 @@ async fn agent_group_size_is_bounded_by_the_ceiling() {
     let (chat, input) = (Chat::new(), vec![Message::user("go")]);
     lead_of(&agent_group, steps).run(&RunCx::new("lead"), &chat, input).await.unwrap();
     let last = chat.snapshot().iter().rev().nth(1).unwrap().message.tool_results().next().unwrap().text();
-    let says = "10000 agents have worked in this run already, and no more may (limit `runs.agents`)";
+    let says = "this run has started its maximum of 10000 agents (limit `runs.agents`)";
     assert!(last.contains(says), "{last}");
 }

@@ -60,9 +60,10 @@ const CANCELLED: Option<&str> = Some("the run was cancelled");
 #[tokio::test(start_paused = true)]
 async fn sub_runs_end_before_their_parent_and_are_charged() {
     let time = Budget { time: Some(Duration::from_secs(9)), ..Budget::default() };
-    for (budget, cancels, how) in
-        [(Budget::default(), true, "failed: the run was cancelled"), (time, false, "failed: the time of 9s is used up")]
-    {
+    for (budget, cancels, how) in [
+        (Budget::default(), true, "failed: the run was cancelled"),
+        (time, false, "failed: the time budget of 9s is used up"),
+    ] {
         let (agent_group, lead) = chain(waits("deep"), [delegate(&[("middle", "go")])]);
         let lead = lead.with_budget(budget);
         let cancel = async {
@@ -147,7 +148,7 @@ async fn reply_cut_by_cancellation_is_charged() {
 
 #[tokio::test(start_paused = true)]
 async fn delegation_and_question_time_are_bounded() {
-    let took_too_long = format!("it took longer than {} seconds", limits::DELEGATION_TIME.as_secs());
+    let took_too_long = format!("the call took longer than {} seconds", limits::DELEGATION_TIME.as_secs());
     let forever = limits::DELEGATION_TIME + Duration::from_secs(9);
     let worker = with_steps("worker", [act("wait", json!({}))]).with_tool(hangs("wait", forever));
     let agent_group = Arc::new(agent_group([worker]));

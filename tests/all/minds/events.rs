@@ -221,6 +221,6 @@ async fn rejected_task_makes_no_model_request() {
     };
     let ada = agent("ada", model.clone()).with_middleware(InputGuardrail::new("guard", check));
     let ran = run(&ada, "go").await;
-    assert_eq!(ran.told(), "failed: `guard` rejected it: not that");
+    assert_eq!(ran.told(), "failed: rejected by middleware `guard`: not that");
     assert!(model.asked().is_empty());
 }

@@ -38,7 +38,7 @@ async fn handed_off_task_is_reported_by_the_successor() {
     user: <delegation_context> know this </delegation_context>
     user: parse
     assistant: handoff#call_1({"context":"half is done","reason":"it knows more","target_agent":"expert"})
-    tool: #call_1 expert takes your task over.
+    tool: #call_1 expert takes over your task.
     -- expert-parse-1
     user: <handoff_context> coder hands this task over to you. Reason: it knows more half is done </handoff_context>
     user: parse
@@ -51,13 +51,19 @@ async fn handed_off_task_is_reported_by_the_successor() {
 async fn invalid_handoff_is_refused_and_the_run_continues() {
     let with_args = |target: &str, reason: &str, context: &str| json!({"target_agent": target, "reason": reason, "context": context});
     let cases: [(Value, &str); 7] = [
-        (with_args("CODER", "x", "y"), "error: you are coder: hand over to another agent"),
-        (with_args("nobody", "x", "y"), "error: there is no agent `nobody`; there are: expert"),
+        (with_args("CODER", "x", "y"), "error: you are coder and cannot hand over to yourself; choose another agent"),
+        (with_args("nobody", "x", "y"), "error: unknown agent `nobody`; available agents: expert"),
         (with_args("", "x", "y"), "error: `target_agent` is empty"),
         (with_args("expert", " ", "y"), "error: `reason` is empty"),
         (with_args("expert", "x", ""), "error: `context` is empty"),
-        (json!({"target_agent": "expert", "reason": "x"}), "error: the arguments do not fit: missing field `context`"),
-        (json!({"reason": "x", "context": "y"}), "error: the arguments do not fit: missing field `target_agent`"),
+        (
+            json!({"target_agent": "expert", "reason": "x"}),
+            "error: the arguments do not match the schema: missing field `context`",
+        ),
+        (
+            json!({"reason": "x", "context": "y"}),
+            "error: the arguments do not match the schema: missing field `target_agent`",
+        ),
     ];
     for (arguments, told) in cases {
         let mind = Mind::new(move |asked| match asked.turn {
@@ -80,7 +86,7 @@ async fn handoffs_of_a_task_are_bounded() {
     let to = |other: &'static str| {
         Mind::new(move |asked| match asked.turn {
             0 => hand_to(other),
-            _ => done(&format!("{} did it: {}", asked.agent, asked.heard.contains("as often as it may be"))),
+            _ => done(&format!("{} did it: {}", asked.agent, asked.heard.contains("its maximum number of handoffs"))),
         })
     };
     for (most, by) in [(0, "pong-play-2"), (1, "pong-play-1"), (2, "ping-play-2"), (5, "pong-play-3")] {

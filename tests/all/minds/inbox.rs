@@ -97,7 +97,7 @@ async fn message_to_an_idle_agent_is_refused() {
     let ada = with_steps("ada", [text("done")]).with_agent_group(Arc::clone(&agent_group), 0);
     run(&ada, "go").await.end.unwrap();
     assert_eq!(send("ada"), Err(SendError::NotWorking), "not any more");
-    assert_eq!(SendError::NotWorking.to_string(), "no agent of this name is at work");
+    assert_eq!(SendError::NotWorking.to_string(), "no agent of this name is running");
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,7 +132,7 @@ async fn message_to_a_failed_run_stays_in_its_chat() {
     let broken = Err(Fault::other("broken"));
     let ada = told_in_turn(&agent_group, 1, &["are you there?"], vec![look(), broken]);
     let ran = run(&ada, "go").await;
-    assert_eq!(ran.told(), "failed: the model could not be asked: broken");
+    assert_eq!(ran.told(), "failed: the request to the model failed: broken");
     assert_snapshot!(transcript(&ran.chat.snapshot()), @r"
     user: go
     assistant: look#call_1({})

@@ -52,18 +52,18 @@ async fn question_without_interaction_is_answered_by_the_context() {
     -- lead
     user: go
     assistant: delegate#call_1({"tasks":[{"agent":"worker","context":"know this","task":"go"}]})
-    tool: #call_1 [{"agent":"worker","result":"#call_1 Nobody can be asked now. What you were given for your task:\n\nknow this\n\nDecide by it as well as you can, and say in your report what you decided.","completion":{"status":"completed"}}]
+    tool: #call_1 [{"agent":"worker","result":"#call_1 No agent can answer questions now. The context of your task:\n\nknow this\n\nDecide from it as well as you can, and say in your report what you decided.","completion":{"status":"completed"}}]
     assistant: done
     -- worker-task-1
     user: <delegation_context> know this </delegation_context>
     user: go
     assistant: request_input#call_1({"question":"which one?"})
-    tool: #call_1 Nobody can be asked now. What you were given for your task:
+    tool: #call_1 No agent can answer questions now. The context of your task:
 
-    know this
+know this
 
-    Decide by it as well as you can, and say in your report what you decided.
-    assistant: task_complete#call_2({"status":"completed","summary":"#call_1 Nobody can be asked now. What you were given for your task:\n\nknow this\n\nDecide by it as well as you can, and say in your report what you decided."})
+Decide from it as well as you can, and say in your report what you decided.
+    assistant: task_complete#call_2({"status":"completed","summary":"#call_1 No agent can answer questions now. The context of your task:\n\nknow this\n\nDecide from it as well as you can, and say in your report what you decided."})
     tool: #call_2 The completion of your task is recorded.
     "##);
 }
@@ -118,7 +118,7 @@ async fn tasks_of_one_call_may_differ_in_interaction_mode() {
     let tasks = [order("asks", "go"), with(order("decides", "go"), "mode", "blocking")];
     let ran = run(&interactive(agent_group, [orders(tasks), text("done")]), "go").await;
     assert!(ran.entries()[0].get("pending_question").is_some());
-    assert!(ran.entries()[1]["result"].as_str().unwrap().contains("Nobody can be asked now."));
+    assert!(ran.entries()[1]["result"].as_str().unwrap().contains("No agent can answer questions now."));
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +184,7 @@ async fn answers_with_an_unknown_or_repeated_id_are_refused_whole() {
     for wrong in [answers(&[("d-2", "wrong"), ("d-9", "x")]), answers(&[("d-2", "wrong"), ("d-2", "x")])] {
         let ran = run(&interactive(members(), steps(wrong)), "go").await;
         let told = &ran.results()[1];
-        assert!(told.ends_with("or it is there twice; waiting: d-1, d-2"), "{told}");
+        assert!(told.ends_with("or is listed twice; delegations with an open question: d-1, d-2"), "{told}");
         assert!(result(&ran, 2)[0]["result"].as_str().unwrap().ends_with("right"), "it had still no answer");
     }
     let ran = run(&interactive(agent_group([]), [answers(&[("d-1", "x")]), answers(&[]), text("done")]), "go").await;
@@ -225,7 +225,7 @@ async fn timed_out_question_lets_its_agent_continue() {
     let lead = with_timeout(lead.with_tool(hangs("think", Duration::from_secs(20))), 5);
     let ran = run(&lead, "go").await;
     let told = result(&ran, 2)[0]["result"].as_str().unwrap().to_owned();
-    assert!(told.contains("error: no answer came within 5 seconds; decide as well as you can"), "{told}");
+    assert!(told.contains("error: no answer within 5 seconds; decide as well as you can"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -314,6 +314,6 @@ async fn only_answer_changing_middleware_blocks_questions() {
         let steps = [delegate(&[("worker", "go")]), answers(&[("d-1", "the left one")]), text("done")];
         let ran = run(&interactive(agent_group([worker]), steps), "go").await;
         assert_eq!(ran.results()[0].contains("pending_question"), asks, "{}", ran.talk());
-        assert_eq!(ran.talk().contains("Nobody can be asked now"), !asks, "{}", ran.talk());
+        assert_eq!(ran.talk().contains("No agent can answer questions now"), !asks, "{}", ran.talk());
     }
 }

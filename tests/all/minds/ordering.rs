@@ -156,9 +156,9 @@ proptest! {
                 Does::Answer => *result == format!("did {at}"),
                 Does::Fail => *result == format!("failed {at}"),
                 Does::Panic => result.contains("panicked") || result.contains("crashed"),
-                Does::Hang => result.contains("it took longer than 1 second"),
+                Does::Hang => result.contains("the call took longer than 1 second"),
                 // The first of the reply ends the turn, and no other one does.
-                Does::Handoff => std::mem::take(&mut first) || result.contains("has ended your turn already"),
+                Does::Handoff => std::mem::take(&mut first) || result.contains("has already ended your turn"),
             };
             prop_assert!(is_expected, "call {}: {}", at, result);
         }

@@ -47,7 +47,7 @@ async fn tool_with_a_refused_schema_is_dropped_from_the_run() {
     assert_eq!(ran.told(), "Done.");
     assert_eq!(offered(&model), [vec!["fine", "odd"], vec!["fine"], vec!["fine"]]);
     let [(reason, true)] = failures(&ran)[..] else { panic!("{:?}", failures(&ran)) };
-    assert!(reason.ends_with("JSON schema is invalid; the tool `odd` is left out of this run"), "{reason}");
+    assert!(reason.ends_with("JSON schema is invalid; tool `odd` is left out for the rest of this run"), "{reason}");
     let [seen, never] = &ran.results()[..] else { panic!("{:?}", ran.results()) };
     assert!(seen == "seen" && never.starts_with("tool not found: odd"), "{never}");
 }
@@ -72,14 +72,14 @@ async fn refused_schema_retries_are_bounded() {
 
 /// A reply of which its model's provider says that it looks like a call.
 fn unread(text: &str) -> Result<Completion, Fault> {
-    let meta = vec![("shelly.unread-call".to_owned(), "there is no tool `rm`".to_owned())];
+    let meta = vec![("shelly.unread-call".to_owned(), "unknown tool `rm`".to_owned())];
     let (parts, model) = (vec![Part::Text(text.into())], "scripted".to_owned());
     Ok(Completion { parts, stop: StopReason::EndTurn, usage: Usage::default(), model, meta })
 }
 
 #[tokio::test(start_paused = true)]
 async fn reply_that_looks_like_a_call_is_retried_once() {
-    let again = "its reply looks like a tool call and is none: there is no tool `rm`";
+    let again = "the reply looks like a tool call but is not one: unknown tool `rm`";
     for (replies, told, failed) in [
         (vec![unread("{}"), ScriptedCompleter::text("Done.")], "Done.", vec![(again, true)]),
         // It insists.
@@ -102,7 +102,7 @@ async fn reply_that_looks_like_a_call_is_retried_once() {
         let ran = run(&ada, "go").await;
         assert_eq!((ran.told().as_str(), failures(&ran), model.requests().len()), (told, failed, requests));
         let asked = model.requests()[1].messages.last().unwrap().message.text_content();
-        assert!(asked.contains("no tool was called: there is no tool `rm`"), "{asked}");
+        assert!(asked.contains("no tool was called: unknown tool `rm`"), "{asked}");
     }
     // Without a turn left it is the answer.
     let model = Arc::new(ScriptedCompleter::new([unread("{}")]));

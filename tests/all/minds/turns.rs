@@ -54,9 +54,9 @@ async fn tool_results_and_errors_are_cut_at_the_limit() {
             .with_tool(tool("full", long(limits::TOOL_RESULT_CHARS)))
             .with_tool(tool("fails", async |_| Err(Fault::other("é".repeat(limits::TOOL_RESULT_CHARS + 2)))));
     let results = run(&ada, "go").await.results();
-    assert!(results[0].contains("é\n[3 more characters: read on by read_result with"));
+    assert!(results[0].contains("é\n[3 more characters: call read_result with"));
     assert_eq!(results[1], "é".repeat(limits::TOOL_RESULT_CHARS));
-    assert!(results[2].contains("é\n[2 more characters: read on by read_result with"));
+    assert!(results[2].contains("é\n[2 more characters: call read_result with"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,7 +67,7 @@ async fn slow_tool_fails_alone() {
     -- ada
     user: go
     assistant: slow#call_1({}) | look#call_2({})
-    tool: #call_1 error: it took longer than 7 seconds
+    tool: #call_1 error: the call took longer than 7 seconds
     tool: #call_2 nothing
     assistant: done
     ");
@@ -77,7 +77,10 @@ async fn slow_tool_fails_alone() {
 async fn calls_over_the_reply_limit_are_refused() {
     let many = vec![("look", json!({})); limits::CALLS_PER_REPLY + 2];
     let results = run(&looks(with_steps("ada", [acts(&many), text("done")])), "go").await.results();
-    let refused = results.iter().filter(|text| *text == "at most 128 calls of one reply are run").count();
+    let refused = results
+        .iter()
+        .filter(|text| *text == "not run: a reply can have at most 128 calls; repeat this call in your next reply")
+        .count();
     assert_eq!((results.len(), refused), (limits::CALLS_PER_REPLY + 2, 2));
     assert_eq!(results[limits::CALLS_PER_REPLY - 1], "nothing");
 }
@@ -106,14 +109,14 @@ async fn sub_run_entry_reports_how_it_ended() {
         ),
         (
             worker(vec![stopped(text("half"), StopReason::MaxTokens)]),
-            json!({"agent": "worker", "error": "the model's reply was cut off before its end"}),
+            json!({"agent": "worker", "error": "the model's reply was cut off at its maximum length"}),
         ),
         (
             worker(vec![stopped(text("no"), StopReason::Refusal)]),
             json!({"agent": "worker", "error": "the model declined to answer: no"}),
         ),
-        (worker(vec![text(" ")]), json!({"agent": "worker", "error": "the model answered with nothing"})),
-        (worker(vec![Err(fault)]), json!({"agent": "worker", "error": "the model could not be asked: overloaded"})),
+        (worker(vec![text(" ")]), json!({"agent": "worker", "error": "the model returned an empty reply"})),
+        (worker(vec![Err(fault)]), json!({"agent": "worker", "error": "the request to the model failed: overloaded"})),
     ] {
         let ran = run(&lead(agent_group([worker]), [delegate(&[("worker", "parse")]), text("done")]), "go").await;
         assert_eq!(ran.entries(), json!([told]));
@@ -147,9 +150,9 @@ async fn first_valid_task_complete_counts() {
     user: <delegation_context> know this </delegation_context>
     user: go
     assistant: task_complete#call_1({"status":"done","summary":"x"}) | task_complete#call_2({"status":"completed"}) | task_complete#call_3({"status":"completed","summary":" "})
-    tool: #call_1 error: the arguments do not fit: unknown variant `done`, expected `completed` or `failed`
-    tool: #call_2 error: the arguments do not fit: missing field `summary`
-    tool: #call_3 error: `summary` is empty: say what was done, or why it was not
+    tool: #call_1 error: the arguments do not match the schema: unknown variant `done`, expected `completed` or `failed`
+    tool: #call_2 error: the arguments do not match the schema: missing field `summary`
+    tool: #call_3 error: `summary` is empty; say what was done, or why it was not
     assistant: task_complete#call_4({"status":"completed","summary":"at last"})
     tool: #call_4 The completion of your task is recorded.
     "#);
@@ -177,7 +180,9 @@ async fn own_tool_takes_precedence_over_a_host_tool() {
     assert_eq!(ran.results(), ["mine"]);
     let warned = format!("{:?}", ran.events);
     assert!(
-        warned.contains("two tools are called `delegate`: one of `host`, one of `host`: lead cannot work as it should")
+        warned.contains(
+            "lead: two tools are called `delegate`: one of `host`, one of `host`; the second tool is left out"
+        )
     );
 }
 
@@ -219,8 +224,8 @@ async fn middleware_of_a_sub_run_applies_to_it() {
     assert_eq!(
         ran.entries(),
         json!([
-            {"agent": "tells", "error": "`guard` rejected it: it tells a secret"},
-            {"agent": "slow", "error": "`timeout` rejected it: it took longer than 5 seconds"},
+            {"agent": "tells", "error": "rejected by middleware `guard`: it tells a secret"},
+            {"agent": "slow", "error": "rejected by middleware `timeout`: the attempt took longer than 5 seconds"},
         ])
     );
 }
@@ -247,7 +252,7 @@ async fn cancelled_run_reports_it_and_its_chat_is_valid() {
     -- ada
     user: go
     assistant: wait#call_1({})
-    tool: #call_1 error: The call was not run: the run ended before.
+    tool: #call_1 error: The call was not run: the run ended first.
     failed: the run was cancelled
     ");
     assert!(agent_group.working().is_empty() && !agent_group.cancel("ada"));

@@ -89,7 +89,7 @@ async fn request_over_the_context_window_is_not_sent() {
         assert_eq!((&**model, *window, asked, refusal.is_none()), ("mind", 1_000, 0, true));
         assert!(*tokens > 2_000 && fixed.contains(of_prompt) && unread.contains(of_task), "{error}");
         assert_eq!(error.kind(), ErrorKind::Run);
-        assert!(error.to_string().contains("the model `mind` can take 1000"), "{error}");
+        assert!(error.to_string().contains("the window of model `mind` is 1000"), "{error}");
     }
     let (ran, asked) = of(2_000, 0).await;
     assert_eq!((&*ran.told(), asked), ("done", 1));
@@ -120,14 +120,17 @@ async fn window_is_learned_from_a_refusal_and_the_request_cut_once() {
         assert_eq!(mind.asked().len(), 3, "{words}");
         let learned = mind.info().context_window.tokens().unwrap();
         assert!(window.contains(&learned), "{words}: {learned}");
-        assert!(ran.results()[0].contains("read on by read_result"), "{words}");
+        assert!(ran.results()[0].contains("call read_result"), "{words}");
         let failed = ran.events.iter().filter_map(|event| match event {
             Event::ModelFailed { reason, again, .. } => Some((reason.clone(), *again)),
             _ => None,
         });
         let failed: Vec<_> = failed.collect();
         let [(reason, true)] = &failed[..] else { panic!("{failed:?}") };
-        assert!(reason.starts_with(&format!("its window is taken as {learned} tokens from now on: ")), "{reason}");
+        assert!(
+            reason.starts_with(&format!("the host assumes a window of {learned} tokens from now on: ")),
+            "{reason}"
+        );
     }
 }
 

@@ -92,7 +92,7 @@ fn plugin_provider_accepts_all_model_keys() {
     let ran = run(&place_of("retries: 1"), "json");
     assert_eq!(ran.code, 0, "{}", ran.shown());
     // Why it took longer is told, and what it has cost.
-    let pause = ran.stderr.lines().find(|line| line.contains("; attempt 2 follows in "));
+    let pause = ran.stderr.lines().find(|line| line.contains("; attempt 2 in "));
     assert!(pause.is_some_and(|line| line.contains("answered 503: loading")), "{}", ran.shown());
     let paid = run(&place_of("retries: 1"), "text");
     assert!(
@@ -147,7 +147,7 @@ async fn plugin_provider_idle_timeout_is_honoured() {
         "text",
     );
     assert_eq!(ran.code, 4, "{}", ran.shown());
-    assert!(ran.stderr.contains("fell silent in the middle of its response, for 200ms"), "{}", ran.shown());
+    assert!(ran.stderr.contains("sent nothing for 200ms in the middle of its response"), "{}", ran.shown());
 }
 
 /// A request that exceeds the rate limit is not sent: the time of the run is used up before.
@@ -164,7 +164,7 @@ fn what_may_be_asked_in_a_minute_is_not_exceeded() {
     );
     let ran = run(&place, "text");
     assert_eq!((ran.code, asked(&server).len()), (1, 1), "{}", ran.shown());
-    assert!(ran.stderr.contains("the time of 3s is used up"), "{}", ran.shown());
+    assert!(ran.stderr.contains("the time budget of 3s is used up"), "{}", ran.shown());
 }
 
 /// A run that has used up its budget sends no more requests.
@@ -212,7 +212,7 @@ fn plugin_provider_errors_state_the_remedy() {
     let granted = |port: u16| format!("http: [{{url: \"{}\", methods: [POST]}}]", url(port));
     let not_granted = |port: u16| {
         let url = url(port);
-        format!("POST {url}/api/chat is not granted: write `http: [{{url: \"{url}\", methods: [POST]}}]`")
+        format!("POST {url}/api/chat is not granted; to grant it write `http: [{{url: \"{url}\", methods: [POST]}}]`")
     };
     for (port, keys, code, says, hint) in [
         (
@@ -236,7 +236,7 @@ fn plugin_provider_errors_state_the_remedy() {
             "answered 401: who are you?".into(),
             "check the plugin's grants `http` and `credentials`, and its key (providers.local in the config)".into(),
         ),
-        (page.port, granted(page.port), 4, "sent a web page: check `base_url`".into(), "check the settings".into()),
+        (page.port, granted(page.port), 4, "sent a web page; check `base_url`".into(), "check the settings".into()),
         // Another path than the one that is granted.
         (
             missing.port,

@@ -258,5 +258,5 @@ async fn attachment_reads_are_bounded_and_limited_to_the_recipient() {
     // How many bytes, and the first of them.
     assert_eq!(told, json!([[MIB, 0], [MIB, 1], [5, 3], [MIB, 0], [MIB, 2], [0, null], [1, 3], [0, null], [0, null]]));
     let told = reads(&request, Some("made-up"), &[(0, 1)]).await;
-    assert_eq!(told, json!(["this call was handed no attachment `made-up`"]));
+    assert_eq!(told, json!(["this call has no attachment `made-up`"]));
 }

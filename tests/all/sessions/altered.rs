@@ -64,7 +64,7 @@ fn altered_session_resumes_only_with_consent() {
     fs::remove_dir_all(session(&place, "b")).unwrap();
     fs::rename(session(&place, "a"), session(&place, "b")).unwrap();
     let ran = run(&place, &["session", "resume", "b", "more"]);
-    assert!(ran.code == 2 && ran.stderr.contains("have had another name"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("was renamed"), "{}", ran.shown());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn session_of_an_earlier_release_resumes_with_consent() {
     let mark = place.own_key().mark("shelly-host session", lines(&place, "a")[0].as_bytes()).unwrap();
     fs::write(session(&place, "a").join("mark"), format!("{mark}\n")).unwrap();
     let ran = run(&place, &["session", "resume", "a", "more"]);
-    assert!(ran.code == 2 && ran.stderr.contains("you began it with an earlier release"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("you created it with an earlier release"), "{}", ran.shown());
     fine(run(&place, &["session", "resume", "a", "more", "--trust"]));
     assert_eq!(run(&place, &["session", "resume", "a", "more"]).code, 2, "--trust is for one run");
 }

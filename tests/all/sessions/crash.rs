@@ -105,7 +105,7 @@ impl Trial {
         calls.check_outside(self.text("outside.log").lines(), what);
         check_same(end, &self.text("state"), what);
         for warning in self.text("warnings").lines() {
-            let is_torn = warning.contains("was cut off") || warning.contains("the last one, is not whole");
+            let is_torn = warning.contains("was cut off") || warning.contains("is incomplete");
             assert!(is_torn, "{what}: {warning}");
         }
         calls.interrupted

@@ -79,8 +79,10 @@ async fn check(nth: u64, fault: DiskFault, for_ever: bool, undisturbed: &str) ->
         End::Lost(reason) => {
             assert!(reason.contains("`shelly-host session resume s`"), "{what}: {reason}");
             let is_told = match fault {
-                DiskFault::Full => reason.starts_with("the disk is full: ") && reason.contains("; free space, then "),
-                _ => reason.contains("the device does not answer") && reason.contains("; mend that, then "),
+                DiskFault::Full => {
+                    reason.starts_with("the disk is full: ") && reason.contains("; free space, then run ")
+                }
+                _ => reason.contains("the device does not answer") && reason.contains("; fix that, then run "),
             };
             assert!(is_told && reason.contains("/sessions/s/"), "{what}: {reason}");
         }

@@ -72,7 +72,7 @@ fn disturbed(place: &Place, times: usize, span: Duration, chance: &mut Chance) -
         let answer = match ran.code {
             0 => ran.stdout,
             // It was killed after the end was written down, and before it was told.
-            2 if ran.stderr.contains("is left to be done") => answer(place) + "\n",
+            2 if ran.stderr.contains("is already complete") => answer(place) + "\n",
             _ => panic!("{}", ran.shown()),
         };
         return (answer, killed);
@@ -142,7 +142,7 @@ fn session_in_use_is_refused() {
     let opened = store.open(&id, SessionOpenOptions::default()).unwrap();
     let resume = ["session", "resume", "last", "--plugins", crate::PLUGIN_ROOT, TASK];
     let ran = place.run(&resume);
-    assert!(ran.code == 2 && ran.stderr.contains("the session `[SESSION]` is in use"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("session `[SESSION]` is in use"), "{}", ran.shown());
     assert!(ran.stderr.contains("shelly-host session fork [SESSION]"), "{}", ran.shown());
     drop(opened);
     let ran = place.run(&resume);

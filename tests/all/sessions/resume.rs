@@ -85,7 +85,7 @@ fn named_session_is_created_and_continued() {
     for bad in ["../words", ".hidden", "a b", ""] {
         let ran = place.run(&["run", COUNT, "--session", bad]);
         assert_eq!(ran.code, 2, "{}", ran.shown());
-        assert!(ran.stderr.contains("cannot be the name of a session"), "{}", ran.shown());
+        assert!(ran.stderr.contains("invalid session name"), "{}", ran.shown());
     }
 }
 
@@ -314,12 +314,12 @@ fn sessions_config_controls_recording() {
     with("{max_bytes: 3000}");
     let ran = place.run(&["run", COUNT]);
     assert_eq!(ran.code, 1, "{}", ran.shown());
-    assert!(ran.stderr.contains("error: the session cannot be written down any more"), "{}", ran.shown());
-    assert!(ran.stderr.contains("the session has reached its bound of 3000 bytes on disk"), "{}", ran.shown());
+    assert!(ran.stderr.contains("error: cannot write the journal of the session"), "{}", ran.shown());
+    assert!(ran.stderr.contains("the session has reached its maximum of 3000 bytes on disk"), "{}", ran.shown());
 
     with("{max_total_bytes: 100}");
     let ran = place.run(&["run", COUNT]);
     assert_eq!(ran.code, 2, "{}", ran.shown());
-    assert!(ran.stderr.contains("no more than 100 may be used"), "{}", ran.shown());
+    assert!(ran.stderr.contains("the maximum is 100"), "{}", ran.shown());
     assert!(ran.stderr.contains("session prune"), "{}", ran.shown());
 }

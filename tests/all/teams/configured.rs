@@ -125,19 +125,19 @@ async fn every_host_coordinator_follows_its_params() {
         ("{kind: loop, params: {max_rounds: 1}}", Ok("cy(bob(ann(go)))"), &["t: ann", "t: bob", "t: sy", "t: done"]),
         (
             "{kind: loop, params: {max_rounds: 1, at_end: fail}}",
-            Err("the team has gone round as often as it may (`max_rounds`: 1) and is not done"),
+            Err("the team has reached its maximum number of rounds (`max_rounds`: 1) and is not done"),
             &["t: ann", "t: bob", "t: sy"],
         ),
         ("{kind: round-robin, params: {until: 'b.b'}}", Ok("bob(ann(go))"), &["t: ann", "t: bob", "t: done"]),
         (
             "{kind: round_robin, params: {until: never, max_rounds: 1}}",
-            Err("the team has gone round as often as it may (`max_rounds`: 1) and is not done"),
+            Err("the team has reached its maximum number of rounds (`max_rounds`: 1) and is not done"),
             &["t: ann", "t: bob", "t: sy"],
         ),
         ("{kind: roles, params: {roles: [r, ann]}}", Ok("ann(cy(go))"), &["t: bob+sy", "t: ann", "t: done"]),
         (
             "{kind: roles, params: {roles: [ann], max_cycles: 2, at_end: fail}}",
-            Err("the roles of the team have come as often as they may (`max_cycles`: 2) and it is not done"),
+            Err("the team has reached its maximum number of cycles (`max_cycles`: 2) and is not done"),
             &["t: ann", "t: ann"],
         ),
         ("model", Ok("cy(go)"), &["t: sy (it is good at it)", "t: done (enough)"]),
@@ -206,7 +206,7 @@ async fn team_instructions_reach_members_and_coordinator() {
         let both = r"<team_instructions>\nYou are support.\n\nYou do flights.\n</team_instructions>\n\n<instructions>\nI am cy.";
         assert!(of("I am cy.").contains(both), "{chats}: {}", of("I am cy."));
         let leader = of("You coordinate a team");
-        assert!(leader.contains(r"What all of the team are told:\nYou are support.\n"), "{leader}");
+        assert!(leader.contains(r"Instructions for the whole team:\nYou are support.\n"), "{leader}");
         assert!(!leader.contains("You do flights."), "{leader}");
     }
 }
@@ -413,7 +413,7 @@ async fn team_use_bounds_its_coordinator_plugin() {
     for (bound, said) in [
         ("", Ok("bob(ann(go))")),
         ("use: {powers: [see-messages]}, ", Ok("bob(ann(go))")),
-        ("use: {powers: []}, ", Err("what members say is blank to it")),
+        ("use: {powers: []}, ", Err("the plugin cannot see messages")),
     ] {
         let coordinator = format!("{{kind: state-machine, powers: [see-messages], params: {{states: {states}}}}}");
         let teams = format!("  - {{name: t, members: [ann, bob], {bound}coordinator: {coordinator}}}");

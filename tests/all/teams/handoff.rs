@@ -66,11 +66,12 @@ async fn handoff_moves_control_and_it_stays() {
                 [
                     "user user: A flight and a hotel.",
                     "assistant desk/triage: transfer_to_flights#call_1({\"reason\":\"a flight\"})",
-                    "tool : #call_1 flights goes on.",
-                    "user desk: `triage` hands this conversation over to you: you go on with it. Why, in its words: > a flight",
+                    "tool : #call_1 flights continues.",
+                    "user desk: `triage` hands this conversation over to you: continue it. Why, in its words: > a \
+                     flight",
                     "assistant desk/flights: transfer_to_hotels#call_2({})",
-                    "tool : #call_2 hotels goes on.",
-                    "user desk: `flights` hands this conversation over to you: you go on with it.",
+                    "tool : #call_2 hotels continues.",
+                    "user desk: `flights` hands this conversation over to you: continue it.",
                     "assistant desk/hotels: hotels answers",
                 ]
             ),
@@ -117,8 +118,8 @@ async fn first_of_several_handoffs_in_one_reply_wins() {
     let answer = go(&team, &Chat::new(), "go").await.unwrap();
     assert_eq!(answer.message.text_content(), "bob answers");
     let seen = seen.lock().unwrap().clone();
-    assert_eq!(seen[0], (false, "bob goes on.".to_owned()));
-    assert!(seen[1].0 && seen[1].1.contains("another call of the same reply"), "{seen:?}");
+    assert_eq!(seen[0], (false, "bob continues.".to_owned()));
+    assert!(seen[1].0 && seen[1].1.contains("an earlier call of the same reply"), "{seen:?}");
 }
 
 #[tokio::test]

@@ -170,43 +170,50 @@ async fn coordinator_plugin_asks_only_granted_models() {
     // What was not granted is not asked.
     let of_none = |grant| Grant { models: Default::default(), ..grant };
     let error = failure(&team(&granted(PROBE_TEAM, ask(Some("other")), of_none).await)).await;
-    assert!(error.starts_with("the coordinator `probe-team` failed: the model `other` was not granted"), "{error}");
+    assert!(error.starts_with("coordinator `probe-team` failed: model `other` is not granted"), "{error}");
     assert_eq!(other.asked().len(), asked);
     let powerless = granted(PROBE_TEAM, ask(None), |grant| Grant { powers: Default::default(), ..grant }).await;
     let before = own.asked().len();
     let error = failure(&team(&powerless)).await;
-    assert_eq!(error, "the coordinator `probe-team` failed: the power `ask-model` was not granted");
+    assert_eq!(
+        error,
+        "coordinator `probe-team` failed: power `ask-model` is not granted; add it to `powers` of the plugin's entry \
+         in the config"
+    );
     assert_eq!(own.asked().len(), before);
     let error = failure(&two(led_by(&plugin(PROBE_TEAM, ask(None)).await))).await;
-    assert!(error.contains("team `desk` has no model that its coordinator could ask"), "{error}");
+    assert!(error.contains("team `desk` has no model for its coordinator"), "{error}");
 }
 
 #[tokio::test]
 async fn failed_coordinator_plugin_ends_the_run_by_name() {
     for (params, says) in [
-        (json!({"does": "unknown", "text": "eve\u{1b}[2J"}), "there is no member `eve\\u{1b}[2J`; there are: ada, bob"),
-        (json!({"does": "twice"}), "`ada` is to work twice in one step"),
-        (json!({"does": "nobody"}), "nobody was to work, twice in a row"),
+        (json!({"does": "unknown", "text": "eve\u{1b}[2J"}), "there is no member `eve\\u{1b}[2J`; members: ada, bob"),
+        (json!({"does": "twice"}), "member `ada` is chosen twice in one step"),
+        (json!({"does": "nobody"}), "the coordinator chose no member twice in a row"),
         (json!({"does": "error", "text": "too many rounds"}), "too many rounds"),
-        (json!({"does": "task", "size": limits::ASSIGNMENT_CHARS + 1}), "a task has at most 32000 characters"),
-        (json!({"does": "answer", "size": 0}), "it ended the team with an answer that says nothing"),
-        (json!({"does": "pieces", "size": 0}), "it ended the team with an answer that says nothing"),
+        (
+            json!({"does": "task", "size": limits::ASSIGNMENT_CHARS + 1}),
+            "a task exceeds the maximum of 32000 characters",
+        ),
+        (json!({"does": "answer", "size": 0}), "the coordinator ended the team with an empty answer"),
+        (json!({"does": "pieces", "size": 0}), "the coordinator ended the team with an empty answer"),
         (
             json!({"does": "pieces", "size": limits::RESULT_PIECES + 1}),
-            "the answer of the team has 257 pieces, at most 256 are taken",
+            "the answer of the team has 257 pieces, the maximum is 256",
         ),
         (
             json!({"does": "state", "size": limits::STATE_BYTES + 1}),
-            "plugin `probe-team` wants more kept than it may: its state has 65537 bytes, at most 65536 are kept",
+            "plugin `probe-team` returned a state of 65537 bytes, the maximum is 65536",
         ),
-        (json!({"does": "ask-for-ever"}), "it asked a model more than 8 times in a row"),
+        (json!({"does": "ask-for-ever"}), "the coordinator called a model more than 8 times in a row"),
         (json!({"does": "panic"}), "plugin `probe-team` crashed: "),
         (json!({"does": "nonsense"}), "probe-team: it cannot `nonsense`"),
         (json!({"typo": 1}), "unknown field `typo`"),
     ] {
         let mind = Arc::new(Mind::new(|_| text("again")));
         let error = failure(&probe(params.clone()).await.with_completer(mind)).await;
-        let said = error.strip_prefix("the coordinator `probe-team` failed: ");
+        let said = error.strip_prefix("coordinator `probe-team` failed: ");
         assert!(said.is_some_and(|said| said.contains(says)), "{params}: {error}");
         assert!(!error.contains('\u{1b}'), "{error}");
     }
@@ -233,7 +240,7 @@ async fn hanging_coordinator_plugin_times_out() {
     let settings = PluginSettings { params, limits, ..PluginSettings::new("desk", "teams.desk.coordinator") };
     let plugin = Plugin::load(&Arc::new(PluginEngine::new(None).unwrap()), &package, &settings).await.unwrap();
     let error = failure(&two(led_by(&Arc::new(plugin)))).await;
-    let took = "the coordinator `probe-team` failed: plugin `probe-team` took longer than 0.3 seconds";
+    let took = "coordinator `probe-team` failed: plugin `probe-team` timed out after 0.3 seconds";
     assert!(error.starts_with(took) && error.contains("under teams.desk.coordinator in the config"), "{error}");
     // A second is what the contract says, if the config does not say otherwise.
     assert_eq!(Limits::default().step_time, Duration::from_secs(1));
@@ -294,14 +301,15 @@ pub async fn state_machine() {
         (review(json!({"states": []})), "params: there is no state"),
         (
             json!({"states": [{"name": "a", "members": ["eve"]}]}),
-            "params: state `a`: no member has the name or the role `eve`; there are: writer (writer), ada (critics), bob (critics)",
+            "params: state `a`: no member has the name or the role `eve`; members: writer (writer), ada (critics), \
+             bob (critics)",
         ),
     ] {
         let team = writers(led_by(&plugin(STATE_MACHINE, params).await));
         let error = go(&team, &Chat::new(), "write").await.unwrap_err();
         let full = error.in_full();
         assert_eq!(
-            full.strip_prefix("the coordinator `state-machine` failed: ").map(|said| said.contains(says)),
+            full.strip_prefix("coordinator `state-machine` failed: ").map(|said| said.contains(says)),
             Some(true),
             "{full}"
         );

@@ -143,13 +143,13 @@ async fn first_member_failure_stops_the_step_and_keeps_replies() {
     let team = team.with_member(Member::new(slow)).with_member(Member::new(quick)).with_member(Member::new(fails));
     let chat = Chat::new();
     let error = go(&team, &chat, "go").await.unwrap_err();
-    assert_eq!(error.in_full(), "member `fails` failed: the model could not be asked: out of paper");
+    assert_eq!(error.in_full(), "member `fails` failed: the request to the model failed: out of paper");
     assert_eq!(lines(&chat), ["user user: go", "assistant quick: done"]);
     assert_eq!(stopped.load(Ordering::Relaxed), 1, "nobody goes on working");
     // It goes on with what there is.
     assert_eq!(
         go(&team, &chat, "again").await.unwrap_err().in_full(),
-        "member `fails` failed: the model could not be asked: out of paper"
+        "member `fails` failed: the request to the model failed: out of paper"
     );
     assert_eq!(lines(&chat)[2..], ["user user: again", "assistant quick: done"]);
 }
@@ -170,7 +170,7 @@ async fn failed_member_is_retried_and_may_be_skipped() {
     };
     for (times, retries, on_failure, said) in [
         (2, 2, OnFailure::Stop, Ok("after: found")),
-        (3, 2, OnFailure::Stop, Err("member `ada` failed: the model could not be asked: no luck")),
+        (3, 2, OnFailure::Stop, Err("member `ada` failed: the request to the model failed: no luck")),
         (3, 2, OnFailure::Skip, Ok("after: go")),
         (1, 0, OnFailure::Skip, Ok("after: go")),
     ] {
@@ -224,15 +224,15 @@ async fn coordinator_actions_are_validated() {
     };
     let twice_nobody = |moment: &CoordinatorInput<'_>| Ok(if moment.step == 1 { run(&["ada"]) } else { run(&[]) });
     for (action, said) in [
-        ((|_| Ok(run(&[]))) as fn(&CoordinatorInput<'_>) -> _, "nobody was to work, twice in a row"),
-        (twice_nobody, "nobody was to work, twice in a row"),
-        (|_| Ok(run(&["bob\u{1b}[2J"])), "there is no member `bob\\u{1b}[2J`; there are: ada"),
-        (|_| Ok(run(&["ada", "ada"])), "`ada` is to work twice in one step"),
+        ((|_| Ok(run(&[]))) as fn(&CoordinatorInput<'_>) -> _, "the coordinator chose no member twice in a row"),
+        (twice_nobody, "the coordinator chose no member twice in a row"),
+        (|_| Ok(run(&["bob\u{1b}[2J"])), "there is no member `bob\\u{1b}[2J`; members: ada"),
+        (|_| Ok(run(&["ada", "ada"])), "member `ada` is chosen twice in one step"),
         (|_| Err(Fault::other("lost")), "lost"),
-        (long, "a task has at most 32000 characters"),
+        (long, "a task exceeds the maximum of 32000 characters"),
     ] {
         let error = go(&with(action), &Chat::new(), "go").await.unwrap_err();
-        assert_eq!(error.in_full(), format!("the coordinator `plan` failed: {said}"));
+        assert_eq!(error.in_full(), format!("coordinator `plan` failed: {said}"));
     }
     // Once is no harm.
     let once = Plan(|moment: &CoordinatorInput<'_>| {
@@ -359,7 +359,8 @@ async fn nested_team_failure_names_its_path() {
     let error = go(&deep(Err("out of paper")), &Chat::new(), "go").await.unwrap_err();
     assert_eq!(
         error.in_full(),
-        "member `middle` failed: member `inner` failed: member `ada` failed: the model could not be asked: out of paper"
+        "member `middle` failed: member `inner` failed: member `ada` failed: the request to the model failed: out of \
+         paper"
     );
 }
 
@@ -423,14 +424,14 @@ async fn what_stands_around_a_team_sees_its_task_and_its_answer() {
         }
     }));
     let error = go(&guarded, &Chat::new(), "a bomb").await.unwrap_err();
-    assert_eq!(error.in_full(), "`in` rejected it: not that");
+    assert_eq!(error.in_full(), "rejected by middleware `in`: not that");
     let guarded = team().with_middleware(OutputGuardrail::new("out", |answer: &Message| {
         match answer.text_content().contains("secret") {
             true => Err(Fault::invalid("not that")),
             false => Ok(()),
         }
     }));
-    assert_eq!(go(&guarded, &Chat::new(), "go").await.unwrap_err().in_full(), "`out` rejected it: not that");
+    assert_eq!(go(&guarded, &Chat::new(), "go").await.unwrap_err().in_full(), "rejected by middleware `out`: not that");
 }
 
 /// Returns the replies of members as the events show them, in order.

@@ -16,7 +16,7 @@ async fn parallel_edits_of_one_file_are_applied_or_refused() {
     let came = run(&world, ADA, &[&calls], By::Nobody(HeadlessPolicy::All)).await;
     assert_eq!(came.results.len(), LINES);
     let made: Vec<_> = came.results.iter().map(|result| result.starts_with("changed ")).collect();
-    let refused = came.results.iter().filter(|result| result.contains("has changed meanwhile")).count();
+    let refused = came.results.iter().filter(|result| result.contains("has changed in the meantime")).count();
     assert_eq!(made.iter().filter(|made| **made).count() + refused, LINES, "{:?}", came.results);
     assert!(made.contains(&true), "{:?}", came.results);
     let line = |(at, made): (usize, &bool)| match made {

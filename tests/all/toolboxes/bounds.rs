@@ -17,13 +17,13 @@ async fn tool_needs_must_be_well_formed_and_short() {
     let world = World::new();
     for (arguments, says) in [
         (json!({"bytes": limits::NEED_BYTES}), "cannot be granted"),
-        (json!({"bytes": limits::NEED_BYTES + 1}), "it has 8193 bytes, at most 8192 are taken"),
-        (json!({"says": "{\"folder\": \"/\"}", "beside": "and more"}), "there is more beside it"),
-        (json!({"says": "{\"file\": \"/x\"}"}), "in no way that is known: unknown variant `file`"),
+        (json!({"bytes": limits::NEED_BYTES + 1}), "8193 bytes, the maximum is 8192"),
+        (json!({"says": "{\"folder\": \"/\"}", "beside": "and more"}), "a result must have no other content beside it"),
+        (json!({"says": "{\"file\": \"/x\"}"}), "`: unknown variant `file`"),
         (json!({"says": "{\"folder\": \"a\"}"}), "not an absolute path without `..`"),
         (json!({"says": "{\"folder\": \"/a/../b\"}"}), "not an absolute path without `..`"),
         (json!({"says": "{\"folder\": \"/\\u0000\"}"}), "cannot be granted"),
-        (json!({"says": "{\"folder\": "}), "in no way that is known: EOF"),
+        (json!({"says": "{\"folder\": "}), "`: EOF"),
     ] {
         let (result, came) = lacks(&world, arguments.clone(), By::Person(vec![Verdict::Yes])).await;
         let shown: String = result.chars().take(300).collect();

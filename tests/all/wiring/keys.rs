@@ -271,7 +271,7 @@ teams: [{name: t, members: [{agent: bob}], coordinator: model}]"),
         (
             "config.runs",
             Seen(
-                "agents have worked in this run",
+                "this run has started its maximum of",
                 calling(top("runs: {agents: 1}"), &[TASKS]),
                 calling(BASE, &[TASKS]),
             ),
@@ -279,7 +279,7 @@ teams: [{name: t, members: [{agent: bob}], coordinator: model}]"),
         (
             "runs.agents",
             Seen(
-                "2 agents have worked in this run already",
+                "this run has started its maximum of 2 agents",
                 calling(top("runs: {agents: 2}"), &[TASKS]),
                 calling(top("runs: {agents: 100}"), &[TASKS]),
             ),
@@ -542,7 +542,7 @@ teams: [{name: t, members: [{agent: bob}], coordinator: model}]"),
                 calling(BASE, &[LIST, LIST]),
             ),
         ),
-        ("budget.time", Seen("the time of 1us is used up", agent(", budget: {time: 1us}"), BASE)),
+        ("budget.time", Seen("the time budget of 1us is used up", agent(", budget: {time: 1us}"), BASE)),
         ("toolbox.name", Seen("write_note", agent(", toolboxes: [{name: notes}]"), BASE)),
         (
             "toolbox.tools",

@@ -275,5 +275,5 @@ fn unusable_permissions_file_is_reported_and_kept() {
     let answer = |answered: &mut ProjectTrust| answered.tools = names.iter().map(known).collect();
     world.store().change(world.layout().root(), answer).unwrap();
     let report = world.standing("", true).unwrap().trusted().unwrap_err();
-    assert!(report.to_string().contains("more than 1024 things are trusted") && report.hint.is_some(), "{report}");
+    assert!(report.to_string().contains("more than 1024 trusted subjects") && report.hint.is_some(), "{report}");
 }

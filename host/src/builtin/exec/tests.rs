@@ -89,11 +89,11 @@ async fn exec_runs_a_program_after_approval() {
     let long = "x".repeat(limits::COMMAND_SHOWN_CHARS);
     for (arguments, says) in [
         (serde_json::json!({"command": "no-such-program"}), "there is no program `no-such-program`"),
-        (serde_json::json!({"command": "echo x"}), "there is no program `echo x` in the folders of PATH"),
+        (serde_json::json!({"command": "echo x"}), "there is no program `echo x` in PATH"),
         (serde_json::json!({"command": "echo", "cwd": ".."}), "the folder `..` is outside"),
-        (serde_json::json!({"command": "echo", "timeout": 0}), "it is to take no time at all"),
+        (serde_json::json!({"command": "echo", "timeout": 0}), "the time limit of the program is 0"),
         (serde_json::json!({"command": "echo", "args": [long]}), "can be shown at most 2400"),
-        (serde_json::json!({"command": "echo", "args": "x"}), "the arguments do not fit"),
+        (serde_json::json!({"command": "echo", "args": "x"}), "the arguments do not match the schema"),
     ] {
         let (is_error, text) = call(&tools, arguments).await;
         assert!(is_error && text.contains(says), "{says}: {text}");
@@ -157,11 +157,11 @@ async fn exec_runs_configured_programs_unasked_and_no_others() {
     assert!(description.contains(r#"`greet` with ["hello", "*"], at most 9 seconds"#), "{description}");
     for (command, args, is_error, says) in [
         ("greet", &["hello", "you"][..], false, "hello you"),
-        ("greet", &["hello", "-e"], true, "`greet` may not be run with the arguments `hello -e`"),
-        ("greet", &["hello", "you", "too"], true, "it may with [\"hello\", \"*\"]"),
-        ("echo", &["hello", "you"], true, "there is no program `echo` to run; there is: greet"),
-        ("/bin/echo", &[], true, "there is no program `/bin/echo` to run"),
-        ("../greet", &[], true, "there is no program `../greet` to run"),
+        ("greet", &["hello", "-e"], true, "`greet` is not allowed with the arguments `hello -e`"),
+        ("greet", &["hello", "you", "too"], true, "allowed arguments: [\"hello\", \"*\"]"),
+        ("echo", &["hello", "you"], true, "program `echo` is not allowed; allowed programs: greet"),
+        ("/bin/echo", &[], true, "program `/bin/echo` is not allowed"),
+        ("../greet", &[], true, "program `../greet` is not allowed"),
     ] {
         let (was_error, text) = call(&tools, serde_json::json!({"command": command, "args": args})).await;
         assert!(was_error == is_error && text.contains(says), "{command} {args:?}: {text}");

@@ -100,7 +100,7 @@ async fn file_change_approval_shows_the_diff() {
         let QuestionKind::Permission { detail, .. } = &asked.question.kind else { panic!("{asked:?}") };
         assert!(
             detail.starts_with(
-                "careful: .git/config: version control runs programs that are named there, or goes by it\n"
+                "careful: .git/config: read by version control, which may run programs that the file names\n"
             ),
             "{detail}"
         );
@@ -145,7 +145,7 @@ async fn repeated_file_change_call_applies_once() {
     assert_eq!(world.call("a", CallStartHook::default()).await, made);
     // An equal id is not enough: only an interrupted call is looked up.
     let (is_error, text) = world.call("a", CallStartHook::default()).await;
-    assert!(is_error && text.contains("`a` is there already"), "{text}");
+    assert!(is_error && text.contains("`a` already exists"), "{text}");
     fs::write(world.folder.path().join("root/a"), "edited since").unwrap();
     assert_eq!(world.call("a", CallStartHook::default().again(true)).await, made);
     assert_eq!(fs::read_to_string(world.folder.path().join("root/a")).unwrap(), "edited since");
@@ -176,5 +176,5 @@ async fn proposal_without_an_applier_is_reported_to_the_model() {
     let cx = ToolCx::new(RunCx::new("a"));
     let call = ToolCall { id: "c".into(), name: "write".into(), arguments: r#"{"path":"a"}"#.into(), meta: vec![] };
     let result = ToolBox::new().with(bare).dispatch(&cx, &call).await.result;
-    assert!(result.is_error && result.text().ends_with("none was made."), "{}", result.text());
+    assert!(result.is_error && result.text().ends_with("no file was changed."), "{}", result.text());
 }

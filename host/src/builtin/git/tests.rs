@@ -198,8 +198,8 @@ async fn git_arguments_are_never_options_or_outside_paths() {
         ("git_add", json!({"paths": many}), "name 1 to 256 files or folders"),
         ("git_add", json!({"paths": [":(top)*"]}), "did not match any files"),
         ("git_add", json!({"paths": ["*"]}), "did not match any files"),
-        ("git_log", json!({"format": "%(trailers)"}), "the arguments do not fit"),
-        ("git_branch", json!({"action": "delete", "name": "main"}), "the arguments do not fit"),
+        ("git_log", json!({"format": "%(trailers)"}), "the arguments do not match the schema"),
+        ("git_branch", json!({"action": "delete", "name": "main"}), "the arguments do not match the schema"),
     ] {
         let (is_error, text) = call(&tools, name, arguments).await;
         assert!(is_error && text.contains(says), "{name} {says}: {text}");

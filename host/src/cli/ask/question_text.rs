@@ -41,7 +41,7 @@ pub fn coloured(detail: &str) -> String {
         Some('+') => format!("  {GREEN}{line}{PLAIN}\n"),
         Some('-') => format!("  {RED}{line}{PLAIN}\n"),
         Some('@') => format!("  {DIM}{line}{PLAIN}\n"),
-        _ if line.starts_with("careful: ") || line.starts_with("it cannot be undone: ") => {
+        _ if line.starts_with("careful: ") || line.starts_with("cannot be undone: ") => {
             format!("  {YELLOW}{line}{PLAIN}\n")
         }
         _ => format!("  {line}\n"),
