@@ -109,12 +109,7 @@ pub struct ConfigFindings {
 impl ConfigFindings {
     /// Checks the config at this path over the user-wide config, or that one alone, and everything that it names as far as
     /// its mistakes allow.
-    pub fn of(
-        path: Option<&Path>,
-        is_named: bool,
-        plugins: &[PathBuf],
-        loading: Option<PluginLoadOptions>,
-    ) -> Self {
+    pub fn of(path: Option<&Path>, is_named: bool, plugins: &[PathBuf], loading: Option<PluginLoadOptions>) -> Self {
         let (config, mut mistakes) = match read_over_user_config(path) {
             Ok(config) => (config, Vec::new()),
             Err(ConfigErrors { reports, config: Some(config) }) => (*config, reports),

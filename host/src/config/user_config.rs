@@ -135,7 +135,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         let found = reports(UserConfig::read(&path, None));
-        assert_eq!(found[0].causes, ["it is a folder, not a file"]);
+        assert_eq!(found[0].causes, ["expected a file, found a folder"]);
     }
 
     #[cfg(unix)]
@@ -144,9 +144,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("config.yaml");
         std::os::unix::fs::symlink("nowhere", &path).unwrap();
-        assert_eq!(reports(UserConfig::read(&path, None))[0].causes, ["there is no such file or folder"]);
+        assert_eq!(reports(UserConfig::read(&path, None))[0].causes, ["no such file or folder"]);
         fs::remove_file(&path).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap();
-        assert_eq!(reports(UserConfig::read(&path, None))[0].causes, ["it is not a file but a pipe"]);
+        assert_eq!(reports(UserConfig::read(&path, None))[0].causes, ["expected a file, found a pipe"]);
     }
 }

@@ -292,10 +292,10 @@ fn user_wide_config_that_others_can_change_is_refused() {
     person.mode(&person.place.path().join("real.yaml"), 0o622);
     refused("can be changed by others (mode 622)");
     fs::remove_file(person.place.path().join("real.yaml")).unwrap();
-    refused("there is no such file or folder");
+    refused("no such file or folder");
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    refused("it is a folder, not a file");
+    refused("expected a file, found a folder");
     fs::remove_dir(&path).unwrap();
     person.write(&"#".repeat(2 << 20));
     refused("exceeds 1048576 bytes");

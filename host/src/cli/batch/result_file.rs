@@ -318,7 +318,7 @@ mod tests {
         let report = ResultFile::open(&folder.path().join("none/out.jsonl")).unwrap_err();
         assert!(report.to_string().ends_with("there is no such folder"), "{report}");
         let report = ResultFile::open(folder.path()).unwrap_err();
-        assert!(report.to_string().ends_with("it is a folder, not a file"), "{report}");
+        assert!(report.to_string().ends_with("expected a file, found a folder"), "{report}");
     }
 
     #[tokio::test]

@@ -77,6 +77,6 @@ mod tests {
         assert!(report.message.ends_with("t.jsonl, line 4: invalid task"), "{report}");
         assert!(tasks.next().unwrap().is_none());
         let report = TaskFile::open(folder.path()).err().unwrap();
-        assert!(report.to_string().ends_with("it is a folder, not a file") && report.hint.is_some(), "{report}");
+        assert!(report.to_string().ends_with("expected a file, found a folder") && report.hint.is_some(), "{report}");
     }
 }

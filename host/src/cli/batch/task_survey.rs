@@ -142,13 +142,13 @@ mod tests {
             (
                 "{\"task\": \"a\", \"attachments\": [\"gone.txt\"]}",
                 "line 1: cannot attach ",
-                "there is no such file",
+                "no such file",
                 "correct the path",
             ),
             (
                 "{\"task\": \"a\", \"schema\": \"gone.json\"}",
                 "line 1: cannot read the schema ",
-                "there is no such file",
+                "no such file",
                 "name a file",
             ),
             (

@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(of("shelly-host run --output "), ["text", "json", "events"]);
         assert_eq!(of("shelly-host run --output=j"), ["--output=json"]);
         assert_eq!(of("shelly-host completions z"), ["zsh"]);
-        assert_eq!(of("shelly-host init --template dev"), ["dev-team"]);
+        assert_eq!(of("shelly-host init --template te"), ["team"]);
     }
 
     #[test]
