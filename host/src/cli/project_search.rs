@@ -29,11 +29,11 @@ pub struct ConfigCandidate {
     pub path: PathBuf,
     /// `true` if the file is in a folder above the one in which the search begins.
     pub is_above: bool,
-    /// What was found there.
+    /// The result for this path.
     pub status: CandidateStatus,
 }
 
-/// What was found where a config may be.
+/// The result of the search at one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CandidateStatus {
     /// The config that is used.

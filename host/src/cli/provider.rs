@@ -98,7 +98,7 @@ fn check(
 pub struct ProbeOutcome {
     /// The model, and its answer or the failure.
     pub line: String,
-    /// What to do about a failure.
+    /// The next step after a failure.
     pub hint: Option<String>,
     json: serde_json::Value,
     /// The kind of the failure; `None` if the model answered.

@@ -35,7 +35,7 @@ pub struct DoctorContext {
     pub is_named: bool,
     /// The plugin directories that the command line names.
     pub named_dirs: Vec<PathBuf>,
-    /// What `config check` finds; `None` if there is no config.
+    /// The findings of `config check`; `None` if there is no config.
     pub config_findings: Option<ConfigFindings>,
     /// The app of the config, or of none if there is none; the error if it cannot be made.
     pub app: Result<App, Report>,

@@ -6,11 +6,11 @@ pub struct DoctorFinding {
     /// The name of the check.
     pub check: &'static str,
     pub status: DoctorStatus,
-    /// What was found, on one line.
+    /// The result, on one line.
     pub message: String,
     /// Further facts, one on each line.
     pub details: Vec<String>,
-    /// What to do, if there is something to do.
+    /// The next step, if there is something to do.
     pub hint: Option<String>,
 }
 
@@ -18,7 +18,7 @@ pub struct DoctorFinding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DoctorStatus {
-    /// As it should be.
+    /// Nothing to do.
     Ok,
     /// Worth knowing; the host works all the same.
     Note,

@@ -118,7 +118,7 @@ pub fn elapsed_in_words(elapsed: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cli::live::test_events::started, event::Event};
+    use crate::{cli::live::events_for_tests::started, event::Event};
 
     fn activity(agents: usize, calls: usize) -> RunActivity {
         let mut activity = RunActivity::default();

@@ -1,12 +1,12 @@
 //! The display of a run for a person: redrawn in place at a terminal, lines elsewhere.
 
 mod activity_rows;
+#[cfg(test)]
+mod events_for_tests;
 mod live_display;
 mod plain_reply;
 mod run_activity;
 mod run_display;
-#[cfg(test)]
-mod test_events;
 #[cfg(test)]
 mod tests;
 

@@ -63,7 +63,7 @@ impl<W: Write> PlainReply<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::live::test_events::{message, reply_failed, text};
+    use crate::cli::live::events_for_tests::{message, reply_failed, text};
 
     fn delta(piece: &str) -> Event {
         text("a", piece)

@@ -46,7 +46,7 @@ pub struct AgentActivity {
 /// The present step of an agent.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AgentStep {
-    /// It has begun, and has not asked its model yet.
+    /// The agent has not asked its model yet.
     Starting,
     /// Its model has not begun to reply.
     Waiting,
@@ -255,7 +255,7 @@ impl AgentActivity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::live::test_events::{call_finished, call_started, finished, started, text};
+    use crate::cli::live::events_for_tests::{call_finished, call_started, finished, started, text};
 
     fn tree(activity: &RunActivity) -> Vec<(&str, usize)> {
         activity.agents().iter().map(|there| (&*there.agent, there.depth)).collect()

@@ -10,8 +10,8 @@ use std::{
 use shelly_terminal::{live_region::TerminalSize, theme::Theme};
 
 use super::{
+    events_for_tests::{call_finished, call_started, finished, message, reply_failed, started, text},
     live_display::{LiveDisplay, SizeQuery, amount_in_words, time_in_words},
-    test_events::{call_finished, call_started, finished, message, reply_failed, started, text},
 };
 
 /// A terminal that parses what is written to it.

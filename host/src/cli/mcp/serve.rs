@@ -42,7 +42,7 @@ pub struct McpServeArgs {
     /// The model of all agents that are called as tools (default: the model of each agent).
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// How to answer requests for consent and questions of agents without asking. Without this option the client asks its
+    /// Answers requests for consent and questions of agents in this way, without asking. Without this option the client asks its
     /// user, if the client supports elicitation; otherwise only what you have trusted before is allowed.
     #[arg(long, value_name = "WHEN", value_enum)]
     approve: Option<ApprovalModeArg>,

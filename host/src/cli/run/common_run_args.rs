@@ -29,7 +29,7 @@ pub struct CommonRunArgs {
     /// The format of standard output.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = RunOutputFormat::Text)]
     pub(super) output: RunOutputFormat,
-    /// How to answer requests for consent and questions of agents without asking. Without this option you are asked
+    /// Answers requests for consent and questions of agents in this way, without asking. Without this option you are asked
     /// if there is a terminal, even if standard input is a pipe; otherwise `never` applies.
     #[arg(long, value_name = "WHEN", value_enum)]
     pub(super) approve: Option<ApprovalModeArg>,

@@ -7,7 +7,7 @@ pub(super) struct FinishedInvocation {
     pub agents: Ledger,
     /// The name of the session.
     pub session: Option<String>,
-    /// What was shown while it ran.
+    /// The progress that was shown.
     pub shown: FinishedDisplay,
 }
 
