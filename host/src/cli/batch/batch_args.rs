@@ -127,7 +127,7 @@ impl BatchArgs {
         let (schemas, tasks_shown) = (SchemaCache::default(), shown(&self.tasks));
         let mut survey = TaskSurvey::new(&self.tasks, defaults, &schemas)?;
         let batch_size = if self.cheap { Some(use_batches(&mut config, &survey, &tasks_shown)?) } else { None };
-        let is_recorded = !self.no_session && config.sessions.record;
+        let is_recorded = !self.no_session && config.sessions.is_recording();
         let (broker, _) = ask::broker(Some(self.approve), false);
         let app = App::new(config, plugin_dirs(&self.plugins), compiling(), environment(), broker.clone())?;
         let app =

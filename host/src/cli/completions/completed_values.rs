@@ -192,7 +192,7 @@ fn sessions(names: &NamesInReach) -> Vec<DescribedName> {
 mod tests {
     use std::{collections::BTreeSet, ffi::OsString, fs};
 
-    use super::*;
+    use super::{super::names_in_reach::OwnPlaces, *};
     use crate::cli::command_line;
 
     /// Runs `check` on each argument with values of its own, with the name of its command.
@@ -225,7 +225,7 @@ mod tests {
 
     fn offered(folder: &Path, line: &str, is_quoted: bool) -> Vec<String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let names = Arc::new(NamesInReach::new(&words, folder));
+        let names = Arc::new(NamesInReach::new(&words, folder, OwnPlaces::default()));
         let mut command = with_completed_values(command_line::command(), &names, is_quoted);
         let last = words.len() - 1;
         let found = clap_complete::engine::complete(&mut command, words, last, Some(folder)).unwrap();

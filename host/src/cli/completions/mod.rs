@@ -24,7 +24,7 @@ use super::{
 };
 use crate::error::{ErrorKind, Report};
 use completed_values::with_completed_values;
-use names_in_reach::NamesInReach;
+use names_in_reach::{NamesInReach, OwnPlaces};
 
 /// Print a script that lets a shell complete commands, options and names.
 ///
@@ -162,7 +162,7 @@ pub fn answer_shell() -> Option<ExitCode> {
 /// Returns what a shell reads as completions for a command line whose first word is the program. Configs are looked for in
 /// `folder`; an empty path is the current folder.
 fn answer(shell: CompletionShell, words: Vec<OsString>, folder: &Path) -> Option<Vec<u8>> {
-    let names = Arc::new(NamesInReach::new(&words, folder));
+    let names = Arc::new(NamesInReach::new(&words, folder, OwnPlaces::of_environment()));
     let mut command = with_completed_values(command_line::command(), &names, shell.quotes());
     let mut answer = Vec::new();
     let here = std::env::current_dir().ok();

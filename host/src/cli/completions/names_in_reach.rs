@@ -6,8 +6,13 @@ use std::{
 
 use crate::{
     app,
-    cli::{config_path::usual, host_environment::plugin_dirs, trust},
-    config::{Config, ConfigErrors, McpServerConfig, ProviderConfig, RunnerConfig},
+    cli::{
+        host_environment::plugin_dirs,
+        project_search::ProjectSearch,
+        trust,
+        user_config::{home, user_config_path},
+    },
+    config::{Config, ConfigErrors, McpServerConfig, ProviderConfig, RunnerConfig, UserConfig},
     limits,
     plugin::{ComponentCompiler, PluginCatalog, PluginDirs, PluginKind},
     session::SessionStore,
@@ -20,6 +25,8 @@ pub type DescribedName = (String, String);
 ///
 /// Nothing is read before it is asked for, and what cannot be read has no names.
 pub struct NamesInReach {
+    /// The folders and files of the person.
+    own: OwnPlaces,
     /// The config that the command line names, or that is found; `None` if there is none.
     path: Option<PathBuf>,
     /// The folder whose sessions are meant if there is no config.
@@ -30,27 +37,49 @@ pub struct NamesInReach {
     plugins: OnceLock<PluginCatalog>,
 }
 
+/// The places of a person's settings.
+#[derive(Default)]
+pub struct OwnPlaces {
+    /// The home folder, above which no config is looked for.
+    pub home: Option<PathBuf>,
+    /// The user-wide config, whether or not it exists.
+    pub user_config: Option<PathBuf>,
+}
+
+impl OwnPlaces {
+    /// Returns the places that the environment names.
+    pub fn of_environment() -> Self {
+        Self { home: home(), user_config: user_config_path() }
+    }
+}
+
 impl NamesInReach {
     /// Takes the config and the plugin directories from the words of a command line. Without a config there, one is looked
-    /// for in `folder`.
-    pub fn new(words: &[OsString], folder: &Path) -> Self {
+    /// for in `folder` and above it.
+    pub fn new(words: &[OsString], folder: &Path, own: OwnPlaces) -> Self {
         let below = |path: PathBuf| if folder.as_os_str().is_empty() { path } else { folder.join(path) };
-        let path = values_of(words, "--config").pop().map(below).or_else(|| usual(folder));
+        let found = || {
+            let real = if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.canonicalize().ok()?;
+            ProjectSearch::of(folder, &real, own.home.as_deref()).used().map(|found| found.path.clone())
+        };
+        let path = values_of(words, "--config").pop().map(below).or_else(found);
         let named_dirs = values_of(words, "--plugins").into_iter().map(below).collect();
         let (config, plugins) = Default::default();
-        Self { path, folder: folder.to_owned(), named_dirs, config, plugins }
+        Self { own, path, folder: folder.to_owned(), named_dirs, config, plugins }
     }
 
     /// Returns the config; an empty one if there is none that can be read.
     fn config(&self) -> &Config {
         self.config.get_or_init(|| {
-            let read = self.path.as_deref().map(Config::read_all);
-            match read {
-                Some(Ok(config)) => config,
-                // While a config is edited its names are still of use.
-                Some(Err(ConfigErrors { config, .. })) => config.map(|config| *config).unwrap_or_default(),
-                None => Config::default(),
-            }
+            let user = self.own.user_config.as_deref();
+            let user = user.and_then(|path| UserConfig::read(path, self.own.home.as_deref()).ok().flatten());
+            let read = match (&self.path, user) {
+                (Some(path), user) => Config::read_with_user(path, user),
+                (None, Some(user)) => Config::of_user(user, self.folder.clone()),
+                (None, None) => Ok(Config::default()),
+            };
+            // While a config is edited its names are still of use.
+            read.unwrap_or_else(|ConfigErrors { config, .. }| config.map(|config| *config).unwrap_or_default())
         })
     }
 
@@ -160,7 +189,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        let of = |line: &str| NamesInReach::new(&words(line), folder.path());
+        let of = |line: &str| NamesInReach::new(&words(line), folder.path(), OwnPlaces::default());
         assert_eq!(names(of("shelly-host run --agent ").agents()), [] as [&str; 0], "there is no config");
         write("shelly.yaml", "agents: [{name: ada, description: counts}]\nmcp_servers: [{name: files, command: x}]\n");
         write("other.yaml", "agents: [{name: bob}]\nteams: [{name: crew, members: [bob], coordinator: sequence}]\n");
@@ -187,7 +216,8 @@ mod tests {
                 format!("id = \"{id}\"\nkinds = [\"{kind}\"]\ncomponent = \"c.wasm\"\ndescription = \"Is {id}\"\n");
             fs::write(place.join("plugin.toml"), manifest).unwrap();
         }
-        let names_there = NamesInReach::new(&words("shelly-host run --plugins mine "), folder.path());
+        let names_there =
+            NamesInReach::new(&words("shelly-host run --plugins mine "), folder.path(), OwnPlaces::default());
         let ids = names_there.plugin_ids();
         assert!(
             ids.contains(&("echo".into(), "Is echo".into())),

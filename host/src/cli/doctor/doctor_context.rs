@@ -1,8 +1,4 @@
-use std::{
-    cell::OnceCell,
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{cell::OnceCell, collections::BTreeMap, path::PathBuf};
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
@@ -13,11 +9,12 @@ use crate::{
     cli::{
         command_runtime::{CommandRuntime, runtime},
         config::ConfigFindings,
-        config_path::usual,
+        config_path::{read_over_user_config, search},
         host_environment::{compiling, environment, plugin_dirs},
         secrets, trust,
+        user_config::user_config_path,
     },
-    config::{Config, ShareableConfig},
+    config::{Config, ConfigErrors, ShareableConfig},
     error::{ErrorKind, Report},
     limits,
     session::Secrets,
@@ -33,6 +30,10 @@ pub struct DoctorContext {
     pub path: Option<PathBuf>,
     /// `true` if the command line names the config.
     pub is_named: bool,
+    /// `true` if the config was found in a folder above the current one.
+    pub is_above: bool,
+    /// The user-wide config, if there is one.
+    pub user_path: Option<PathBuf>,
     /// The plugin directories that the command line names.
     pub named_dirs: Vec<PathBuf>,
     /// The findings of `config check`; `None` if there is no config.
@@ -62,9 +63,14 @@ impl DoctorContext {
         starts_servers: bool,
     ) -> Result<Self, Report> {
         let (runtime, is_named) = (runtime()?, config.is_some());
-        let path = config.or_else(|| usual(Path::new("")));
-        let config_findings = path.as_deref().map(|path| ConfigFindings::of(path, is_named, &named_dirs, None));
-        let read = path.as_deref().map_or_else(|| Ok(Config::default()), Config::read);
+        let found = search();
+        let found = found.used().filter(|_| !is_named);
+        let is_above = found.is_some_and(|found| found.is_above);
+        let path = config.or_else(|| found.map(|found| found.path.clone()));
+        let user_path = user_config_path().filter(|path| path.symlink_metadata().is_ok());
+        let config_findings = (path.is_some() || user_path.is_some())
+            .then(|| ConfigFindings::of(path.as_deref(), is_named, &named_dirs, None));
+        let read = read_over_user_config(path.as_deref()).map_err(ConfigErrors::first);
         let app = read.and_then(|config| {
             let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
             let app = App::new(config, plugin_dirs(&named_dirs), compiling(), environment(), broker)?;
@@ -77,6 +83,8 @@ impl DoctorContext {
             starts_servers,
             path,
             is_named,
+            is_above,
+            user_path,
             named_dirs,
             config_findings,
             app,
@@ -154,13 +162,14 @@ impl DoctorContext {
         secrets::hide(self.secrets());
     }
 
-    /// Returns the credentials of the environment, of the config file and of the app.
+    /// Returns the credentials of the environment, of the config files and of the app.
     fn secrets(&self) -> Secrets {
         let in_environment = std::env::vars_os().filter_map(|(name, value)| {
             let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
             ShareableConfig::is_credential(&name).then_some((name, value))
         });
-        let in_file = self.path.as_deref().map(ShareableConfig::read).into_iter().flat_map(|config| config.hidden);
+        let files = self.path.iter().chain(&self.user_path);
+        let in_file = files.map(|path| ShareableConfig::read(path)).flat_map(|config| config.hidden);
         let known: BTreeMap<_, _> = in_file.map(|text| (text, "config".to_owned())).collect();
         let known = known.into_iter().map(|(text, name)| (name, text));
         let known = Secrets::new(in_environment.chain(known));

@@ -71,6 +71,7 @@ fn bundle(context: &DoctorContext, findings: &[DoctorFinding]) -> String {
         ("versions", versions()),
         ("findings", findings.iter().map(|finding| format!("{}\n", finding_as_text(finding))).collect()),
         ("config", config(context.path.as_deref())),
+        ("user-wide config", config(context.user_path.as_deref())),
         ("plugins", plugins(context)),
         ("newest session", newest_session(&app::sessions(&context.root(), trust::own_key()))),
     ];

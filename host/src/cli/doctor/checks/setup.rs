@@ -21,7 +21,8 @@ pub(super) fn version(_: &DoctorContext) -> Vec<UnnamedFinding> {
 }
 
 pub(super) fn config(context: &DoctorContext) -> Vec<UnnamedFinding> {
-    let (Some(path), Some(findings)) = (&context.path, &context.config_findings) else {
+    let path = context.path.as_ref().or(context.user_path.as_ref());
+    let (Some(path), Some(findings)) = (path, &context.config_findings) else {
         let none = UnnamedFinding::note("no config: runs use one agent with every plugin that needs no grant");
         return vec![match above() {
             Some(above) => none
@@ -31,7 +32,11 @@ pub(super) fn config(context: &DoctorContext) -> Vec<UnnamedFinding> {
         }];
     };
     let place = path.display();
-    let found = if context.is_named { "named on the command line" } else { "found in this folder" };
+    let found = match (&context.path, &context.user_path) {
+        (None, _) => "the user-wide config; this folder has none".to_owned(),
+        (Some(_), None) => place_of(context).to_owned(),
+        (Some(_), Some(user)) => format!("{}; with the user-wide config {}", place_of(context), user.display()),
+    };
     let Some(first) = findings.mistakes.first() else {
         let message = format!("{place} is valid ({found})");
         return vec![match findings.warnings.is_empty() {
@@ -49,6 +54,15 @@ pub(super) fn config(context: &DoctorContext) -> Vec<UnnamedFinding> {
     let hint = first.hint.clone().unwrap_or_else(|| "run shelly-host config check".into());
     let problem = UnnamedFinding::problem(format!("{place} cannot be used ({found}): {}", findings.verdict()));
     vec![problem.details(findings.mistakes.iter().map(told)).details(findings.warnings.clone()).hint(hint)]
+}
+
+/// Names the place of the project's config.
+fn place_of(context: &DoctorContext) -> &'static str {
+    match (context.is_named, context.is_above) {
+        (true, _) => "named on the command line",
+        (false, true) => "found above this folder",
+        (false, false) => "found in this folder",
+    }
 }
 
 pub(super) fn trust(context: &DoctorContext) -> Vec<UnnamedFinding> {
