@@ -227,7 +227,7 @@ fn answer_that_does_not_follow_its_schema_is_corrected() {
     assert_eq!(asked[0]["response_format"]["type"], "json_schema");
     let newest = |body: &Value| text_of(&body["messages"].as_array().unwrap().last().unwrap()["content"]);
     assert!(newest(&asked[1]).contains("the answer is not JSON"), "{}", newest(&asked[1]));
-    assert!(newest(&asked[2]).contains("`city`: it is a number, not a string"), "{}", newest(&asked[2]));
+    assert!(newest(&asked[2]).contains("`city`: got a number, expected a string"), "{}", newest(&asked[2]));
     let failed = &results["b"];
     assert_eq!((&failed["stop"], &failed["error"]["kind"]), (&json!("rejected"), &json!("run")));
     assert!(failed["error"].to_string().contains("the answer is not JSON"), "{failed}");
@@ -415,6 +415,21 @@ fn consent_is_needed_once_before_the_batch() {
     assert_eq!(server.count(), 0);
     let ran = batch(&place, &["--trust"]);
     assert_eq!((ran.code, server.count()), (0, 2), "{}", ran.shown());
+}
+
+#[test]
+fn options_of_the_batch_apply_to_all_tasks() {
+    let server = echo();
+    let place = server.place();
+    fs::rename(place.path().join("shelly.yaml"), place.path().join("other.yaml")).unwrap();
+    tasks(&place, &["a", "b"]);
+    let options = ["--config", "other.yaml", "--agent", "other", "--model", "local", "--approve", "never"];
+    let ran = batch(&place, &options);
+    assert_eq!((ran.code, server.count()), (0, 2), "{}", ran.shown());
+    assert!(results(&place).iter().all(|result| result["agent"] == "other"), "{}", ran.shown());
+    tasks(&place, &["c"]);
+    let ran = batch(&place, &["--config", "other.yaml", "--model", "lokal"]);
+    assert!(ran.code == 2 && ran.stderr.contains("did you mean `local`"), "{}", ran.shown());
 }
 
 #[test]

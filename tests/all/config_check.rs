@@ -243,7 +243,7 @@ programs:
         "there is no toolbox or MCP server `mail`",
         "there is no plugin `count-txt`",
         "grants plugin `read-files` the folder",
-        "unknown skill `fly`",
+        "there is no skill `fly`",
         "the price of the model m is unknown",
         "read_notes",
     ];
@@ -319,7 +319,7 @@ fn pricing_file_must_be_a_regular_project_file() {
         std::fs::remove_file(&prices).unwrap();
     };
     assert!(std::process::Command::new("mkfifo").arg(&prices).status().unwrap().success());
-    refused("not a regular file");
+    refused("expected a file, found a pipe");
     std::os::unix::fs::symlink(elsewhere, &prices).unwrap();
     refused("the link leads out of ");
     std::fs::write(&prices, " ".repeat(shelly_host::limits::PRICE_LIST_BYTES + 1)).unwrap();

@@ -193,7 +193,7 @@ fn resource_bomb_ends_its_attack_but_not_the_suite() {
     assert!(report["attacks"][1]["host"].is_null());
 
     let ran = run(&place, &["--suite", "suite"]);
-    for part in ["MEMORY", "the host took more than 1s", "expected: refused, with an error that names exceptions"] {
+    for part in ["MEMORY", "the host took more than 1s", "expected: refused, with an error that names `exceptions`"] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.shown());
     }
     let ran = run(&place, &["--suite", "suite", "--output", "junit"]);

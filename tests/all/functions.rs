@@ -337,7 +337,7 @@ async fn model_calls_functions_and_corrects_invalid_arguments() {
     let mind = Arc::new(Mind::new(|asked| match asked.turn {
         0 => act("shapes_area", json!({"of": {"circel": 2}})),
         1 => {
-            let says = "of: there is no case `circel`; did you mean `circle`?";
+            let says = "of: unknown case `circel`; did you mean `circle`?";
             assert!(asked.heard.ends_with(says), "{}", asked.heard);
             acts(&[("shapes_area", json!({"of": {"circle": 2}})), ("counter_new", json!({"start": 40}))])
         }

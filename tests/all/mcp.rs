@@ -117,9 +117,9 @@ fn unreachable_mcp_server_is_reported_and_the_run_continues() {
     tools(&place, &[("echo", "Says it again.")]);
     for (keys, says) in [
         ("command: '/no/such/program'", "cannot start the MCP server `b`: `/no/such/program`"),
-        ("command: 'false'", "cannot reach the MCP server `b`: its program has ended"),
-        ("command: sh, args: [-c, 'echo help >&2; exit 3']", "it said: help"),
-        ("url: 'http://127.0.0.1:9/mcp', connect_timeout: 5s", "the MCP server `b` cannot be reached"),
+        ("command: 'false'", "cannot reach the MCP server `b`: its program exited"),
+        ("command: sh, args: [-c, 'echo help >&2; exit 3']", "its standard error: help"),
+        ("url: 'http://127.0.0.1:9/mcp', connect_timeout: 5s", "cannot reach the MCP server `b`"),
         ("command: sh, env: {A: '${NOT_SET}'}", "the environment variable NOT_SET is not set"),
         ("url: 'http://${NOT_SET}/mcp'", "the environment variable NOT_SET is not set"),
     ] {

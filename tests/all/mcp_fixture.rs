@@ -87,7 +87,7 @@ fn mcp_fixture_reports_an_invalid_script() {
         (vec![json!({"jump": 1})], 2, "", "a line is no step"),
         (vec![json!({"connect": {}})], 2, "", "a server is a program or has an address"),
         (vec![roots], 2, "", "a script begins with a connection"),
-        (vec![nowhere], 0, "cannot be started", ""),
+        (vec![nowhere], 0, "cannot start the MCP server", ""),
     ] {
         let ran = drive(&place, &steps);
         let is_so = ran.code == code && ran.stdout.contains(stdout) && ran.stderr.contains(stderr);

@@ -70,19 +70,19 @@ fn limit_error_names_its_config_key_and_remedy() {
             4,
             &[
                 "(limit `input_bytes`); raise it with `limits: {input_bytes: …}` under providers.offline in",
-                "at most 1073741824",
+                "up to 1073741824",
                 mend,
             ],
         ),
         (
             provider("{memory_bytes: 65536}"),
             3,
-            &["write `limits: {memory_bytes: …}` under providers.offline in the config, at most 1073741824"],
+            &["`limits: {memory_bytes: …}` under providers.offline in the config, up to 1073741824"],
         ),
         (
             agent("{memory_bytes: 65536}"),
             3,
-            &["write `limits: {memory_bytes: …}` under agents.a.plugins.count-text in the config"],
+            &["`limits: {memory_bytes: …}` under agents.a.plugins.count-text in the config"],
         ),
     ] {
         place.file("c.yaml", &config);

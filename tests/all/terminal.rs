@@ -221,7 +221,7 @@ fn consent_is_asked_at_the_terminal_if_input_is_a_pipe() {
     for (typed, code) in [("y\n", 0), ("n\n", 2)] {
         let place = place();
         let shell = "echo the input | shelly-host run --no-session 'Read the note.'";
-        let ran = typing_at(&place, 80, &[], shell, Some(("(Enter alone: no): ", typed)));
+        let ran = typing_at(&place, 80, &[], shell, Some(("(Enter: no): ", typed)));
         let text = ran.lines.join("\n");
         assert_eq!(ran.code, code, "{text}");
         assert_eq!(text.contains("Found"), code == 0, "{text}");

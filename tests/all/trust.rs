@@ -350,7 +350,7 @@ fn own_session_resumes_without_consent_in_a_moved_project() {
     copy(&place.path().join("one"), &place.path().join("two"));
     fs::rename(place.path().join("one"), place.path().join("moved")).unwrap();
     for folder in ["two", "moved"] {
-        refused(&within(&place, folder, &["session", "resume", "x"]), "they name");
+        refused(&within(&place, folder, &["session", "resume", "x"]), "without your consent");
         fine(within(&place, folder, &["config", "trust", "--yes"]));
         let ran = fine(within(&place, folder, &["session", "resume", "x"]));
         assert!(ran.stdout.contains("3 words") && ran.stderr.contains("count_text"), "{}", ran.shown());
@@ -523,7 +523,7 @@ fn unusable_trust_store_trusts_nothing() {
         for arguments in [&["run", TASK][..], &["config", "check"], &["config", "trust", "--yes"]] {
             let ran = place.run(arguments);
             assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.shown());
-            assert!(ran.stderr.contains(says) && ran.stderr.contains("hint:  remove it"), "{}", ran.shown());
+            assert!(ran.stderr.contains(says) && ran.stderr.contains("hint:  remove the file"), "{}", ran.shown());
         }
         assert_eq!(fs::read_to_string(place.trust_store()).unwrap(), text, "it is left for a person to look at");
     }
@@ -575,7 +575,7 @@ fn long_trust_prompt_is_cut_with_a_count() {
     let providers: Vec<_> = (0..9).map(|at| format!("{{name: m{at}, kind: ollama, model: m}}")).collect();
     place.file("shelly.yaml", format!("providers: [{}]\nagents: [{{name: a}}]\n", providers.join(", ")));
     let ran = place.run(&["run", "hi"]);
-    refused(&ran, "they name 9 things");
+    refused(&ran, "9 entries without your consent");
     assert!(ran.stderr.contains("`m4`") && !ran.stderr.contains("`m5`"), "{}", ran.shown());
     assert!(ran.stderr.contains("cause: and 4 more"), "{}", ran.shown());
 }

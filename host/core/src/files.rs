@@ -152,16 +152,21 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
 
 /// Writes a synced temporary file next to `path`, with mode 0600.
 fn written(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
-    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    let mut file = tempfile::NamedTempFile::new_in(folder_of(path))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     Ok(file)
 }
 
+/// Returns the folder that contains `path`; the current one for a name alone.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Syncs the folder that contains `path`, so that its name survives power loss.
 pub fn sync_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
-    fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()?;
+    fs::File::open(folder_of(path))?.sync_all()?;
     #[cfg(not(unix))]
     let _ = path;
     Ok(())

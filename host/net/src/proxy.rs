@@ -67,7 +67,7 @@ impl ProxyUrl {
         }
         let url = Url::parse(text).map_err(|error| unusable(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https" | "socks5" | "socks5h") {
-            return Err(unusable("begin it with http://, https://, socks5:// or socks5h://"));
+            return Err(unusable("must begin with http://, https://, socks5:// or socks5h://"));
         }
         if url.host_str().is_none_or(str::is_empty) {
             return Err(unusable("the host is missing"));
@@ -149,8 +149,8 @@ mod tests {
             ("socks5://me:secret@127.0.0.1:1080", Ok("socks5://127.0.0.1:1080")),
             ("socks5h://[::1]", Ok("socks5h://[::1]")),
             ("secret", Err("relative URL without a base")),
-            ("proxy:3128", Err("begin with http://")),
-            ("ftp://me:secret@proxy", Err("begin with http://")),
+            ("proxy:3128", Err("must begin with http://")),
+            ("ftp://me:secret@proxy", Err("must begin with http://")),
             ("http://me:se/cret@proxy", Err("")),
             ("http://proxy/secret", Err("after host and port")),
             ("http://proxy?secret", Err("after host and port")),
@@ -183,7 +183,7 @@ mod tests {
             assert_eq!(with(good, 1), Ok(()), "{good}");
         }
         for bad in ["", "a,b", "a b", "http://a?b", &"x".repeat(limits::PROXY_EXCEPTION_BYTES + 1)] {
-            assert!(with(bad, 1).unwrap_err().to_string().contains("is none"), "{bad}");
+            assert!(with(bad, 1).unwrap_err().to_string().contains("is invalid; write a host"), "{bad}");
         }
         assert_eq!(with("x", limits::PROXY_EXCEPTIONS), Ok(()));
         let fault = with("x", limits::PROXY_EXCEPTIONS + 1).unwrap_err();

@@ -71,6 +71,7 @@
 mod attachment_files;
 mod attachments;
 mod authorship;
+mod disk_usage;
 mod error;
 mod file_names;
 mod fork;
@@ -97,10 +98,11 @@ mod transcript;
 mod writer;
 
 pub use authorship::Authorship;
+pub use disk_usage::SessionDiskUsage;
 pub use error::SessionError;
 #[doc(hidden)]
 pub use line_format::journal_line;
-pub use list::{SessionDiskUsage, SessionStatus, SessionSummary};
+pub use list::{SessionStatus, SessionSummary};
 pub use measured_usage::MeasuredUsage;
 pub use memory_disk::{DiskFault, MemoryDisk};
 pub use ownership::SessionReview;

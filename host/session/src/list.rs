@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, io, path::Path, time::SystemTime};
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
-    SessionError, SessionHeader, SessionStore, StorageEntryKind, StoredFile,
+    SessionDiskUsage, SessionError, SessionHeader, SessionStore, StorageEntryKind, StoredFile,
     error::disk,
     file_names::{ATTACHMENTS, JOURNAL, LOCK},
     line_format::{LineEnvelope, checked},
@@ -39,16 +39,6 @@ pub enum SessionStatus {
     Finished,
     /// The last run ended with an error.
     Failed,
-}
-
-/// The disk usage of all sessions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SessionDiskUsage {
-    /// The number of sessions.
-    pub sessions: usize,
-    /// The size in bytes with attachments, as far as it can be determined. Attachments shared by several sessions count for
-    /// each.
-    pub bytes: u64,
 }
 
 /// The name of a session and the file status of its journal.

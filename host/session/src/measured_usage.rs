@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn few_new_sessions_need_no_new_measurement() {
-        for (there, expected) in [(0, 20), (15, 20), (64, 5), (320, 1)] {
+        for (there, expected) in [(0, 20), (12, 20), (64, 5), (320, 1)] {
             let (measured, mut measurements) = (MeasuredUsage::default(), 0);
             for created in 0..20 {
                 let usage = measured.before_one_more(|| {

@@ -460,7 +460,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         let (key, project) = (path("own.key"), path("project"));
         let made = store(&project, None).create(named("a")).unwrap();
-        assert!(made.not_marked().is_some_and(|why| why.contains("no place")), "{:?}", made.not_marked());
+        assert!(made.not_marked().is_some_and(|why| why.contains("no folder")), "{:?}", made.not_marked());
         drop(made);
         let here = store(&project, Some(&key));
         let right = {

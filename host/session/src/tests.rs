@@ -142,10 +142,10 @@ fn session_name_resolves_by_prefix_and_is_never_a_path() {
         ("aa-2", Ok("aa-2")),
         ("b", Ok("b.c")),
         ("c", Err("there is no session `c`")),
-        ("..", Err("`..` invalid session name")),
-        ("b/", Err("`b/` invalid session name")),
-        ("-b", Err("`-b` invalid session name")),
-        ("", Err("`` invalid session name")),
+        ("..", Err("invalid session name `..`")),
+        ("b/", Err("invalid session name `b/`")),
+        ("-b", Err("invalid session name `-b`")),
+        ("", Err("invalid session name ``")),
         (&"a".repeat(65), Err("invalid session name")),
     ] {
         let resolved = store.resolve(given).map_err(|error| error.report().to_string());

@@ -14,7 +14,9 @@ use super::{
     build_info::LONG_VERSION,
     completions, config, conformance, doctor,
     host_environment::compile_here,
-    index, init, man, mcp, plugin, provider,
+    index, init, man, mcp,
+    panic_report::bug,
+    plugin, provider,
     render::{self, RunOutputFormat},
     run, session, signals,
     wanted_output::wanted_output,
@@ -97,7 +99,7 @@ pub fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
-    if let Some(code) = completions::answer_shell() {
+    if let Some(code) = completions::answer_shell(command) {
         return code;
     }
     signals::watch();
@@ -162,16 +164,8 @@ fn execute(command: CliCommand) -> u8 {
         CliCommand::Conformance(conformance) => conformance.execute(),
         CliCommand::Doctor(doctor) => doctor.execute(),
         CliCommand::Completions(completions) => completions.execute(),
-        CliCommand::Man(man) => man.execute(),
+        CliCommand::Man(man) => man.execute(Cli::command()),
     }
-}
-
-/// Reports a panic.
-pub(super) fn bug(panic: &(dyn Any + Send)) -> Report {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    Report::new(ErrorKind::Bug, "this is a bug in shelly-host")
-        .cause(text.unwrap_or("panic without a message"))
-        .hint("report this bug, with the command and the config if possible")
 }
 
 /// Sets up the log, which is off unless `SHELLY_LOG` enables it. The middleware `logger` always logs.

@@ -25,8 +25,8 @@ use crate::{
 
 /// Write a commented config, and what belongs to it, into the folder .shelly of a project.
 ///
-/// At a terminal you are asked for the template. What is there is never replaced unless --force says so; then what the
-/// template has too is replaced, and nothing else. What is written is trusted as long as it reaches no further.
+/// At a terminal you are asked for the template. Existing files are replaced only with --force, and only those that the
+/// template has too. The written files need no further consent until they allow more.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "the agent `a` is watched over by nothing",
+                "the agent `a` is guarded by no plugin",
                 "the agent `a`: the plugin `p` is used",
                 "the model `m` is at `http://h`; conversations are sent there"
             ]

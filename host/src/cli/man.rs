@@ -6,10 +6,7 @@ use std::{
 use clap::{Args, Command};
 use clap_mangen::Man;
 
-use super::{
-    command_line,
-    render::{self, RunOutputFormat, name, print},
-};
+use super::render::{self, RunOutputFormat, name, print};
 use crate::error::{ErrorKind, Report, without_number};
 
 /// Write the manual pages, one for each command.
@@ -33,15 +30,16 @@ struct ManualPage {
 }
 
 impl ManArgs {
-    pub fn execute(self) -> u8 {
-        let printed = self.write().and_then(|summary| print(&summary));
+    /// Writes the pages of `program`. Returns the exit code.
+    pub fn execute(self, program: Command) -> u8 {
+        let printed = self.write(program).and_then(|summary| print(&summary));
         printed.map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0)
     }
 
     /// Writes the pages, and returns a summary.
-    fn write(&self) -> Result<String, Report> {
-        let pages = pages(command_line::command())
-            .map_err(|error| Report::new(ErrorKind::Bug, "cannot format the manual").cause(error))?;
+    fn write(&self, program: Command) -> Result<String, Report> {
+        let pages =
+            pages(program).map_err(|error| Report::new(ErrorKind::Bug, "cannot format the manual").cause(error))?;
         fs::create_dir_all(&self.dir).map_err(not_written(&self.dir))?;
         for page in &pages {
             let path = self.dir.join(&page.file);
@@ -89,7 +87,7 @@ mod tests {
 
     #[test]
     fn every_command_has_one_page_under_its_own_name() {
-        let program = command_line::command();
+        let program = crate::cli::command();
         let pages = pages(program.clone()).unwrap();
         assert_eq!(pages.len(), count(&program));
         let mut files: Vec<_> = pages.iter().map(|page| &*page.file).collect();

@@ -24,6 +24,7 @@ mod launch;
 mod live;
 mod man;
 mod mcp;
+mod panic_report;
 mod plugin;
 mod project_search;
 mod provider;

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 148] = [
+const SHOWN: [(&str, &str, &str); 170] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -52,6 +52,28 @@ const SHOWN: [(&str, &str, &str); 148] = [
     ("mcp approve --yes", "mcp.rs", "unapproved_mcp_tools_are_left_out"),
     ("mcp approve --config", "mcp.rs", "unapproved_mcp_tools_are_left_out"),
     ("mcp approve --trust", "mcp.rs", "mcp_servers_start_only_in_trusted_projects"),
+    ("batch --config", "batch.rs", "options_of_the_batch_apply_to_all_tasks"),
+    ("batch --plugins", "batch.rs", "tasks_run_with_plugins_and_a_plugin_model"),
+    ("batch --agent", "batch.rs", "options_of_the_batch_apply_to_all_tasks"),
+    ("batch --model", "batch.rs", "options_of_the_batch_apply_to_all_tasks"),
+    ("batch --approve", "batch.rs", "options_of_the_batch_apply_to_all_tasks"),
+    ("batch --trust", "batch.rs", "consent_is_needed_once_before_the_batch"),
+    ("batch --tasks", "batch.rs", "dry_run_estimates_and_sends_nothing"),
+    ("batch --output", "batch.rs", "dry_run_estimates_and_sends_nothing"),
+    ("batch --dry-run", "batch.rs", "dry_run_estimates_and_sends_nothing"),
+    ("batch --jobs", "batch.rs", "all_tasks_share_the_rate_limit_of_their_model"),
+    ("batch --no-session", "batch.rs", "as_many_tasks_work_at_once_as_jobs_allow"),
+    ("batch --max-cost", "batch.rs", "no_task_begins_once_the_cost_is_reached"),
+    ("batch --retry-failed", "batch.rs", "failed_task_is_repeated_only_on_request"),
+    ("batch --cheap", "batch.rs", "cheap_batch_uses_the_batch_api_of_the_vendor"),
+    ("doctor --config", "doctor.rs", "doctor_asks_the_models_of_a_named_config"),
+    ("doctor --plugins", "doctor.rs", "doctor_says_why_a_plugin_cannot_be_loaded"),
+    ("doctor --offline", "doctor.rs", "doctor_without_a_config_finds_no_problem_offline"),
+    ("doctor --start-servers", "doctor.rs", "doctor_starts_mcp_servers_only_when_told"),
+    ("doctor --bundle", "doctor.rs", "bundle_never_replaces_a_file"),
+    ("doctor --output", "doctor.rs", "doctor_runs_nothing_of_an_untrusted_project"),
+    ("completions SHELL", "completions.rs", "installed_shells_complete_commands_and_names"),
+    ("man DIR", "manual.rs", "man_writes_a_page_for_each_command"),
     ("init --template", "init.rs", "init_creates_a_project"),
     ("init --dir", "init.rs", "init_creates_a_project"),
     ("init --force", "init.rs", "init_replaces_files_only_with_force"),

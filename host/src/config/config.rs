@@ -12,8 +12,8 @@ use serde::Deserialize;
 
 use super::{
     AgentConfig, ContextConfig, CredentialConfig, GitConfig, LimitsConfig, McpServerConfig, ProgramConfig,
-    ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig, ToolboxUse, UserConfig, UserEntries,
-    explain::unknown, recover,
+    ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig, ToolboxUse, UserEntries, explain::unknown,
+    recover,
 };
 use crate::{
     capability::HttpGrant,
@@ -134,26 +134,8 @@ impl Config {
     ///
     /// [`ConfigErrors`], whose reports each name the file, the position in it and the fix.
     pub fn read_all(path: &Path) -> Result<Self, ConfigErrors> {
-        Self::read_with_user(path, None)
-    }
-
-    /// Reads a config file like [`Self::read_all`], and adds the entries of the user-wide config that it does not replace.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigErrors`], whose reports each name the file, the position in it and the fix.
-    pub fn read_with_user(path: &Path, user: Option<UserConfig>) -> Result<Self, ConfigErrors> {
         let (text, root) = Self::text_of(path)?;
-        Self::in_file(path, Self::parse_with_user(&text, root, user))
-    }
-
-    /// Returns the config of a project without a config file, in the folder `root`: the user-wide config.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigErrors`] if the user-wide config cannot be used.
-    pub fn of_user(user: UserConfig, root: PathBuf) -> Result<Self, ConfigErrors> {
-        Self::parse_with_user("", root, Some(user))
+        Self::in_file(path, Self::parse_all(&text, root))
     }
 
     /// Adds the file to a config and to its mistakes.
@@ -214,18 +196,22 @@ impl Config {
         Self::parse_all(text, root).map_err(ConfigErrors::first)
     }
 
-    fn parse_all(text: &str, root: PathBuf) -> Result<Self, ConfigErrors> {
-        Self::parse_with_user(text, root, None)
+    /// Parses a config like [`Self::parse`], and returns every mistake.
+    pub(super) fn parse_all(text: &str, root: PathBuf) -> Result<Self, ConfigErrors> {
+        Self::parse_over(text, root, |_| {})
     }
 
-    /// Parses a config whose relative paths are below `root`, and adds the entries of the user-wide config.
-    pub(super) fn parse_with_user(text: &str, root: PathBuf, user: Option<UserConfig>) -> Result<Self, ConfigErrors> {
+    /// Parses a config whose relative paths are below `root`. `add_entries` adds what the text does not say before the whole is
+    /// checked.
+    pub(super) fn parse_over(
+        text: &str,
+        root: PathBuf,
+        add_entries: impl FnOnce(&mut Self),
+    ) -> Result<Self, ConfigErrors> {
         let (config, mut reports) = recover::parse::<Self>(text);
         let Some(mut config) = config else { return Err(ConfigErrors { reports, config: None }) };
         config.root = root;
-        if let Some(user) = user {
-            config.add_user_entries(user);
-        }
+        add_entries(&mut config);
         let toolboxes = config.agents.iter_mut().flat_map(|agent| &mut agent.toolboxes);
         for toolbox in toolboxes.chain(&mut config.toolboxes) {
             if let ToolboxUse::Shipped(uses) = toolbox {

@@ -23,6 +23,7 @@ mod json_schema;
 mod located_yaml;
 mod mask;
 mod mcp;
+mod over_user_config;
 mod ownership;
 mod plugin_limits;
 mod programs;

@@ -59,7 +59,7 @@ impl UserConfig {
     pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigErrors> {
         let folder = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let folder = folder.parent().unwrap_or(Path::new("/")).to_owned();
-        let mut config = Config::in_file(path, Config::parse_with_user(text, folder.clone(), None))?;
+        let mut config = Config::in_file(path, Config::parse_all(text, folder.clone()))?;
         if config.git != GitConfig::default() {
             let line = LocatedYaml::parse(text).and_then(|yaml| yaml.get("git").map(|git| git.line));
             let at = line.map_or(String::new(), |line| format!(", line {line}"));

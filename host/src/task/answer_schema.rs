@@ -48,7 +48,7 @@ impl AnswerSchema {
             |cause: String| Report::new(ErrorKind::Usage, "the schema of the answer cannot be used").cause(cause);
         let text = schema.to_string();
         if text.len() > limits::ANSWER_SCHEMA_BYTES {
-            return Err(wrong(format!("it has more than {} bytes", limits::ANSWER_SCHEMA_BYTES))
+            return Err(wrong(format!("larger than {} bytes", limits::ANSWER_SCHEMA_BYTES))
                 .hint("ask for fewer or simpler values"));
         }
         let hint = "docs/batch.md lists the supported keywords";
@@ -155,7 +155,10 @@ mod tests {
             ("{\"city\": \"Paris\"}", Ok(json!({"city": "Paris"}))),
             (" \n```json\n{\"city\": \"Paris\"}\n```\n", Ok(json!({"city": "Paris"}))),
             ("```\n{\"city\": \"```\"}\n```", Ok(json!({"city": "```"}))),
-            ("{\"city\": 7}", Err("the answer does not follow the JSON Schema: `city`: it is a number, not a string")),
+            (
+                "{\"city\": 7}",
+                Err("the answer does not follow the JSON Schema: `city`: got a number, expected a string"),
+            ),
             ("Paris", Err("the answer is not JSON: ")),
             ("{\"city\": \"Paris\"} I hope this helps.", Err("the answer is not JSON: ")),
             ("```json\n```", Err("the answer is not JSON: ")),
@@ -185,13 +188,13 @@ mod tests {
             ("{", "s.json: the file is not JSON: EOF"),
             (r#"{"properties": {"a": {"pattern": "x"}}}"#, "`pattern`"),
             ("{\"items\": {\"$ref\": \"#\"}}", "s.json): `$ref` # refers to itself"),
-            (&long, "s.json): it has more than"),
+            (&long, "s.json): larger than"),
         ] {
             let report = read(text).unwrap_err();
             assert!(report.to_string().contains(why) && report.hint.is_some(), "{report}");
         }
         let report = AnswerSchema::read(&folder.path().join("none.json")).unwrap_err();
-        assert!(report.to_string().contains("none.json: there is no such file"), "{report}");
+        assert!(report.to_string().contains("none.json: no such file"), "{report}");
     }
 
     /// Runs an agent with these replies. Returns the outcome, and the requests to its model.
@@ -218,7 +221,10 @@ mod tests {
         let notes: Vec<_> = last.messages.iter().filter(|entry| entry.message.is_note()).collect();
         assert_eq!(notes.len(), 2);
         let told = notes[1].message.text_content();
-        assert!(told.contains("`city`: it is a number, not a string") && told.contains("was not accepted"), "{told}");
+        assert!(
+            told.contains("`city`: got a number, expected a string") && told.contains("was not accepted"),
+            "{told}"
+        );
         assert_eq!(have_schemas(&requests), [true, true, true], "the vendor may enforce it");
     }
 

@@ -108,7 +108,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Report {
 }
 
 fn too_large(path: &Path, most: u64) -> Report {
-    let report = cannot(path).cause(format!("the file has more than {most} bytes"));
+    let report = cannot(path).cause(format!("larger than {most} bytes"));
     report.hint("attach a part of it, or grant the agent a plugin that reads files")
 }
 

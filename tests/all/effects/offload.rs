@@ -97,8 +97,8 @@ async fn invalid_recall_error_explains_valid_arguments() {
         (json!({"id": ""}), "no result is stored"),
         (json!({"id": "x".repeat(9_000)}), "no result is stored"),
         (json!({"id": "c0-0", "offset": 600}), "the result has 600 characters"),
-        (json!({"id": "c0-0", "max": 0}), "from 1 to 16000"),
-        (json!({"id": "c0-0", "max": 16_001}), "from 1 to 16000"),
+        (json!({"id": "c0-0", "max": 0}), "use 1 to 16000"),
+        (json!({"id": "c0-0", "max": 16_001}), "use 1 to 16000"),
         (json!({"id": "c0-0", "at": 1}), "unknown field `at`"),
         (json!({}), "missing field `id`"),
     ] {

@@ -64,7 +64,7 @@ async fn a_run_is_warned_then_stopped_before_it_makes_more_calls() {
         "failed: `time-budget` stopped the run (time-budget): the run has waited 12s for the model, the maximum is 12s"
     );
     let notes = runs::notes(&ran.chat);
-    assert!(matches!(&notes[..], [note] if note.starts_with("Your replies have taken 8s of the 12s")), "{notes:?}");
+    assert!(matches!(&notes[..], [note] if note.starts_with("Your replies have taken 8s of at most 12s")), "{notes:?}");
     assert_eq!((runs::looks(&ran), ran.results().len()), (2, 3));
     ran.talk();
 }

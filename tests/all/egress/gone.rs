@@ -92,7 +92,7 @@ async fn timed_out_call_closes_its_http_requests() {
         })
         .await;
         let (said, events) = guest.call("fetch", &json!({ "url": server.url })).await;
-        assert!(said.contains("took longer than"), "{door}: {said}");
+        assert!(said.contains("timed out after"), "{door}: {said}");
         let told: Vec<_> = events.iter().filter_map(Told::of).collect();
         assert!(matches!(&told[..], [told] if told.outcome == "failed"), "{door}: {told:?}");
         server.closed().await;

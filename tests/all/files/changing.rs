@@ -22,7 +22,7 @@ pub fn filesystem() {
         MAY,
         &[
             ("fs_read", json!({"path": "a.txt"}), "one\r\ntwo\r\nthree"),
-            ("fs_read", json!({"path": "a.text"}), "there is `a.txt`"),
+            ("fs_read", json!({"path": "a.text"}), "similar paths: `a.txt`"),
             ("fs_read", json!({"path": "run"}), "not text but an ELF program"),
             ("fs_read", json!({"path": "sub"}), "is a folder; fs_list"),
             ("fs_read", json!({"path": "../secret.txt"}), "not allowed"),

@@ -49,7 +49,7 @@ pub fn search() {
             ("search_files", json!({"pattern": "*.rs"}), "src/a.rs\nsrc/b.rs\n\n(2 files)"),
             ("search_files", json!({"pattern": "**/.hidden/**"}), ".hidden/x.rs\n\n(1 file)"),
             ("search_files", json!({"pattern": "*.rs", "directory": ".."}), "not allowed"),
-            ("search_files", json!({"pattern": "*.rs", "directory": "srcs"}), "there is `src`"),
+            ("search_files", json!({"pattern": "*.rs", "directory": "srcs"}), "similar paths: `src`"),
         ],
     );
 }

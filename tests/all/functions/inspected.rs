@@ -42,9 +42,9 @@ fn component_with_the_async_abi_is_refused_by_name() {
     };
     let asynchronous = "(func (export \"later\") async (canon lift (core func $i \"none\")))";
     for (exports, says) in [
-        (lifted("wait", "future") + ADD, "by `wait`"),
-        (lifted("wait", "future") + &lifted("listen", "stream") + &idle("rest"), "by `wait`, `listen`"),
-        (asynchronous.to_owned() + ADD, "by `later`"),
+        (lifted("wait", "future") + ADD, "used by `wait`"),
+        (lifted("wait", "future") + &lifted("listen", "stream") + &idle("rest"), "used by `wait`, `listen`"),
+        (asynchronous.to_owned() + ADD, "used by `later`"),
         (
             // A runtime that is built for it.
             ADD.to_owned() + "(core func $more (canon backpressure.inc))",
@@ -205,14 +205,14 @@ fn non_component_files_are_identified_in_the_error() {
     let whole = component(ADD);
     let wrong = wat::parse_str("(component (core module (func (result i32))))").unwrap();
     for (bytes, says, mend) in [
-        (vec![], "it is empty", "build or copy it again"),
+        (vec![], "found an empty file", "build or copy it again"),
         (b"\x7fELF\x02\x01".to_vec(), "it is machine code (ELF)", "for a wasm32 target"),
         (b"PK\x03\x04....".to_vec(), "it is a zip archive", "unpack it"),
         (b"<!DOCTYPE html>".to_vec(), "it is a web page", "download the file itself"),
         (b"version https://git-lfs.github.com/spec/v1\n".to_vec(), "a Git LFS pointer", "git lfs pull"),
         (b";; hello\n  (component)".to_vec(), "found WebAssembly in text format", "wasm-tools parse"),
         (b"// hello\npackage a:b;".to_vec(), "it is WIT, not WebAssembly", "that was built from it"),
-        (b"\x1b[31mplain text".to_vec(), "it begins with \"\\x1b[31mpla\"", "for a wasm32 target"),
+        (b"\x1b[31mplain text".to_vec(), "found data that begins with \"\\x1b[31mpla\"", "for a wasm32 target"),
         (b"\0asm\r\0".to_vec(), "the file is truncated", "copy, download or build it again"),
         (old, "the binary format is version 10 of layer 1", "build it with newer tools"),
         (wat::parse_str("(module)").unwrap(), "found a core module", "wasm-tools component embed"),
@@ -304,7 +304,7 @@ fn folder_with_a_component_and_no_manifest_is_reported() {
     place.file("plugins/forgotten/component.wasm", component(ADD));
     place.file("plugins/notes/readme.md", "nothing");
     let ran = place.run(&["plugin", "list", "--plugins", "plugins"]);
-    assert!(ran.code == 3 && ran.stdout.contains("forgotten  cannot be used"), "{}", ran.shown());
+    assert!(ran.code == 3 && ran.stdout.contains("forgotten  unusable"), "{}", ran.shown());
     assert!(
         ran.stderr.contains("plugins/forgotten has no plugin.toml") && !ran.stdout.contains("notes"),
         "{}",

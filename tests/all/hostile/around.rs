@@ -125,11 +125,11 @@ fn around_requests() -> Vec<(Guest, &'static str, &'static str)> {
     (state[24], state[25]) = (ZEROS, limits::STATE_BYTES as u32 + 1);
     let mut all = of_all(REQUESTS);
     all.extend([
-        (guest().answer("before", |image| image.words(&state)), "before", "the returned state has 65537 bytes"),
+        (guest().answer("before", |image| image.words(&state)), "before", "returned a state of 65537 bytes"),
         (
             guest().answer("after", |image| image.again(None, limits::STATE_BYTES as u32 + 1)),
             "after",
-            "the returned state has 65537 bytes",
+            "returned a state of 65537 bytes",
         ),
         (guest().answer("before", |image| image.pass(Some("other"), None)), "before", "`other` is not granted"),
         (guest().answer("after", |image| image.again(Some("other"), 0)), "after", "`other` is not granted"),
@@ -169,7 +169,7 @@ fn around_calls() -> Vec<(Guest, &'static str, &'static str)> {
     let mut state = vec![0; 12];
     (state[10], state[11]) = (ZEROS, limits::STATE_BYTES as u32 + 1);
     all.extend([
-        (guest().answer("before", |image| image.words(&state)), "before", "the returned state has 65537 bytes"),
+        (guest().answer("before", |image| image.words(&state)), "before", "returned a state of 65537 bytes"),
         (guest().answer("before", |image| image.decide(&[0], Some("[1]"))), "before", "are not a JSON object"),
         (guest().answer("before", |image| image.decide(&[0], Some("{"))), "before", "are not a JSON object"),
         (

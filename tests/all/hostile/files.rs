@@ -336,7 +336,7 @@ async fn missing_granted_folder_is_reported_at_load() {
         let refused =
             Plugin::load(engine(), &package, &settings(grant(place.path().join(name), FileAccess::Read))).await;
         let error = told(&refused.err().unwrap());
-        assert!(error.contains(name) && error.contains("cannot be granted"), "{error}");
+        assert!(error.contains(name) && error.contains("which cannot be opened"), "{error}");
     }
 }
 

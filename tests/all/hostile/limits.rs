@@ -232,7 +232,7 @@ async fn plugin_limits_override_global_limits() {
     for (guest, own, says) in [
         (&state, "{state_bytes: 10}", Some("returned a state of 11 bytes, the maximum is 10 (limit `state_bytes`)")),
         (&state, "{state_bytes: 11}", None),
-        (&slow, "{time: 100ms}", Some("took longer than 0.1 seconds")),
+        (&slow, "{time: 100ms}", Some("timed out after 0.1 seconds")),
     ] {
         let config = format!(
             "{MODEL}\nlimits: {{state_bytes: 5, time: 1h}}\n\
@@ -261,7 +261,7 @@ async fn provider_limits_override_global_limits() {
     let helper = helper.runner();
     let outcome = helper.run(&cx(EventSink::none()), &Chat::new(), vec![Message::user("go")]).await;
     let Err(RunError::Model(fault)) = outcome else { panic!("{outcome:?}") };
-    assert!(fault.to_string().contains("took longer than 0.1 seconds"), "{fault}");
+    assert!(fault.to_string().contains("timed out after 0.1 seconds"), "{fault}");
 }
 
 /// A guest that writes to the log once, and events that nobody reads: it waits.

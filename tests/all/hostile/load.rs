@@ -75,7 +75,7 @@ async fn unknown_import_or_export_is_refused_by_name() {
             &["effect"],
             effect,
             import(&["effect"], guest::PROGRESS),
-            "imports `shelly:plugin/progress@0.1.0`, which only",
+            "imports `shelly:plugin/progress@0.1.0`, which is only for",
         ),
         (&["tool"], "", imports("wasi:sockets/tcp@0.2.0"), "imports `wasi:sockets/tcp@0.2.0`, but its plugin.toml"),
         (&["tool"], "", imports("wasi:sockets/tcp@0.3.0"), "imports `wasi:sockets/tcp@0.3.0`, which this version"),
@@ -92,15 +92,20 @@ async fn unknown_import_or_export_is_refused_by_name() {
             &["tool"],
             "",
             exports("shelly:plugin/tool@0.2.0"),
-            "it exports `shelly:plugin/tool@0.2.0`, but this host supports",
+            "the component exports `shelly:plugin/tool@0.2.0`, but this host supports",
         ),
-        (&["tool"], "", exports("shelly:plugin/tool"), "it exports `shelly:plugin/tool`, but this host supports"),
+        (
+            &["tool"],
+            "",
+            exports("shelly:plugin/tool"),
+            "the component exports `shelly:plugin/tool`, but this host supports",
+        ),
         (&["tool"], "", exports("shelly:plugin/log@0.1.0"), "the component exports no kind"),
         (
             &["coordinator"],
             "",
             import(&["coordinator"], guest::PROGRESS),
-            "imports `shelly:plugin/progress@0.1.0`, which only",
+            "imports `shelly:plugin/progress@0.1.0`, which is only for",
         ),
         (
             &["run-middleware"],
@@ -187,10 +192,10 @@ async fn plugin_that_fails_its_probe_is_not_loaded() {
     let log = Guest::tool().import(guest::CLOCK).on("specs", "(drop (call $now))");
     for (guest, says) in [
         (Guest::tool().on("specs", "unreachable"), "crashed: wasm trap: wasm `unreachable`"),
-        (Guest::tool().on("specs", LOOP), "took longer than 0.4 seconds"),
+        (Guest::tool().on("specs", LOOP), "timed out after 0.4 seconds"),
         (Guest::tool().answer("specs", |image| image.failure(8, [0, 0])), "failed at load"),
         (start("unreachable"), "crashed: wasm trap: wasm `unreachable`"),
-        (start(LOOP), "took longer than 0.4 seconds"),
+        (start(LOOP), "timed out after 0.4 seconds"),
         (start("(drop (memory.grow (i32.const 2100))) unreachable"), "needs more than 128 MiB of memory"),
         (log, "failed at load"),
     ] {
@@ -222,7 +227,7 @@ async fn invalid_tool_specs_are_refused() {
         (many(limits::SPECS_BYTES / longest, longest), "the maximum is 524288"),
         (vec![named("read file")], "invalid tool name `read file`"),
         (vec![named("\x1b[2J")], "invalid tool name `\\u{1b}[2J`"),
-        (vec![named(&"x".repeat(1 << 20))], "are taken"),
+        (vec![named(&"x".repeat(1 << 20))], "the maximum is 524288"),
         (vec![named("t"), named("t")], "two of its tools have the name `t`"),
         (vec![schema("[")], "the schema of `t` is not JSON"),
         (vec![schema("{\"type\":\"string\"}")], "set its `type` to \"object\""),
@@ -313,8 +318,8 @@ fn oversized_or_irregular_plugin_files_are_not_read() {
         (file("plugin.toml", &grow(limits::MANIFEST_BYTES + 1)), "the maximum is 65536"),
         (file("c.wasm", &link), "is a link that leads out of the plugin's folder"),
         (file("plugin.toml", &link), "is a link that leads out of the plugin's folder"),
-        (file("c.wasm", &folder), "it is a folder"),
-        (file("plugin.toml", &folder), "it is a folder"),
+        (file("c.wasm", &folder), "found a folder"),
+        (file("plugin.toml", &folder), "found a folder"),
     ] {
         assert!(error.contains(says), "{error}");
     }
@@ -328,5 +333,5 @@ fn directory_with_too_many_plugins_is_refused() {
     }
     let compiler = shelly_host::plugin::ComponentCompiler::in_process();
     let error = shelly_host::plugin::PluginCatalog::scan(&[place.path().join("plugins")], &compiler).unwrap_err();
-    assert!(error.message.contains("holds more than 1024 plugins"), "{error}");
+    assert!(error.message.contains("has more than 1024 plugins"), "{error}");
 }

@@ -60,7 +60,7 @@ async fn failed_effect_ends_the_run_and_the_next_run_works() {
         (eval(|image| image.failure(1, [ZEROS, 1 << 20])), "\0…"),
         (
             eval(|image| image.step_of([ZEROS, limits::STATE_BYTES as u32 + 1], [0; 4])),
-            "the returned state has 65537 bytes, the maximum is 65536",
+            "returned a state of 65537 bytes, the maximum is 65536",
         ),
         (edits(&too_many), "the effect returned 1025 edits, the maximum for one step is 1024"),
         (edits(&[vec![6]]), "plugin `hostile` crashed"),
@@ -245,11 +245,11 @@ async fn failed_run_middleware_fails_the_run_and_the_next_works() {
         (around().on("after", LOOP), "plugin `hostile` timed out after 0.2 seconds"),
         (
             around().answer("before", |image| image.words(&[0, 0, 0, 0, 0, 0, 0, state[0], state[1], 0, 0, 0])),
-            "the returned state has 65537 bytes, the maximum is 65536",
+            "returned a state of 65537 bytes, the maximum is 65536",
         ),
         (
             around().answer("after", |image| image.words(&[0, 0, 3, 0, 0, 0, 0, 0, 0, 0, state[0], state[1]])),
-            "the returned state has 65537 bytes, the maximum is 65536",
+            "returned a state of 65537 bytes, the maximum is 65536",
         ),
         (around().answer("after", |image| image.words(&[0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0])), "more than 8 retries"),
         (around().answer("before", |image| image.failure(8, [ZEROS, 1 << 20])), "\0…"),

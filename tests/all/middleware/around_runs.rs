@@ -87,7 +87,7 @@ async fn output_guardrail_feedback_leads_to_a_valid_answer() {
     helper = helper.with_middleware(middleware(OUTPUT_GUARDRAIL, json!({ "json_schema": { "type": "object" } })).await);
     let (answer, said) = run(&helper).await;
     assert_eq!(answer.unwrap().message.text_content(), "{\"n\": 1}");
-    assert!(said[2].starts_with("Your answer was not accepted") && said[2].ends_with("mended."), "{said:?}");
+    assert!(said[2].starts_with("Your answer was not accepted") && said[2].ends_with("corrected."), "{said:?}");
 }
 
 #[tokio::test]

@@ -104,7 +104,7 @@ async fn failed_board_update_is_a_warning() {
     let ran = delegated(&board, worker).await;
     assert_eq!(ran.entries()[0]["result"], "not really");
     let warning = ran.entries()[0]["warning"].as_str().unwrap().to_owned();
-    assert!(warning.starts_with("the task board was not updated: `task-1` is completed already"), "{warning}");
+    assert!(warning.starts_with("the task board was not updated: `task-1` is already completed"), "{warning}");
     assert_eq!(status(&board), TaskStatus::Completed);
 }
 

@@ -60,9 +60,9 @@ async fn question_without_interaction_is_answered_by_the_context() {
     assistant: request_input#call_1({"question":"which one?"})
     tool: #call_1 No agent can answer questions now. The context of your task:
 
-know this
+    know this
 
-Decide from it as well as you can, and say in your report what you decided.
+    Decide from it as well as you can, and say in your report what you decided.
     assistant: task_complete#call_2({"status":"completed","summary":"#call_1 No agent can answer questions now. The context of your task:\n\nknow this\n\nDecide from it as well as you can, and say in your report what you decided."})
     tool: #call_2 The completion of your task is recorded.
     "##);
@@ -188,7 +188,7 @@ async fn answers_with_an_unknown_or_repeated_id_are_refused_whole() {
         assert!(result(&ran, 2)[0]["result"].as_str().unwrap().ends_with("right"), "it had still no answer");
     }
     let ran = run(&interactive(agent_group([]), [answers(&[("d-1", "x")]), answers(&[]), text("done")]), "go").await;
-    assert!(ran.results()[0].ends_with("waiting: none"), "{}", ran.results()[0]);
+    assert!(ran.results()[0].ends_with("an open question: none"), "{}", ran.results()[0]);
     assert_eq!(ran.results()[1], "[]");
 }
 

@@ -271,5 +271,5 @@ fn provider_check_covers_a_configured_plugin_provider() {
     ));
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert!(ran.stdout.starts_with("ok      local: m-1 answered in "), "{}", ran.shown());
-    assert!(ran.stdout.ends_with("; it says Four. (1000 tokens in, 100 out, $0.002)\n"), "{}", ran.shown());
+    assert!(ran.stdout.ends_with("; answer: Four. (1000 tokens in, 100 out, $0.002)\n"), "{}", ran.shown());
 }

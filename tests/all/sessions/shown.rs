@@ -212,7 +212,9 @@ fn session_list_is_sorted_newest_first() {
     let ran_empty = ran(&place, &["list"]);
     assert_eq!(ran_empty.stdout, "");
     assert!(
-        ran_empty.stderr.starts_with("there is no session in ./.shelly/local/sessions; `shelly-host run`"),
+        ran_empty
+            .stderr
+            .starts_with("there is no session in ./.shelly/local/sessions; start a session with `shelly-host run`"),
         "{}",
         ran_empty.shown()
     );
@@ -412,7 +414,7 @@ fn session_rm_removes_sessions() {
 
     let mixed = place.run(&["session", "rm", "20261122-tale", "b", "--output", "json"]);
     assert_eq!(mixed.code, 2, "{}", mixed.shown());
-    assert!(mixed.stderr.contains("error: the session `20261122-tale` is in use"), "{}", mixed.shown());
+    assert!(mixed.stderr.contains("error: session `20261122-tale` is in use"), "{}", mixed.shown());
     let json: Value = serde_json::from_str(&mixed.stdout).unwrap();
     assert_eq!((&json["removed"][0]["id"], &json["failed"][0]["id"]), (&json!("b"), &json!("20261122-tale")));
     assert_eq!(json["freed"], json["removed"][0]["bytes"]);

@@ -255,7 +255,7 @@ async fn teams_nest_and_an_optional_member_may_fail() {
         )
     };
     let (outcome, steps) = run(&server, &teams(", on_failure: skip, retries: 1")).await;
-    assert_eq!(outcome.as_deref(), Ok("ann(bob(Go on.))"));
+    assert_eq!(outcome.as_deref(), Ok("ann(bob(Continue.))"));
     let inner = ["t: desk", "t/desk: cy", "t/desk: bob", "t/desk: cy", "t/desk: bob", "t/desk: done"];
     assert_eq!(steps, [&inner[..], &["t: ann", "t: done"]].concat());
     let of_cy = server.asked.lock().unwrap().iter().filter(|request| request.contains("I am cy.")).count();

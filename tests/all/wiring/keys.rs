@@ -525,7 +525,7 @@ teams: [{name: t, members: [{agent: bob}], coordinator: model}]"),
         (
             "agent.middleware",
             Seen(
-                "the call took longer than 0.000001 seconds",
+                "the attempt took longer than 0.000001 seconds",
                 // A clock that ticks in milliseconds does not see a run that is shorter.
                 calling(agent(", middleware: [{kind: timeout, params: {time: 1us}}]"), &[LIST; 30]),
                 calling(BASE, &[LIST; 30]),

@@ -109,7 +109,7 @@ mod tests {
             (
                 https,
                 OAuthOptions { client_id: Some(long.clone()), ..plain() },
-                "client ID is empty, or more than 16384",
+                "client ID is empty or has more than 16384",
             ),
             (https, OAuthOptions { client_id: Some(String::new()), ..plain() }, "client ID is empty"),
             (https, OAuthOptions { client_secret: secret("s"), ..plain() }, "without a client ID"),

@@ -225,8 +225,11 @@ fn bad_names_and_times_are_refused_before_anything_is_started() {
     let plain = config(&servers);
     for (config, why) in [
         (ServerConfig { name: "a__b".into(), ..plain.clone() }, "invalid server name `a__b`"),
-        (ServerConfig { call_time: Duration::ZERO, ..plain.clone() }, "a call may take 0ns"),
-        (ServerConfig { connect_time: limits::PLUGIN_TIME_CEILING * 2, ..plain }, "connecting may take 7200s"),
+        (ServerConfig { call_time: Duration::ZERO, ..plain.clone() }, "the time limit of a call is 0ns"),
+        (
+            ServerConfig { connect_time: limits::PLUGIN_TIME_CEILING * 2, ..plain },
+            "the time limit of connecting is 7200s",
+        ),
     ] {
         let error = runtime.block_on(McpClient::connect(config, McpClientFeatures::default())).unwrap_err();
         assert!(matches!(error, McpError::Config { .. }) && error.to_string().contains(why), "{error}");

@@ -180,7 +180,7 @@ async fn client_id_is_sent_only_to_its_configured_issuer() {
     };
     let said = connected(realm.config(&TokenStore::in_memory(), elsewhere)).await.unwrap_err().to_string();
     assert!(
-        said.contains("its authorization server is http://127.0.0.1:") && said.ends_with("of the config"),
+        said.contains("its authorization server is http://127.0.0.1:") && said.ends_with("not the one in the config"),
         "{said}"
     );
     assert_eq!((realm.count("GET /authorize"), realm.count("POST /token")), (0, 0));

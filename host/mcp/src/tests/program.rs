@@ -101,7 +101,10 @@ async fn failed_program_error_includes_its_stderr() {
         (many, "(exit status: 3); its standard error: line 10 / line 11 / line 12 /"),
         ("exit 0", "its program exited (exit status: 0)"),
         ("kill -9 $$", "its program exited (signal: 9 (SIGKILL))"),
-        ("printf 'x%.0s' $(seq 600) >&2; exit 1", &format!("it said: {}…", "x".repeat(limits::MCP_STDERR_LINE_BYTES))),
+        (
+            "printf 'x%.0s' $(seq 600) >&2; exit 1",
+            &format!("its standard error: {}…", "x".repeat(limits::MCP_STDERR_LINE_BYTES)),
+        ),
     ] {
         let error = McpClient::connect(program(script, folder.path()), McpClientFeatures::default())
             .await
@@ -120,7 +123,7 @@ async fn failed_program_error_includes_its_stderr() {
         program.environment.push(("HOME".into(), Secret::new("/home/somebody")));
     });
     let error = McpClient::connect(with_home, McpClientFeatures::default()).await.unwrap_err().to_string();
-    assert!(error.ends_with("it said: there is no /home/somebody/x for ***"), "{error}");
+    assert!(error.ends_with("its standard error: there is no /home/somebody/x for ***"), "{error}");
     for (config, why) in [
         (with(&|program| program.program = "no-such-program".into()), "`no-such-program`: no such file or folder"),
         (with(&|program| program.folder = "/no/such".into()), "`sh`: there is no working folder /no/such"),

@@ -75,7 +75,7 @@ async fn a_file_is_read_within_bounds() {
         (b"\n  sk-file \r\nuser: me\n".to_vec(), Ok("sk-file")),
         (b"\xef\xbb\xbfsk-file".to_vec(), Ok("sk-file")),
         ([&b"sk-file\n"[..], &vec![b' '; most - 8]].concat(), Ok("sk-file")),
-        ([&b"sk-file\n"[..], &vec![b' '; most - 7]].concat(), Err("has more than 65536 bytes")),
+        ([&b"sk-file\n"[..], &vec![b' '; most - 7]].concat(), Err("has more than 65536 bytes, too many for a secret")),
         (b" \n".to_vec(), Err("is empty")),
         (b"sk\xff".to_vec(), Err("cannot be read: not UTF-8 text from line 1 on")),
     ] {

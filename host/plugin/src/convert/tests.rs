@@ -109,7 +109,7 @@ fn misleading_tool_spec_is_refused() {
     assert!(tool_spec(spec("read_file", object)).is_ok());
     let twice = vec![("a".into(), String::new()), ("a".into(), String::new())];
     let error = tool_spec(wit::ToolSpec { meta: twice, ..spec("t", object) }).unwrap_err();
-    assert_eq!(error, "of `t`: a `meta` has the duplicate key `a`");
+    assert_eq!(error, "tool `t`: a `meta` has the duplicate key `a`");
     for (name, schema, says) in [
         ("read file", object, "invalid tool name"),
         ("", object, "invalid tool name"),
@@ -117,7 +117,11 @@ fn misleading_tool_spec_is_refused() {
         (&"x".repeat(65), object, "invalid tool name"),
         ("t", "{", "not JSON"),
         ("t", "{\"type\":\"string\"}", "does not describe an object"),
-        ("t", &format!("{{\"type\":\"object\",\"x\":\"{}\"}}", "x".repeat(limits::TOOL_SCHEMA_BYTES)), "at most 65536"),
+        (
+            "t",
+            &format!("{{\"type\":\"object\",\"x\":\"{}\"}}", "x".repeat(limits::TOOL_SCHEMA_BYTES)),
+            "the maximum is 65536",
+        ),
     ] {
         let error = tool_spec(spec(name, schema)).unwrap_err();
         assert!(error.contains(says), "{error}");

@@ -292,7 +292,7 @@ fn argument_error_names_its_place() {
         ),
         (r#"{"items": [], "id": -1}"#, "id: expected a whole number from 0"),
         (r#"{"items": [], "id": 1.5}"#, "id: expected a whole number"),
-        (r#"{"items": [], "tags": ["hot", "hot"]}"#, "tags: the flag duplicate key `hot`"),
+        (r#"{"items": [], "tags": ["hot", "hot"]}"#, "tags: duplicate flag `hot`"),
         (r#"{"items": [], "tags": ["cool"]}"#, "tags: unknown flag `cool`; did you mean `cold`?"),
         (r#"{"items": [], "data": "?"}"#, r#"data: expected bytes in base64, got "?""#),
         (r#"{"items": [], "data": [1, 256]}"#, "data[1]: expected a whole number from 0 to 255 (u8), got 256"),

@@ -454,6 +454,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         let with = |change: &str| format!("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]\n{change}");
         let kinds = |kinds: &str, rest: &str| format!("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = {kinds}\n{rest}");
+        let mut unexpected = Vec::new();
         for (text, says) in [
             (with("nonsense = 1"), "unknown field `nonsense`"),
             (with("wants = { kv = \"all\" }"), "expected `true`, or one of `run`, `session`, `agent` and `plugin`"),
@@ -468,7 +469,7 @@ mod tests {
                 "`host` is reserved for the host's own tools",
             ),
             ("id = \"a\"\ncomponent = \"../a.wasm\"\nkinds = [\"tool\"]".into(), "not the name of a file"),
-            ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"toll\"]".into(), "no kind `toll`"),
+            ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"toll\"]".into(), "unknown kind `toll`"),
             ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = []".into(), "at least one kind"),
             ("id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"effect\"]".into(), "needs [effect]"),
             (
@@ -510,7 +511,7 @@ mod tests {
             (with("wants = { wasi = \"all\" }"), "unknown variant `all`, expected `powerless`"),
             (with("wants = { http = \"all\" }"), "expected `true`, or a list of URLs"),
             (with("wants = { http = [] }"), "http: name 1 to 64 URLs, or write `http = true`"),
-            (with(&format!("wants = {{ http = [{}] }}", "\"https://h\", ".repeat(65))), "http: name 1 to 64 places"),
+            (with(&format!("wants = {{ http = [{}] }}", "\"https://h\", ".repeat(65))), "http: name 1 to 64 URLs"),
             (with("wants = { http = [\"api.example.com\"] }"), "http: invalid URL `api.example.com`; write it with"),
             (with("wants = { http = true, credentials = \"some\" }"), "expected `true` or `\"optional\"`"),
             (kinds("[\"run-middleware\"]", "wants = { programs = true }"), "programs: only a plugin of kind `tool`"),
@@ -540,7 +541,10 @@ mod tests {
             ("id = ".into(), "line 1"),
         ] {
             let error = PluginManifest::parse(&text).unwrap_err();
-            assert!(error.contains(says), "{text}\n--- {error}");
+            if !error.contains(says) {
+                unexpected.push(format!("{text}\n--- {error}"));
+            }
         }
+        assert!(unexpected.is_empty(), "{}", unexpected.join("\n\n"));
     }
 }

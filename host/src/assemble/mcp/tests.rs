@@ -153,7 +153,7 @@ fn environment_values_given_to_mcp_servers_are_secret() {
 async fn nested_mcp_servers_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
     for (nested, says) in
-        [(limits::MCP_NESTED - 1, "cannot be started"), (limits::MCP_NESTED, "shelly-host is nested 3 deep")]
+        [(limits::MCP_NESTED - 1, "cannot start the MCP server"), (limits::MCP_NESTED, "shelly-host is nested 3 deep")]
     {
         let config = Config::parse("mcp_servers: [{name: p, command: /no/such}]", folder.path().into()).unwrap();
         let environment = move |name: &str| (name == super::server_target::NESTED).then(|| nested.to_string());

@@ -88,7 +88,7 @@ impl BatchCounts {
         let filled = (self.done() * width as u64).checked_div(self.tasks).unwrap_or_default() as usize;
         let line = format!("[{}{}] {}", "#".repeat(filled), "-".repeat(width - filled), self.words(elapsed));
         // A line that fills the last column makes some terminals scroll.
-        line.chars().take(columns.saturating_sub(1)).collect()
+        line.chars().take(columns.saturating_sub(1)).collect::<String>().trim_end().to_owned()
     }
 }
 
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(some.words(seconds(50)), words);
         assert!(some.words(seconds(1_000)).contains(", 6.0 per minute, about 2h 13m 20s left"));
         assert_eq!(some.bar(seconds(50), 200), format!("[####----------------] {words}"));
-        assert_eq!(some.bar(seconds(50), 30), "[####----------------] 200 of ");
+        assert_eq!(some.bar(seconds(50), 30), "[####----------------] 200 of");
         let all = BatchCounts { tasks: 3, answered_before: 1, failed_before: 1, answered: 1, ..BatchCounts::default() };
         assert_eq!(all.words(seconds(1)), "3 of 3, 1 failed, 1.0 per second");
         assert!(all.bar(seconds(1), 80).starts_with("[####################] 3 of 3"));

@@ -23,8 +23,8 @@ use crate::{
     agent::RunAnswer,
     app::{App, Recording, RunSession, SessionCloser},
     cli::{
-        command_line::bug,
         launch::LaunchFlags,
+        panic_report::bug,
         run::explain,
         session_target::{CompletedSession, PendingWork, SessionTarget},
     },

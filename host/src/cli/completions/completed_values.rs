@@ -59,6 +59,9 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("", "model", CompletedValue::ModelsAndPlugins),
     row("", "task", CompletedValue::Nothing),
     row("", "max_cost", CompletedValue::Nothing),
+    row("batch", "tasks", CompletedValue::Files),
+    row("batch", "output", CompletedValue::Files),
+    row("batch", "jobs", CompletedValue::Nothing),
     row("run", "session", CompletedValue::Sessions),
     row("run", "after", CompletedValue::Sessions),
     row("init", "template", CompletedValue::Templates),
@@ -238,7 +241,7 @@ mod tests {
         let of = |line: &str| offered(folder.path(), line, true);
         let commands = of("shelly-host ");
         assert!(["run", "doctor", "completions", "man"].iter().all(|name| commands.contains(&(*name).to_owned())));
-        assert_eq!(of("shelly-host provider "), ["check", "help"]);
+        assert!(of("shelly-host provider ").starts_with(&["check".to_owned(), "help".to_owned()]));
         assert!(of("shelly-host run --ag").contains(&"--agent".to_owned()));
         assert_eq!(of("shelly-host run --output "), ["text", "json", "events"]);
         assert_eq!(of("shelly-host run --output=j"), ["--output=json"]);

@@ -18,10 +18,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use clap_complete::env::{EnvCompleter, Shells};
 
-use super::{
-    command_line,
-    render::{self, RunOutputFormat, print},
-};
+use super::render::{self, RunOutputFormat, print};
 use crate::error::{ErrorKind, Report};
 use completed_values::with_completed_values;
 use names_in_reach::{NamesInReach, OwnPlaces};
@@ -140,8 +137,8 @@ fn is_plain(c: char) -> bool {
 }
 
 /// Answers a shell that asks for completions, as the scripts do. Returns `None` if the process was started for anything
-/// else. Nothing goes to standard error, which the shell would show within the command line.
-pub fn answer_shell() -> Option<ExitCode> {
+/// else. `program` makes the parser of the command line. Nothing goes to standard error, which the shell would show within the command line.
+pub fn answer_shell(program: fn() -> clap::Command) -> Option<ExitCode> {
     let name = std::env::var(VARIABLE).ok()?;
     let mut arguments = std::env::args_os().skip(1);
     // Without the mark somebody has exported the variable: the command line is for the program itself.
@@ -150,7 +147,7 @@ pub fn answer_shell() -> Option<ExitCode> {
     }
     let shell = CompletionShell::of_name(&name)?;
     panic::set_hook(Box::new(|_| {}));
-    let answer = panic::catch_unwind(AssertUnwindSafe(|| answer(shell, arguments.collect(), Path::new(""))));
+    let answer = panic::catch_unwind(AssertUnwindSafe(|| answer(program(), shell, arguments.collect(), Path::new(""))));
     let is_written = answer.ok().flatten().is_some_and(|answer| {
         let mut out = std::io::stdout().lock();
         out.write_all(&answer).and_then(|()| out.flush()).is_ok()
@@ -161,9 +158,9 @@ pub fn answer_shell() -> Option<ExitCode> {
 
 /// Returns what a shell reads as completions for a command line whose first word is the program. Configs are looked for in
 /// `folder`; an empty path is the current folder.
-fn answer(shell: CompletionShell, words: Vec<OsString>, folder: &Path) -> Option<Vec<u8>> {
+fn answer(program: clap::Command, shell: CompletionShell, words: Vec<OsString>, folder: &Path) -> Option<Vec<u8>> {
     let names = Arc::new(NamesInReach::new(&words, folder, OwnPlaces::of_environment()));
-    let mut command = with_completed_values(command_line::command(), &names, shell.quotes());
+    let mut command = with_completed_values(program, &names, shell.quotes());
     let mut answer = Vec::new();
     let here = std::env::current_dir().ok();
     shell.completer()?.write_complete(&mut command, words, here.as_deref(), &mut answer).ok()?;

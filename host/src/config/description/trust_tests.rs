@@ -343,7 +343,7 @@ fn mcp_server_facts_list_targets_and_requests() {
             "the MCP server `web` may have its authorization server in the network `10.0.0.0/8`",
             "the agent `a`: the MCP server `files` is used, asking you only before calls that the server calls destructive",
             "the agent `a`: the MCP server `web` is used",
-            "the agent `a`: the MCP server `web` may ask you",
+            "the agent `a`: the MCP server `web` may ask you questions",
             "the agent `a`: the MCP server `web` may request completions from the agent's model",
         ]
     );

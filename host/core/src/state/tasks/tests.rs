@@ -481,7 +481,7 @@ fn invalid_task_board_changes_are_refused_by_task() {
         (vec![at(InProgress, None)], "in_progress without an assignee"),
         (vec![at(Completed, None)], "completed without an assignee"),
         (vec![task(1, &["task-2"])], "cannot restore task `task-1`: there is no task `task-2`"),
-        (vec![task(1, &many)], "a task the task has 65 dependencies, the maximum is 64"),
+        (vec![task(1, &many)], "the task has 65 dependencies, the maximum is 64"),
         (vec![task(1, &["task-1"])], "circular dependency of tasks: task-1 → task-1"),
         (
             vec![task(1, &["task-3"]), task(2, &["task-1"]), task(3, &[]), task(3, &["task-2"])],
