@@ -56,7 +56,8 @@ impl Config {
             file,
             user: _,
         } = user.into_config();
-        let mut entries = UserEntries { file, plugin_dirs, ..UserEntries::default() };
+        let mut entries = UserEntries::default();
+        (entries.file, entries.plugin_dirs) = (file, plugin_dirs);
         if self.providers.is_empty() && self.default_provider.is_none() {
             entries.has_default_provider = default_provider.is_some();
             self.default_provider = default_provider;

@@ -115,7 +115,11 @@ impl ChildDelegation {
                 report = &mut self.work => {
                     let crashed = |_| DelegationReport::failed(&self.agent, "the agent crashed");
                     let mut report = report.unwrap_or_else(crashed);
-                    if let Some(why) = self.late.or(self.owed.as_ref().map(|_| ENDED)) {
+                    // The report of an agent that was stopped says so. Whether it had ended before the answer came, or only
+                    // then, is chance.
+                    let is_stopped = self.stop.as_ref().is_some_and(CancellationToken::is_cancelled);
+                    let late = self.late.or(self.owed.as_ref().map(|_| ENDED));
+                    if let Some(why) = late.filter(|_| !is_stopped) {
                         report.warn(why.into());
                     }
                     return ChildProgress::Done(report);
