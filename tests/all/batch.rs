@@ -1,6 +1,6 @@
 //! `shelly-host batch`: many tasks in one process, killed and resumed, with a server that plays the model.
 
-mod model_server;
+pub mod model_server;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -10,6 +10,8 @@ mod vendors;
 
 mod agent_tools;
 mod allocations;
+#[cfg(unix)]
+mod attached;
 mod bad_input;
 mod bare_runs;
 #[cfg(unix)]

@@ -3,8 +3,14 @@
 use std::path::Path;
 
 /// Returns the `session resume` arguments for a session started with these options.
-pub fn resume_arguments(id: &str, config: Option<&Path>, plugins: &[impl AsRef<Path>]) -> String {
-    format!("{id}{}", words_of(config, plugins, None))
+pub fn resume_arguments(
+    id: &str,
+    config: Option<&Path>,
+    plugins: &[impl AsRef<Path>],
+    schema: Option<&Path>,
+) -> String {
+    let schema = schema.map(|path| format!(" --schema {}", quoted(&path.to_string_lossy()))).unwrap_or_default();
+    format!("{id}{}{schema}", words_of(config, plugins, None))
 }
 
 /// Formats these options as a person types them, with a blank before each.
@@ -31,8 +37,10 @@ mod tests {
     #[test]
     fn printed_options_are_quoted_for_the_shell() {
         let plugins = ["a b", "it's", "target/plugins"];
-        let said = resume_arguments("s", Some(Path::new("examples/x.yaml")), &plugins);
+        let said = resume_arguments("s", Some(Path::new("examples/x.yaml")), &plugins, None);
         assert_eq!(said, r"s --config examples/x.yaml --plugins 'a b' --plugins 'it'\''s' --plugins target/plugins");
-        assert_eq!(resume_arguments("s", None, &[] as &[&str]), "s");
+        assert_eq!(resume_arguments("s", None, &[] as &[&str], None), "s");
+        let schema = Some(Path::new("a b.json"));
+        assert_eq!(resume_arguments("s", None, &[] as &[&str], schema), "s --schema 'a b.json'");
     }
 }

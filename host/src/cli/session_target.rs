@@ -121,8 +121,7 @@ pub enum PendingWork {
 impl PendingWork {
     /// Returns the work that is left, or an error if there is none. That error comes only here for a damaged session,
     /// which has to be opened first.
-    pub fn of(session: Option<&RunSession>, task: Option<String>) -> Result<Self, Report> {
-        let task = task.map(Message::user);
+    pub fn of(session: Option<&RunSession>, task: Option<Message>) -> Result<Self, Report> {
         let Some(session) = session else { return Ok(Self::Begin(task.into_iter().collect())) };
         if session.is_unfinished {
             return Ok(Self::Finish(task.into_iter().collect()));

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 170] = [
+const SHOWN: [(&str, &str, &str); 174] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -24,6 +24,10 @@ const SHOWN: [(&str, &str, &str); 170] = [
     ("run --max-cost", "terminal.rs", "max_cost_needs_prices_and_bounds_the_run"),
     ("run --quiet", "terminal.rs", "quiet_run_prints_the_answer_alone"),
     ("run --stream", "terminal.rs", "streamed_text_includes_what_precedes_calls"),
+    ("run --attach", "attached.rs", "attached_files_and_schema_belong_to_the_task"),
+    ("run --schema", "attached.rs", "attached_files_and_schema_belong_to_the_task"),
+    ("session resume --attach", "attached.rs", "session_resumes_with_files_and_a_schema"),
+    ("session resume --schema", "attached.rs", "session_resumes_with_files_and_a_schema"),
     ("run TASK", "bad_input.rs", "invalid_task_is_reported"),
     ("run --session", "sessions/resume.rs", "named_session_is_created_and_continued"),
     ("run --after", "sessions/resume.rs", "session_after_another_begins_with_its_answer"),

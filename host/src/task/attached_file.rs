@@ -36,6 +36,39 @@ impl AttachedFile {
         }
     }
 
+    /// Returns the size of all files of one task in bytes, without reading them.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there is no such file, or the files are too many or too large to be attached together.
+    pub fn total_size(paths: &[impl AsRef<Path>]) -> Result<u64, Report> {
+        if paths.len() > limits::TASK_ATTACHMENTS {
+            let what = format!("{} attached files, the maximum is {}", paths.len(), limits::TASK_ATTACHMENTS);
+            return Err(too_much(what));
+        }
+        let mut total = 0;
+        for path in paths {
+            total += Self::size(path.as_ref())?;
+            if total > limits::TASK_ATTACHED_BYTES {
+                return Err(too_much(format!(
+                    "the attached files have more than {} bytes",
+                    limits::TASK_ATTACHED_BYTES
+                )));
+            }
+        }
+        Ok(total)
+    }
+
+    /// Reads all files of one task.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if one of the files cannot be attached, or they cannot be attached together.
+    pub fn read_all(paths: &[impl AsRef<Path>]) -> Result<Vec<Self>, Report> {
+        Self::total_size(paths)?;
+        paths.iter().map(|path| Self::read(path.as_ref())).collect()
+    }
+
     /// Reads a file. Images and PDFs are recognized by their content, whatever their name is.
     ///
     /// # Errors
@@ -107,6 +140,12 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Report {
     cannot(path).cause(why_unreadable(error)).hint("correct the path, or the permissions of the file")
 }
 
+/// Reports files that cannot be attached to one task together.
+fn too_much(what: String) -> Report {
+    let hint = "attach less, split the task, or grant the agent the toolbox `filesystem`, with which it reads files";
+    Report::new(ErrorKind::Usage, what).hint(hint)
+}
+
 fn too_large(path: &Path, most: u64) -> Report {
     let report = cannot(path).cause(format!("larger than {most} bytes"));
     report.hint("attach a part of it, or grant the agent a plugin that reads files")
@@ -115,6 +154,27 @@ fn too_large(path: &Path, most: u64) -> Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn attached_files_are_bounded_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: u64| {
+            let path = folder.path().join(name);
+            std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+            path
+        };
+        let half = file("half", limits::TASK_ATTACHED_BYTES / 2);
+        let (small, none) = (file("small", 1), folder.path().join("none"));
+        assert_eq!(AttachedFile::total_size(&[&half, &half]), Ok(limits::TASK_ATTACHED_BYTES));
+        let refused = |paths: &[&std::path::PathBuf]| AttachedFile::read_all(paths).unwrap_err();
+        assert!(refused(&[&half, &half, &small]).message.ends_with("more than 67108864 bytes"));
+        assert_eq!(
+            refused(&vec![&small; limits::TASK_ATTACHMENTS + 1]).message,
+            "101 attached files, the maximum is 100"
+        );
+        assert!(refused(&[&small, &none]).hint.is_some());
+        assert_eq!(AttachedFile::total_size(&[] as &[&Path]), Ok(0));
+    }
 
     #[test]
     fn attached_files_are_recognized_by_content() {

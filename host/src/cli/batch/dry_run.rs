@@ -65,7 +65,7 @@ fn is_pending(index: &TaskIndex, task: &BatchTask, retries_failed: bool) -> bool
 /// Estimates the tokens of the message with which a task begins.
 fn tokens_of(task: BatchTask) -> Result<u64, Report> {
     let schema = task.answer_schema(&Default::default())?;
-    let attachments = task.attachments.iter().map(|path| AttachedFile::read(path)).collect::<Result<_, _>>()?;
+    let attachments = AttachedFile::read_all(&task.attachments)?;
     let message = TaskInput { text: task.text, attachments, schema }.into_message();
     Ok(u64::from(message.tokens()))
 }

@@ -119,16 +119,7 @@ impl BatchTask {
     /// A [`Report`] that names the file and the mend.
     pub fn check(&self, schemas: &SchemaCache) -> Result<u64, Report> {
         self.answer_schema(schemas)?;
-        let mut attached = 0;
-        for path in &self.attachments {
-            attached += AttachedFile::size(path)?;
-            if attached > limits::TASK_ATTACHED_BYTES {
-                let most = limits::TASK_ATTACHED_BYTES;
-                let report = Report::new(ErrorKind::Usage, format!("the attached files have more than {most} bytes"));
-                return Err(report.hint("attach less, or split the task"));
-            }
-        }
-        Ok(self.bytes + attached)
+        Ok(self.bytes + AttachedFile::total_size(&self.attachments)?)
     }
 
     /// Returns the schema of the answer.

@@ -178,7 +178,7 @@ impl TaskRunner {
         let attachments = match paths.is_empty() {
             true => Vec::new(),
             false => {
-                let read = move || paths.iter().map(|path| AttachedFile::read(path)).collect::<Result<Vec<_>, _>>();
+                let read = move || AttachedFile::read_all(&paths);
                 let lost = |error| Report::new(ErrorKind::Bug, "the attached files were not read").cause(error);
                 tokio::task::spawn_blocking(read).await.map_err(lost)??
             }

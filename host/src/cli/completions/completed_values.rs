@@ -62,6 +62,8 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("batch", "tasks", CompletedValue::Files),
     row("batch", "output", CompletedValue::Files),
     row("batch", "jobs", CompletedValue::Nothing),
+    row("", "attach", CompletedValue::Files),
+    row("", "schema", CompletedValue::Files),
     row("run", "session", CompletedValue::Sessions),
     row("run", "after", CompletedValue::Sessions),
     row("init", "template", CompletedValue::Templates),

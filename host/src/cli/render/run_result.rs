@@ -26,6 +26,8 @@ pub struct RunResult<'a> {
     pub agent: &'a str,
     pub model: &'a str,
     pub answer: &'a RunAnswer,
+    /// The answer as JSON, if it follows a schema.
+    pub value: Option<Value>,
     /// The usage of each agent.
     pub agents: Ledger,
     pub duration: Duration,
@@ -40,7 +42,7 @@ pub struct RunResult<'a> {
 /// Prints the answer. Returns the exit code.
 pub fn answered(result: RunResult<'_>, output: RunOutputFormat, level: ProgressLevel) -> u8 {
     let text = shown_answer(&result.answer.message);
-    let value = json!({
+    let mut line = json!({
         "event": "result",
         "ok": true,
         "answer": text,
@@ -53,12 +55,19 @@ pub fn answered(result: RunResult<'_>, output: RunOutputFormat, level: ProgressL
         "duration_ms": result.duration.as_micros() as f64 / 1_000.0,
         "session": result.session,
     });
-    let printed = match output {
-        RunOutputFormat::Text => {
-            let printed = if result.is_shown { Ok(()) } else { print_markdown(&text, result.theme.clone()) };
+    if let Some(value) = &result.value {
+        line["value"] = value.clone();
+    }
+    let printed = match (output, &result.value) {
+        (RunOutputFormat::Text, value) => {
+            let printed = match value {
+                Some(value) => print(&format!("{value:#}\n")),
+                None if result.is_shown => Ok(()),
+                None => print_markdown(&text, result.theme.clone()),
+            };
             printed.inspect(|()| tell_summary(&result, level))
         }
-        RunOutputFormat::Json | RunOutputFormat::Events => print(&json_line(&value)),
+        (RunOutputFormat::Json | RunOutputFormat::Events, _) => print(&json_line(&line)),
     };
     // An answer that could not be printed is a failure.
     let report = match (printed, result.session) {

@@ -4,8 +4,10 @@ use super::prepare::PreparedInvocation;
 use crate::{
     app::{App, Recording},
     approval::ApprovalBroker,
+    chat::Message,
     cli::{ask::TerminalPrompter, trust},
     error::Report,
+    task::AnswerSchema,
 };
 
 /// An invocation whose project and session a person has consented to.
@@ -16,7 +18,8 @@ pub(super) struct AdmittedInvocation {
     pub person: Option<TerminalPrompter>,
     pub recording: Recording,
     pub agent: Option<String>,
-    pub task: Option<String>,
+    pub task: Option<Message>,
+    pub schema: Option<AnswerSchema>,
 }
 
 /// Asks the person, unless consent for this run is given by the command line.
@@ -25,9 +28,10 @@ pub(super) struct AdmittedInvocation {
 ///
 /// A [`Report`] if consent is missing, or cannot be looked up.
 pub(super) async fn admit(prepared: PreparedInvocation, is_trusted: bool) -> Result<AdmittedInvocation, Report> {
-    let PreparedInvocation { app, standing, broker, person, is_attended, mut recording, agent, task } = prepared;
+    let PreparedInvocation { app, standing, broker, person, is_attended, mut recording, agent, task, schema } =
+        prepared;
     let trusted = trust::admitted(&standing, is_trusted, is_attended).await?;
     trust::admit_session(&app.sessions(), &mut recording, is_trusted, is_attended).await?;
     broker.trust(trusted);
-    Ok(AdmittedInvocation { app, broker, person, recording, agent, task })
+    Ok(AdmittedInvocation { app, broker, person, recording, agent, task, schema })
 }

@@ -34,19 +34,25 @@ pub(super) async fn execute(
     with: &CommonRunArgs,
     mut interrupt: Pin<&mut impl Future<Output = u8>>,
 ) -> Result<FinishedInvocation, Report> {
-    let AdmittedInvocation { app, broker, person, recording, agent, task } = admitted;
+    let AdmittedInvocation { app, broker, person, recording, agent, task, schema } = admitted;
     let mut prepared = tokio::select! {
         biased;
         code = &mut interrupt => return Ok(FinishedInvocation::cancelled(code)),
         prepared = app.agent(agent.as_deref(), with.model.as_deref(), recording) => prepared?,
     };
+    if let Some(schema) = &schema {
+        prepared.entrant = schema.bind(prepared.entrant);
+    }
     let session = prepared.session.take();
     secrets::hide(app.secrets());
 
     let (events, stream) = EventSink::channel();
     session.iter().for_each(|session| session.listen(&events));
-    let mut progress =
-        RunDisplay::new(DisplayOptions { output: with.output, level: with.level(), streams: with.stream });
+    let mut progress = match &schema {
+        // JSON is no Markdown: it is printed whole, when it was checked.
+        Some(_) => RunDisplay::lines(with.output, with.level()),
+        None => RunDisplay::new(DisplayOptions { output: with.output, level: with.level(), streams: with.stream }),
+    };
     progress.notes(&prepared, session.as_ref());
     if let (Some(config), Some(_)) = (&with.config, &session) {
         launch::keep_config_begun_here(config);
@@ -82,6 +88,7 @@ pub(super) async fn execute(
                 agents,
                 session: name,
                 shown: FinishedDisplay::default(),
+                schema: None,
             });
         }
     };
@@ -97,6 +104,7 @@ pub(super) async fn execute(
                 agents,
                 session: name,
                 shown: FinishedDisplay::default(),
+                schema: None,
             });
         }
         // A display that crashed has shown nothing whole.
@@ -110,7 +118,7 @@ pub(super) async fn execute(
         },
         Err(error) => InvocationOutcome::Failed(explain(&prepared, &error)),
     };
-    Ok(FinishedInvocation { outcome, agents, session: name, shown })
+    Ok(FinishedInvocation { outcome, agents, session: name, shown, schema })
 }
 
 /// Closes the journal of a session. A failed write has ended the run already.

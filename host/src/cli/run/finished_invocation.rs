@@ -1,4 +1,4 @@
-use crate::{agent::RunAnswer, cli::live::FinishedDisplay, error::Report, model::Ledger};
+use crate::{agent::RunAnswer, cli::live::FinishedDisplay, error::Report, model::Ledger, task::AnswerSchema};
 
 /// The end of an invocation that got as far as preparing its run.
 pub(super) struct FinishedInvocation {
@@ -9,6 +9,8 @@ pub(super) struct FinishedInvocation {
     pub session: Option<String>,
     /// The progress that was shown.
     pub shown: FinishedDisplay,
+    /// The schema that the answer follows.
+    pub schema: Option<AnswerSchema>,
 }
 
 /// The outcome of an invocation.
@@ -32,6 +34,7 @@ impl FinishedInvocation {
             agents: Ledger::new(),
             session: None,
             shown: FinishedDisplay::default(),
+            schema: None,
         }
     }
 }

@@ -9,6 +9,7 @@ mod prepare;
 mod report;
 mod run_args;
 mod run_invocation;
+mod task_material_args;
 
 pub use common_run_args::{CommonRunArgs, cost};
 pub use failure_hints::{explain, how_to_mend};

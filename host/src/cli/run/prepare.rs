@@ -5,11 +5,13 @@ use std::ffi::OsStr;
 use super::{
     common_run_args::CommonRunArgs,
     finished_invocation::{FinishedInvocation, InvocationOutcome},
+    task_material_args::TaskMaterialArgs,
 };
 use crate::{
     app::{App, ProjectTrustStatus, Recording},
     approval::ApprovalBroker,
     capability::Budget,
+    chat::Message,
     cli::{
         ask::{self, TerminalPrompter},
         config_path::read_config,
@@ -21,6 +23,7 @@ use crate::{
         trust,
     },
     error::Report,
+    task::AnswerSchema,
 };
 
 /// The result of preparing an invocation.
@@ -44,22 +47,26 @@ pub(super) struct PreparedInvocation {
     pub recording: Recording,
     /// The agent or team; `None`: the entry agent of the config.
     pub agent: Option<String>,
-    /// The task with the standard input that belongs to it; `None`: the session continues.
-    pub task: Option<String>,
+    /// The task with the standard input and the files that belong to it; `None`: the session continues.
+    pub task: Option<Message>,
+    /// The schema that the answer follows.
+    pub schema: Option<AnswerSchema>,
 }
 
 /// Reads what an invocation names.
 ///
 /// # Errors
 ///
-/// A [`Report`] if the task, the config, the session or a plugin directory cannot be used.
+/// A [`Report`] if the task, its files, the config, the session or a plugin directory cannot be used.
 pub(super) fn prepare(
     with: &CommonRunArgs,
+    material: &TaskMaterialArgs,
     task: Option<&OsStr>,
     place: &SessionTarget,
 ) -> Result<Preparation, Report> {
     let reads_task = task.is_some_and(|task| task == "-");
     let task = task.map(input::task).transpose()?;
+    let schema = material.answer_schema()?;
     let config = read_config(with.config.as_ref())?;
     let input = if reads_task { None } else { input::beside_task(with.stdin)? };
     if task.is_none() {
@@ -76,6 +83,7 @@ pub(super) fn prepare(
             agents,
             session: Some(header.id),
             shown: FinishedDisplay::of_no_run(with.output),
+            schema,
         })));
     }
     let is_attended = ask::is_attended();
@@ -88,6 +96,7 @@ pub(super) fn prepare(
     let agent = with.agent.clone().or(agent);
     let standing = app.standing(&trust::store(), with.config.is_some())?;
     let task = task.map(|task| input.map_or(task.clone(), |input| input::with_input(&task, &input)));
-    let prepared = PreparedInvocation { app, standing, broker, person, is_attended, recording, agent, task };
+    let task = material.message(task, schema.as_ref())?;
+    let prepared = PreparedInvocation { app, standing, broker, person, is_attended, recording, agent, task, schema };
     Ok(Preparation::Ready(Box::new(prepared)))
 }

@@ -1,6 +1,6 @@
 //! The last step of an invocation: prints the answer or the failure.
 
-use std::time::Instant;
+use std::{path::Path, time::Instant};
 
 use super::{
     common_run_args::CommonRunArgs,
@@ -15,15 +15,20 @@ use crate::{
 };
 
 /// Prints the end of an invocation. Returns the exit code.
-pub(super) fn report(finished: Result<FinishedInvocation, Report>, with: &CommonRunArgs, started: Instant) -> u8 {
+pub(super) fn report(
+    finished: Result<FinishedInvocation, Report>,
+    with: &CommonRunArgs,
+    schema_path: Option<&Path>,
+    started: Instant,
+) -> u8 {
     let output = with.output;
-    let FinishedInvocation { outcome, agents, session, shown } = match finished {
+    let FinishedInvocation { outcome, agents, session, shown, schema } = match finished {
         Ok(finished) => finished,
         Err(report) => return render::failed(&report, output),
     };
     let session = session.as_deref();
     let go_on = || {
-        let arguments = session.map(|id| resume_arguments(id, with.config.as_deref(), &with.plugins));
+        let arguments = session.map(|id| resume_arguments(id, with.config.as_deref(), &with.plugins, schema_path));
         arguments.iter().for_each(|arguments| render::go_on(arguments));
     };
     match outcome {
@@ -31,7 +36,8 @@ pub(super) fn report(finished: Result<FinishedInvocation, Report>, with: &Common
             let (agent, model, duration) = (&*agent, &*model, started.elapsed());
             let is_shown = shown.reply.is_some_and(|reply| reply == answer.message.text_content());
             let theme = shown.theme;
-            let result = RunResult { agent, model, answer: &answer, agents, duration, session, is_shown, theme };
+            let value = schema.and_then(|schema| schema.value_of(&answer.message.text_content()).ok());
+            let result = RunResult { agent, model, answer: &answer, value, agents, duration, session, is_shown, theme };
             render::answered(result, output, with.level())
         }
         InvocationOutcome::Failed(report) => {

@@ -2,7 +2,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::{common_run_args::CommonRunArgs, run_invocation::RunInvocation};
+use super::{common_run_args::CommonRunArgs, run_invocation::RunInvocation, task_material_args::TaskMaterialArgs};
 use crate::{
     app::{key_variables_in_words, local_servers_in_words},
     cli::session_target::SessionTarget,
@@ -16,6 +16,7 @@ Examples:
   shelly-host run --model offline-model \"How many words are in 'one two three'?\"
   git diff | shelly-host run --agent reviewer \"Review this change\"
   shelly-host run - < task.txt
+  shelly-host run --attach report.pdf --schema summary.json \"Summarize the report\"
   shelly-host run --output json \"List the files in docs/\" | jq -r .answer
   shelly-host run --session release \"What is left to do?\"
 
@@ -24,6 +25,8 @@ Ctrl-C: shelly-host session resume last. For the exit codes see shelly-host --he
 pub struct RunArgs {
     #[command(flatten)]
     with: CommonRunArgs,
+    #[command(flatten)]
+    material: TaskMaterialArgs,
     /// The session to continue; it is created if no session has this name (default: a new session).
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
@@ -55,6 +58,8 @@ pub struct SessionResumeArgs {
     id: String,
     #[command(flatten)]
     with: CommonRunArgs,
+    #[command(flatten)]
+    material: TaskMaterialArgs,
     /// Resume a damaged session from the last intact line; the rest is kept in a copy.
     #[arg(long)]
     up_to_damage: bool,
@@ -79,24 +84,25 @@ fn about() -> String {
 
 impl RunArgs {
     pub fn execute(self) -> u8 {
-        let Self { with, session, after, no_session, task } = self;
+        let Self { with, material, session, after, no_session, task } = self;
         let place = match session {
             Some(name) => SessionTarget::Named(name),
             None if no_session => SessionTarget::Nowhere,
             None => SessionTarget::New { after },
         };
-        RunInvocation { with, task: Some(task), place }.execute()
+        RunInvocation { with, material, task: Some(task), place }.execute()
     }
 }
 
 impl SessionResumeArgs {
     pub fn execute(self) -> u8 {
-        let Self { id, with, up_to_damage, task } = self;
-        RunInvocation { with, task, place: SessionTarget::There { id, up_to_damage } }.execute()
+        let Self { id, with, material, up_to_damage, task } = self;
+        RunInvocation { with, material, task, place: SessionTarget::There { id, up_to_damage } }.execute()
     }
 }
 
 /// Gives an agent a task in a new session. Returns the exit code.
 pub fn once(with: CommonRunArgs, task: OsString) -> u8 {
-    RunInvocation { with, task: Some(task), place: SessionTarget::New { after: None } }.execute()
+    let material = TaskMaterialArgs::default();
+    RunInvocation { with, material, task: Some(task), place: SessionTarget::New { after: None } }.execute()
 }

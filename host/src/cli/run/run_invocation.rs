@@ -7,6 +7,7 @@ use super::{
     finished_invocation::FinishedInvocation,
     prepare::{Preparation, prepare},
     report::report,
+    task_material_args::TaskMaterialArgs,
 };
 use crate::{
     cli::{launch::LaunchFlags, render, session_target::SessionTarget, signals},
@@ -16,6 +17,7 @@ use crate::{
 /// A task, its options, and the session in which it is recorded.
 pub(super) struct RunInvocation {
     pub with: CommonRunArgs,
+    pub material: TaskMaterialArgs,
     pub task: Option<OsString>,
     pub place: SessionTarget,
 }
@@ -41,7 +43,7 @@ impl RunInvocation {
         let finished = runtime.block_on(self.run());
         // A guest in a computation yields within a tick; nothing else is waited for.
         runtime.shutdown_background();
-        report(finished, &self.with, started)
+        report(finished, &self.with, self.material.schema.as_deref(), started)
     }
 
     /// Takes options that the command line does not name from the session to resume.
@@ -63,7 +65,7 @@ impl RunInvocation {
         // One listener covers the whole command: a signal between two of them would be lost.
         let interrupt = signals::ended();
         tokio::pin!(interrupt);
-        let prepared = match prepare(&self.with, self.task.as_deref(), &self.place)? {
+        let prepared = match prepare(&self.with, &self.material, self.task.as_deref(), &self.place)? {
             Preparation::Ready(prepared) => *prepared,
             Preparation::Finished(finished) => return Ok(*finished),
         };

@@ -48,7 +48,7 @@ impl SessionForkArgs {
             CliOutputFormat::Json => print(&json_line(&json!({ "id": id, "forked_from": from, "at": self.at })))?,
             CliOutputFormat::Text => {
                 print(&id)?;
-                let arguments = resume_arguments(&id, self.project.config.as_deref(), &[] as &[&Path]);
+                let arguments = resume_arguments(&id, self.project.config.as_deref(), &[] as &[&Path], None);
                 tell(&format!("resume with: shelly-host session resume {}\n", name(&arguments)));
             }
         }
