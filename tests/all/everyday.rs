@@ -154,7 +154,7 @@ pub async fn json_query() {
         }
     }
     let deep = json!({"text": "[".repeat(500_000), "filter": "."});
-    guest.fails("json_query", deep, "more than 200 lists").await;
+    guest.fails("json_query", deep, "more than 200 nested lists").await;
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for format in ["json", "yaml"] {
         let args = json!({"text": deep, "filter": "[..] | length", "format": format});
@@ -257,7 +257,7 @@ pub async fn tables() {
     for (query, says) in [
         ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n".to_owned(), ""),
         ("SELECT hex(zeroblob(1000000000))".to_owned(), ""),
-        (format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000)), "100 brackets"),
+        (format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000)), "100 nested brackets"),
         (format!("SELECT {}", vec!["1"; 8_000].join("-")), ""),
         (format!("SELECT {} 1", "not ".repeat(3_000)), ""),
         ("SELECT load_extension('x')".to_owned(), "`query`"),

@@ -98,6 +98,8 @@ fn check(
 pub struct ProbeOutcome {
     /// The model, and its answer or the failure.
     pub line: String,
+    /// The same without the text of the answer.
+    pub line_without_answer: String,
     /// The next step after a failure.
     pub hint: Option<String>,
     json: serde_json::Value,
@@ -127,29 +129,27 @@ impl ProbeOutcome {
         let usage = completion.usage;
         let (input, output) = (usage.total() - usage.output_tokens, usage.output_tokens);
         let says = Message { sender: String::new(), role: Role::Assistant, parts: completion.parts, meta: vec![] };
-        let says = match says.text_content().trim() {
-            "" if completion.stop == StopReason::MaxTokens => "no text before the token limit".to_owned(),
-            "" => "no text".to_owned(),
-            text => format!("answer: {}", one_line(text, 60)),
+        let (says, answer) = match says.text_content().trim() {
+            "" if completion.stop == StopReason::MaxTokens => ("; no text before the token limit", String::new()),
+            "" => ("; no text", String::new()),
+            text => ("", format!("; answer: {}", one_line(text, 60))),
         };
         let price = cost.map_or(String::new(), |cost| format!(", {cost}"));
         let time = humantime::format_duration(std::time::Duration::from_millis(took.as_millis() as u64));
-        let line = format!(
-            "{}: {} answered in {time}; {says} ({input} tokens in, {output} out{price})",
-            name(&called),
-            name(&completion.model)
-        );
+        let start = format!("{}: {} answered in {time}{says}", name(&called), name(&completion.model));
+        let end = format!("({input} tokens in, {output} out{price})");
         let json = json!({
             "name": called, "ok": true, "model": model, "answered": completion.model, "stop": completion.stop,
             "usage": usage, "cost_usd": cost, "duration_ms": took.as_millis() as u64,
         });
-        Self { line, hint: None, json, failure: None }
+        let (line, line_without_answer) = (format!("{start}{answer} {end}"), format!("{start} {end}"));
+        Self { line, line_without_answer, hint: None, json, failure: None }
     }
 
     fn failed(model: &str, message: &str, hint: Option<String>, kind: ErrorKind) -> Self {
         let line = format!("{}: {}", name(model), one_line(message, 1_000));
         let json = json!({"name": model, "ok": false, "error": message, "hint": hint});
-        Self { line, hint, json, failure: Some(kind) }
+        Self { line_without_answer: line.clone(), line, hint, json, failure: Some(kind) }
     }
 
     /// Formats the outcome as the lines of `provider check`.

@@ -55,7 +55,7 @@ pub fn filesystem() {
             ("fs_mkdir", json!({"path": "empty"}), "empty"),
             ("fs_mkdir", json!({"path": "empty"}), "already exists"),
             ("fs_copy", json!({"source": "sub", "destination": "sub2"}), "sub2"),
-            ("fs_copy", json!({"source": "a.txt", "destination": "sub2"}), "say `sub2/a.txt`"),
+            ("fs_copy", json!({"source": "a.txt", "destination": "sub2"}), "use `sub2/a.txt`"),
             ("fs_move", json!({"source": "sub", "destination": "sub/in"}), "cannot go into itself"),
             ("fs_move", json!({"source": "sub", "destination": "moved"}), "moved"),
             ("fs_delete", json!({"path": "sub2"}), "not empty; set `recursive`"),

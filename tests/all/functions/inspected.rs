@@ -206,12 +206,12 @@ fn non_component_files_are_identified_in_the_error() {
     let wrong = wat::parse_str("(component (core module (func (result i32))))").unwrap();
     for (bytes, says, mend) in [
         (vec![], "found an empty file", "build or copy it again"),
-        (b"\x7fELF\x02\x01".to_vec(), "it is machine code (ELF)", "for a wasm32 target"),
-        (b"PK\x03\x04....".to_vec(), "it is a zip archive", "unpack it"),
-        (b"<!DOCTYPE html>".to_vec(), "it is a web page", "download the file itself"),
+        (b"\x7fELF\x02\x01".to_vec(), "found machine code (ELF)", "for a wasm32 target"),
+        (b"PK\x03\x04....".to_vec(), "found a zip archive", "unpack it"),
+        (b"<!DOCTYPE html>".to_vec(), "found a web page", "download the file itself"),
         (b"version https://git-lfs.github.com/spec/v1\n".to_vec(), "a Git LFS pointer", "git lfs pull"),
         (b";; hello\n  (component)".to_vec(), "found WebAssembly in text format", "wasm-tools parse"),
-        (b"// hello\npackage a:b;".to_vec(), "it is WIT, not WebAssembly", "that was built from it"),
+        (b"// hello\npackage a:b;".to_vec(), "found WIT, not WebAssembly", "that was built from it"),
         (b"\x1b[31mplain text".to_vec(), "found data that begins with \"\\x1b[31mpla\"", "for a wasm32 target"),
         (b"\0asm\r\0".to_vec(), "the file is truncated", "copy, download or build it again"),
         (old, "the binary format is version 10 of layer 1", "build it with newer tools"),

@@ -70,7 +70,7 @@ async fn unknown_import_or_export_is_refused_by_name() {
             import(&["tool"], guest::PROCESS),
             "imports `shelly:plugin/process@0.1.0`, but its plugin.toml does not request it",
         ),
-        (&["tool"], "", import(&["tool"], guest::SINK), "imports `shelly:plugin/sink@0.1.0`, which only"),
+        (&["tool"], "", import(&["tool"], guest::SINK), "imports `shelly:plugin/sink@0.1.0`, which is only for"),
         (
             &["effect"],
             effect,
@@ -232,7 +232,7 @@ async fn invalid_tool_specs_are_refused() {
         (vec![schema("[")], "the schema of `t` is not JSON"),
         (vec![schema("{\"type\":\"string\"}")], "set its `type` to \"object\""),
         (vec![schema(&deep(limits::TOOL_SCHEMA_DEPTH - 1))], "loaded"),
-        (vec![schema(&deep(limits::TOOL_SCHEMA_DEPTH))], "the schema of `t` has more than 32 lists and objects"),
+        (vec![schema(&deep(limits::TOOL_SCHEMA_DEPTH))], "the schema of `t` has more than 32 nested lists and objects"),
         (vec![schema(&deep(10_000))], "the schema of `t`"),
         (
             vec![said("Reads.\r\n\tÄpfel, \u{1f469}\u{200d}\u{1f680} \u{2764}\u{fe0f}, \u{6cc}\u{200c}\u{6a9}")],

@@ -108,7 +108,9 @@ pub(super) fn answers(context: &DoctorContext) -> Vec<UnnamedFinding> {
     for (wanted, probed) in context.probes() {
         // The outcome takes the probe, and the window of the model is needed later.
         let warnings: Vec<_> = probed.iter().flat_map(|probe| probe.warnings.clone()).collect();
-        let ProbeOutcome { line, hint, failure, .. } = ProbeOutcome::of(wanted.as_deref(), probed.clone());
+        // A report that others read has no words of a model.
+        let ProbeOutcome { line_without_answer: line, hint, failure, .. } =
+            ProbeOutcome::of(wanted.as_deref(), probed.clone());
         let finding = if failure.is_none() { UnnamedFinding::ok(line) } else { UnnamedFinding::problem(line) };
         findings.push(finding.details(warnings).maybe_hint(hint));
     }
