@@ -137,7 +137,8 @@ fn doctor_asks_the_models_of_a_named_config() {
     let report = json(&ran);
     assert_eq!((ran.code, asked(&good), asked(&bad)), (1, 1, 1), "{}", ran.shown());
     let answers = of(&report, "models");
-    assert!(answers[0].0 == "ok" && answers[0].1.contains("answer: Four."), "{answers:?}");
+    assert!(answers[0].0 == "ok" && answers[0].1.contains("good-1 answered in "), "{answers:?}");
+    assert!(!ran.stdout.contains("Four."), "what a model says is for nobody who reads a report: {answers:?}");
     assert!(answers[1].0 == "problem" && answers[1].1.contains("who are you?"), "{answers:?}");
     let default = &of(&report, "default-model")[0];
     assert_eq!(default, &finding("ok", "`good` (good-1) with a window of 9000 tokens"));
