@@ -15,6 +15,7 @@
 //! | [`theme`] | the colours, chosen from the environment and from the terminal's answer about its background |
 //! | [`markdown`] | Markdown that arrives in pieces, rendered to lines that are final and to the block that is still open |
 //! | [`live_region`] | lines at the bottom of the screen that are redrawn in place, below text that scrolls away |
+//! | [`text_editor`] | a text of several lines that a person edits, and its rows on the screen |
 //!
 //! # What always holds
 //!
@@ -63,4 +64,5 @@ pub mod live_region;
 pub mod markdown;
 pub mod safe_text;
 pub mod styled_line;
+pub mod text_editor;
 pub mod theme;
