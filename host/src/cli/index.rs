@@ -44,7 +44,7 @@ impl IndexArgs {
     pub fn execute(self) -> u8 {
         let Self { check, with } = self;
         let output = with.output();
-        let code = read_config_silently(with.config()).and_then(|config| match check {
+        let code = read_config_silently(with.runner().config.as_ref()).and_then(|config| match check {
             true => Ok(tell(&staleness(&layout(&config)), output)),
             false => renew(with, &config),
         });
@@ -76,7 +76,7 @@ fn tell(staleness: &Staleness, output: RunOutputFormat) -> u8 {
 
 /// Runs the indexing agent. Returns the exit code of the run, or that of a failed run if the index is still out of date.
 fn renew(with: CommonRunArgs, config: &Config) -> Result<u8, Report> {
-    let name = with.agent().unwrap_or(INDEXER).to_owned();
+    let name = with.runner().agent.as_deref().unwrap_or(INDEXER).to_owned();
     if !config.everyone().any(|agent: &AgentConfig| agent.name == name) {
         let mut report = crate::config::unknown("agent", &name, config.everyone().map(|agent| agent.name.as_str()));
         report.hint = Some(

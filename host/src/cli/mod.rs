@@ -30,6 +30,8 @@ mod project_search;
 mod provider;
 mod render;
 mod run;
+mod run_id;
+mod runner_args;
 mod secrets;
 mod session;
 mod session_name;

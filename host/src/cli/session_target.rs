@@ -97,7 +97,12 @@ impl SessionTarget {
     }
 }
 
-fn read(store: &SessionStore, id: &str) -> Result<(SessionHeader, JournalState), String> {
+/// Reads a session and the state that its records add up to.
+///
+/// # Errors
+///
+/// The reason for which it cannot be read.
+pub fn read(store: &SessionStore, id: &str) -> Result<(SessionHeader, JournalState), String> {
     let journal = store.read(id).map_err(|error| error.to_string())?;
     let header = journal.header().clone();
     let mut records = Vec::new();

@@ -3,6 +3,7 @@
 
 mod choice;
 mod lines;
+mod question_dialog;
 mod question_text;
 mod trust;
 
@@ -11,10 +12,10 @@ use std::io::IsTerminal;
 use clap::ValueEnum;
 use futures_util::FutureExt;
 use lines::{TerminalInput, TypedLine, TypedLines};
-use question_text::{ParsedAnswerLine, prompt, shown, understood};
 
 pub use choice::choose;
-pub use question_text::coloured;
+pub use question_dialog::{AnswerOutcome, QuestionDialog, WITHDRAWN};
+pub use question_text::{coloured, shown};
 pub use trust::{Consent, ConsentPrompt, trust};
 
 use super::{
@@ -22,7 +23,7 @@ use super::{
     render::{DIM, PLAIN, YELLOW, name, tell},
 };
 use crate::{
-    approval::{AnswerError, ApprovalBroker, ApprovalInbox, HeadlessPolicy, InboxQuestion, TrustedSubjects},
+    approval::{ApprovalBroker, ApprovalInbox, HeadlessPolicy, TrustedSubjects},
     event::EventStream,
     limits,
 };
@@ -54,13 +55,13 @@ pub fn is_attended() -> bool {
     std::io::stderr().is_terminal() && TerminalInput::open().is_some()
 }
 
-/// Returns the approval broker of a run, and the prompter that answers it. There is a prompter if a person is present and
-/// `--approve` is not given. Nothing is trusted yet.
-pub fn broker(approve: Option<ApprovalModeArg>, is_attended: bool) -> (ApprovalBroker, Option<TerminalPrompter>) {
+/// Returns the approval broker of a run, and the inbox with its questions for a person. There is an inbox if a person is
+/// present and `--approve` is not given. Nothing is trusted yet.
+pub fn broker(approve: Option<ApprovalModeArg>, is_attended: bool) -> (ApprovalBroker, Option<ApprovalInbox>) {
     let broker =
         ApprovalBroker::new(approve.map_or(HeadlessPolicy::Never, HeadlessPolicy::from), TrustedSubjects::default());
     let inbox = if approve.is_none() && is_attended { broker.attend() } else { None };
-    (broker, inbox.map(TerminalPrompter::new))
+    (broker, inbox)
 }
 
 /// Shows the progress of a run and asks the person, until there are no more events. Progress is held back while a question
@@ -129,45 +130,38 @@ enum PrompterEvent {
     Leaves,
 }
 
-/// Asks a person at the terminal.
+/// Asks a person at the terminal, line by line.
 pub struct TerminalPrompter {
-    inbox: ApprovalInbox,
+    dialog: QuestionDialog,
     lines: TypedLines,
-    /// The question on the screen.
-    asked: Option<InboxQuestion>,
-    /// Set if the person chose to answer in their own words instead of an option.
-    in_words: bool,
 }
 
 impl TerminalPrompter {
-    fn new(inbox: ApprovalInbox) -> Self {
-        Self { inbox, lines: TypedLines::new(), asked: None, in_words: false }
+    pub fn new(inbox: ApprovalInbox) -> Self {
+        Self { dialog: QuestionDialog::new(inbox), lines: TypedLines::new() }
     }
 
     /// Returns `true` if a question is on the screen.
     fn is_asked(&self) -> bool {
-        self.asked.is_some()
+        self.dialog.asked().is_some()
     }
 
     /// Shows the question.
     fn put(&mut self) {
-        let Some(asked) = &self.asked else { return };
+        let Some(asked) = self.dialog.asked() else { return };
         self.lines.forget();
-        tell(&format!("{}{}", shown(asked), prompt(&asked.question.kind, false)));
-        self.in_words = false;
+        tell(&format!("{}{}", shown(asked), self.dialog.prompt()));
     }
 
     /// Takes the next question, or a line of the answer to the one on the screen. Cancel safe: nothing is lost if the
     /// future is dropped.
     async fn turn(&mut self) -> PrompterEvent {
-        let Some(asked) = &self.asked else {
-            self.asked = self.inbox.next().await;
-            return if self.asked.is_some() { PrompterEvent::Comes } else { PrompterEvent::Leaves };
-        };
+        if !self.is_asked() {
+            return if self.dialog.next().await { PrompterEvent::Comes } else { PrompterEvent::Leaves };
+        }
         let line = tokio::select! {
-            () = self.inbox.closed(asked.id) => {
-                tell(&format!("\n{DIM}(this question was withdrawn){PLAIN}\n"));
-                self.asked = None;
+            () = self.dialog.withdrawn() => {
+                tell(&format!("\n{DIM}{WITHDRAWN}{PLAIN}\n"));
                 return PrompterEvent::Done;
             }
             line = self.lines.next() => line,
@@ -184,32 +178,23 @@ impl TerminalPrompter {
     }
 
     fn take(&mut self, line: &str) -> PrompterEvent {
-        let Some(InboxQuestion { id, question }) = &self.asked else { return PrompterEvent::Done };
-        let taken = match understood(&question.kind, self.in_words, line) {
-            ParsedAnswerLine::Words => {
-                self.in_words = true;
-                tell(prompt(&question.kind, true));
-                return PrompterEvent::Unclear;
+        match self.dialog.answer(line) {
+            AnswerOutcome::Taken { warning } => {
+                if let Some(warning) = warning {
+                    tell(&format!("{YELLOW}warning:{PLAIN} {}\n", name(&warning)));
+                }
+                PrompterEvent::Done
             }
-            ParsedAnswerLine::Unclear(why) => return self.again(&why),
-            ParsedAnswerLine::Nothing => self.inbox.decline(*id),
-            ParsedAnswerLine::Answer(answer) => self.inbox.answer(*id, answer),
-            ParsedAnswerLine::Verdict(verdict) => self.inbox.decide(*id, verdict),
-        };
-        match taken {
-            Ok(()) => {}
-            Err(error @ (AnswerError::NotOpen { .. } | AnswerError::NotKept(_))) => {
-                tell(&format!("{YELLOW}warning:{PLAIN} {}\n", name(&error.to_string())));
+            AnswerOutcome::InWords => {
+                tell(self.dialog.prompt());
+                PrompterEvent::Unclear
             }
-            Err(error) => return self.again(&error.to_string()),
+            AnswerOutcome::Unclear(why) => self.again(&why),
         }
-        self.asked = None;
-        PrompterEvent::Done
     }
 
     fn again(&self, why: &str) -> PrompterEvent {
-        let Some(asked) = &self.asked else { return PrompterEvent::Done };
-        tell(&format!("{}\n{}", name(why), prompt(&asked.question.kind, self.in_words)));
+        tell(&format!("{}\n{}", name(why), self.dialog.prompt()));
         PrompterEvent::Unclear
     }
 }

@@ -25,7 +25,7 @@ use crate::{
         host_environment::{compiling, environment, plugin_dirs},
         launch::{self, LaunchFlags},
         render::{self, DIM, PLAIN, RunOutputFormat, print, tell, warn},
-        run, secrets, signals, trust,
+        runner_args, secrets, signals, trust,
     },
     error::{ErrorKind, Report, count},
     files, limits,
@@ -67,7 +67,7 @@ pub struct BatchArgs {
     #[arg(long)]
     cheap: bool,
     /// Start no further task once the batch has cost this many US dollars, earlier runs included. Running tasks continue.
-    #[arg(long, value_name = "USD", value_parser = run::cost)]
+    #[arg(long, value_name = "USD", value_parser = runner_args::cost)]
     max_cost: Option<Usd>,
     /// Estimate tokens and cost without sending a request.
     #[arg(long)]

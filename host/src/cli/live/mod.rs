@@ -7,8 +7,10 @@ mod live_display;
 mod plain_reply;
 mod run_activity;
 mod run_display;
+mod run_lines;
 #[cfg(test)]
 mod tests;
 
-pub use live_display::{amount_in_words, rendered, time_in_words};
-pub use run_display::{DisplayOptions, FinishedDisplay, RunDisplay, terminal_size};
+pub use activity_rows::elapsed_in_words;
+pub use run_display::{DisplayOptions, FinishedDisplay, RunDisplay, terminal_size, terminal_theme};
+pub use run_lines::{RunLines, SizeQuery, amount_in_words, rendered, time_in_words};

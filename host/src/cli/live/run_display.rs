@@ -166,9 +166,17 @@ fn live(theme: Theme) -> LiveDisplay<TerminalOutput> {
     LiveDisplay::new(output, Arc::new(terminal_size), theme, shows_answer)
 }
 
-/// Returns the theme for the terminal of this process; `None` if it has none that can be redrawn in place, or if the output
-/// is not for people.
+/// Returns the theme for the output of a run; `None` if it is not for people, or the terminal cannot be redrawn in place.
 fn theme(output: RunOutputFormat) -> Option<Theme> {
+    match output {
+        RunOutputFormat::Text => terminal_theme(),
+        RunOutputFormat::Json | RunOutputFormat::Events => None,
+    }
+}
+
+/// Returns the theme for the terminal of this process; `None` if it has none that can be redrawn in place. Asks the terminal
+/// for its background, so nothing else may read what is typed meanwhile.
+pub fn terminal_theme() -> Option<Theme> {
     let [no_color, clicolor_force, clicolor, term, colorterm] =
         ["NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "TERM", "COLORTERM"].map(|name| std::env::var(name).ok());
     let environment = TerminalEnvironment {
@@ -180,8 +188,8 @@ fn theme(output: RunOutputFormat) -> Option<Theme> {
         input_is_terminal: io::stdin().is_terminal(),
         output_is_terminal: io::stdout().is_terminal() || io::stderr().is_terminal(),
     };
-    let is_rendered = output == RunOutputFormat::Text && environment.can_redraw();
-    is_rendered.then(|| Theme::new(environment.colour_support(), environment.ask_background(limits::TERMINAL_ANSWER)))
+    let theme = || Theme::new(environment.colour_support(), environment.ask_background(limits::TERMINAL_ANSWER));
+    environment.can_redraw().then(theme)
 }
 
 /// Returns the size of the terminal; 80 columns and 24 rows if it does not tell.

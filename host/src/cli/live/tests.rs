@@ -11,7 +11,8 @@ use shelly_terminal::{live_region::TerminalSize, theme::Theme};
 
 use super::{
     events_for_tests::{call_finished, call_started, finished, message, reply_failed, started, text},
-    live_display::{LiveDisplay, SizeQuery, amount_in_words, time_in_words},
+    live_display::LiveDisplay,
+    run_lines::{SizeQuery, amount_in_words, time_in_words},
 };
 
 /// A terminal that parses what is written to it.

@@ -4,12 +4,14 @@ mod output_format;
 mod print;
 mod progress_display;
 mod run_result;
+mod styled_text;
 mod terminal_text;
 
 pub use output_format::RunOutputFormat;
 pub use print::{not_printed, print, print_for_people, tell, warn, warning};
 pub use progress_display::{ProgressDisplay, ProgressLevel};
 pub use run_result::{
-    RunResult, answered, cancelled, cost, failed, failed_after, failed_as_json, go_on, shown_answer, used,
+    RunResult, answered, cancelled, cost, failed, failed_after, failed_as_json, failure_text, go_on, shown_answer, used,
 };
+pub use styled_text::styled_lines;
 pub use terminal_text::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, escaped, json_line, name, one_line, without_colours};

@@ -153,6 +153,18 @@ pub fn shown_answer(message: &Message) -> String {
     media.collect::<Vec<_>>().join("\n")
 }
 
+/// Formats a failure with its causes and its hint.
+pub fn failure_text(report: &Report) -> String {
+    let mut text = format!("{RED}error:{PLAIN} {}\n", escaped(&report.message));
+    for cause in &report.causes {
+        text.push_str(&format!("  {DIM}cause:{PLAIN} {}\n", indented(&escaped(cause))));
+    }
+    if let Some(hint) = &report.hint {
+        text.push_str(&format!("  {DIM}hint:{PLAIN}  {}\n", indented(&escaped(hint))));
+    }
+    text
+}
+
 /// Prints a failure. Returns the exit code.
 pub fn failed(report: &Report, output: RunOutputFormat) -> u8 {
     failed_after(report, &Ledger::new(), None, output)
@@ -164,14 +176,7 @@ pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, out
         let code = report.kind.exit_code();
         say(&failure(&json!(report), code, agents, session));
     }
-    let mut text = format!("{RED}error:{PLAIN} {}\n", escaped(&report.message));
-    for cause in &report.causes {
-        text.push_str(&format!("  {DIM}cause:{PLAIN} {}\n", indented(&escaped(cause))));
-    }
-    if let Some(hint) = &report.hint {
-        text.push_str(&format!("  {DIM}hint:{PLAIN}  {}\n", indented(&escaped(hint))));
-    }
-    tell(&text);
+    tell(&failure_text(report));
     if output == RunOutputFormat::Text {
         tell_cost(agents);
     }

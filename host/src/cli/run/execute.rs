@@ -16,6 +16,7 @@ use crate::{
     cli::{
         ask, launch,
         live::{DisplayOptions, FinishedDisplay, RunDisplay},
+        run_id::run_id,
         secrets,
         session_target::PendingWork,
     },
@@ -38,7 +39,7 @@ pub(super) async fn execute(
     let mut prepared = tokio::select! {
         biased;
         code = &mut interrupt => return Ok(FinishedInvocation::cancelled(code)),
-        prepared = app.agent(agent.as_deref(), with.model.as_deref(), recording) => prepared?,
+        prepared = app.agent(agent.as_deref(), with.runner.model.as_deref(), recording) => prepared?,
     };
     if let Some(schema) = &schema {
         prepared.entrant = schema.bind(prepared.entrant);
@@ -54,7 +55,7 @@ pub(super) async fn execute(
         None => RunDisplay::new(DisplayOptions { output: with.output, level: with.level(), streams: with.stream }),
     };
     progress.notes(&prepared, session.as_ref());
-    if let (Some(config), Some(_)) = (&with.config, &session) {
+    if let (Some(config), Some(_)) = (&with.runner.config, &session) {
         launch::keep_config_begun_here(config);
     }
     let work = PendingWork::of(session.as_ref(), task)?;
@@ -134,13 +135,4 @@ fn exit_soon(code: u8) {
         std::thread::sleep(limits::CANCEL_GRACE);
         std::process::exit(i32::from(code));
     });
-}
-
-/// Returns the name of a run: its start time and a random part.
-fn run_id() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let mut chance = [0; 4];
-    // Without random bytes the time alone is the name.
-    let _ = getrandom::fill(&mut chance);
-    format!("run-{:x}-{:08x}", since.as_millis(), u32::from_le_bytes(chance))
 }

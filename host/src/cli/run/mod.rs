@@ -11,6 +11,6 @@ mod run_args;
 mod run_invocation;
 mod task_material_args;
 
-pub use common_run_args::{CommonRunArgs, cost};
+pub use common_run_args::CommonRunArgs;
 pub use failure_hints::{explain, how_to_mend};
 pub use run_args::{RunArgs, SessionResumeArgs, once};

@@ -10,12 +10,10 @@ use super::{
 use crate::{
     app::{App, ProjectTrustStatus, Recording},
     approval::ApprovalBroker,
-    capability::Budget,
     chat::Message,
     cli::{
         ask::{self, TerminalPrompter},
         config_path::read_config,
-        host_environment::{compiling, environment, plugin_dirs},
         input,
         live::FinishedDisplay,
         render::tell,
@@ -67,7 +65,7 @@ pub(super) fn prepare(
     let reads_task = task.is_some_and(|task| task == "-");
     let task = task.map(input::task).transpose()?;
     let schema = material.answer_schema()?;
-    let config = read_config(with.config.as_ref())?;
+    let config = read_config(with.runner.config.as_ref())?;
     let input = if reads_task { None } else { input::beside_task(with.stdin)? };
     if task.is_none() {
         input::refuse_without_task(input.as_deref())?;
@@ -87,16 +85,23 @@ pub(super) fn prepare(
         })));
     }
     let is_attended = ask::is_attended();
-    let (broker, person) = ask::broker(with.approve, is_attended);
-    let (recording, agent) = place.recording(&config, &with.named(), task.as_deref())?;
-    let app = App::new(config, plugin_dirs(&with.plugins), compiling(), environment(), broker.clone())?;
-    let app =
-        app.with_own_key(trust::own_key()).with_approvals(trust::store(), with.trust).with_logins(trust::logins());
-    let app = app.with_budget(Budget { usd: with.max_cost, ..Budget::default() });
-    let agent = with.agent.clone().or(agent);
-    let standing = app.standing(&trust::store(), with.config.is_some())?;
+    let (broker, inbox) = ask::broker(with.runner.approve, is_attended);
+    let (recording, agent) = place.recording(&config, &with.runner.named(), task.as_deref())?;
+    let app = with.runner.app(config, broker.clone())?;
+    let agent = with.runner.agent.clone().or(agent);
+    let standing = app.standing(&trust::store(), with.runner.config.is_some())?;
     let task = task.map(|task| input.map_or(task.clone(), |input| input::with_input(&task, &input)));
     let task = material.message(task, schema.as_ref())?;
-    let prepared = PreparedInvocation { app, standing, broker, person, is_attended, recording, agent, task, schema };
+    let prepared = PreparedInvocation {
+        app,
+        standing,
+        broker,
+        person: inbox.map(TerminalPrompter::new),
+        is_attended,
+        recording,
+        agent,
+        task,
+        schema,
+    };
     Ok(Preparation::Ready(Box::new(prepared)))
 }

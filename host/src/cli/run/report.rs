@@ -28,7 +28,8 @@ pub(super) fn report(
     };
     let session = session.as_deref();
     let go_on = || {
-        let arguments = session.map(|id| resume_arguments(id, with.config.as_deref(), &with.plugins, schema_path));
+        let arguments =
+            session.map(|id| resume_arguments(id, with.runner.config.as_deref(), &with.runner.plugins, schema_path));
         arguments.iter().for_each(|arguments| render::go_on(arguments));
     };
     match outcome {

@@ -10,7 +10,7 @@ use super::{
     task_material_args::TaskMaterialArgs,
 };
 use crate::{
-    cli::{launch::LaunchFlags, render, session_target::SessionTarget, signals},
+    cli::{render, session_target::SessionTarget, signals},
     error::{ErrorKind, Report},
 };
 
@@ -53,11 +53,7 @@ impl RunInvocation {
             SessionTarget::Named(id) if id != "last" => (id, true),
             SessionTarget::Named(_) | SessionTarget::New { .. } | SessionTarget::Nowhere => return Ok(()),
         };
-        let mut named = self.with.named();
-        named.recall(id, is_whole_name)?;
-        let LaunchFlags { config, plugins, model } = named;
-        (self.with.config, self.with.plugins, self.with.model) = (config, plugins, model);
-        Ok(())
+        self.with.runner.recall(id, is_whole_name)
     }
 
     /// Prepares, admits and executes the run.
@@ -73,7 +69,7 @@ impl RunInvocation {
         let admitted = tokio::select! {
             biased;
             code = &mut interrupt => return Ok(FinishedInvocation::cancelled(code)),
-            admitted = admit(prepared, self.with.trust) => admitted?,
+            admitted = admit(prepared, self.with.runner.trust) => admitted?,
         };
         execute(admitted, &self.with, interrupt).await
     }

@@ -18,7 +18,7 @@ use crate::{
     cli::render::{json_line, name, print, tell, used},
     error::{ErrorKind, Report, without_number},
     files,
-    session::{RunTranscript, TranscriptMessage},
+    session::{RunTranscript, SessionStore, TranscriptMessage},
     tool::CompletionStatus,
 };
 
@@ -53,6 +53,15 @@ enum ExportFormat {
     Markdown,
     /// For programs: one JSON value, described in docs/session-format.md.
     Json,
+}
+
+/// Returns a whole session as a Markdown document.
+///
+/// # Errors
+///
+/// A [`Report`] if there is no such session, or it is damaged.
+pub fn exported_markdown(store: &SessionStore, id: &str) -> Result<String, Report> {
+    read(store, id)?.whole().map(|read| markdown::of(&read))
 }
 
 impl SessionExportArgs {

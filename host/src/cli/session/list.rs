@@ -51,12 +51,8 @@ impl SessionListArgs {
             print(&json_line(&json!({ "sessions": sessions, "more": has_more })))?;
             return Ok(0);
         }
-        let now = SystemTime::now();
         if !sessions.is_empty() {
-            let mut rows =
-                vec![["SESSION", "LAST WRITTEN (UTC)", "", "AGENT", "STATUS", "SIZE", "TITLE"].map(str::to_owned)];
-            rows.extend(sessions.iter().map(|session| row(session, now)));
-            print(&table(&rows))?;
+            print(&session_table(&sessions))?;
         }
         if has_more {
             tell("older sessions are not shown; show more with --limit N or --all\n");
@@ -65,6 +61,14 @@ impl SessionListArgs {
         }
         Ok(0)
     }
+}
+
+/// Formats a list of sessions as a table.
+pub fn session_table(sessions: &[SessionSummary]) -> String {
+    let now = SystemTime::now();
+    let mut rows = vec![["SESSION", "LAST WRITTEN (UTC)", "", "AGENT", "STATUS", "SIZE", "TITLE"].map(str::to_owned)];
+    rows.extend(sessions.iter().map(|session| row(session, now)));
+    table(&rows)
 }
 
 fn row(session: &SessionSummary, now: SystemTime) -> [String; 7] {

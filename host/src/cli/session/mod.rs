@@ -14,4 +14,6 @@ mod times;
 mod transcript_words;
 mod undo;
 
+pub use export::exported_markdown;
+pub use list::session_table;
 pub use session_command::SessionCommand;
