@@ -325,6 +325,7 @@ fn each_library_is_used_in_one_module() {
         ("clap_complete", &["host/src/cli/completions/"]),
         ("clap_mangen", &["host/src/cli/man.rs"]),
         ("anstream", &["host/src/cli/"]),
+        ("crossterm", &["host/src/cli/chat/"]),
         ("serde_saphyr", &["host/src/config/", "host/core/src/model/pricing.rs", "host/core/src/skill.rs"]),
         ("ignore", &["host/src/project/"]),
         ("toml", &["host/plugin/src/package/manifest.rs", "host/src/conformance/attack.rs"]),

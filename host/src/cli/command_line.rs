@@ -12,7 +12,7 @@ use clap::{
 use super::{
     batch,
     build_info::LONG_VERSION,
-    completions, config, conformance, doctor,
+    chat, completions, config, conformance, doctor,
     host_environment::compile_here,
     index, init, man, mcp,
     panic_report::bug,
@@ -37,6 +37,7 @@ pub(super) struct Cli {
 #[derive(Subcommand)]
 pub(super) enum CliCommand {
     Run(run::RunArgs),
+    Chat(chat::ChatArgs),
     Batch(batch::BatchArgs),
     Init(init::InitArgs),
     Index(index::IndexArgs),
@@ -106,7 +107,18 @@ pub fn main() -> ExitCode {
     log_to_stderr();
     // A contained panic is reported where it is contained; any other is reported below.
     panic::set_hook(Box::new(|info| tracing::error!("{info}")));
-    let code = panic::catch_unwind(AssertUnwindSafe(|| match Cli::try_parse() {
+    let code = panic::catch_unwind(AssertUnwindSafe(|| match std::env::args_os().len() {
+        1 => chat::open_without_arguments().unwrap_or_else(parse_and_execute),
+        _ => parse_and_execute(),
+    }));
+    let failed =
+        |panic: Box<dyn Any + Send>| render::failed(&bug(&*panic), wanted_output().unwrap_or(RunOutputFormat::Text));
+    ExitCode::from(code.unwrap_or_else(failed))
+}
+
+/// Parses the command line and executes its command. Returns the exit code.
+fn parse_and_execute() -> u8 {
+    match Cli::try_parse() {
         Ok(cli) => execute(cli.command),
         Err(mut error) => {
             let is_error = !matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion);
@@ -124,10 +136,7 @@ pub fn main() -> ExitCode {
                 _ => 0,
             }
         }
-    }));
-    let failed =
-        |panic: Box<dyn Any + Send>| render::failed(&bug(&*panic), wanted_output().unwrap_or(RunOutputFormat::Text));
-    ExitCode::from(code.unwrap_or_else(failed))
+    }
 }
 
 /// Suggests quotes for a second word after a task, which is usually the rest of the task.
@@ -153,6 +162,7 @@ fn wrong_usage(error: &clap::Error) -> Report {
 fn execute(command: CliCommand) -> u8 {
     match command {
         CliCommand::Run(run) => run.execute(),
+        CliCommand::Chat(chat) => chat.execute(),
         CliCommand::Batch(batch) => batch.execute(),
         CliCommand::Init(init) => init.execute(),
         CliCommand::Index(index) => index.execute(),

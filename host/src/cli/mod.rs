@@ -4,6 +4,7 @@
 mod ask;
 mod batch;
 mod build_info;
+mod chat;
 mod command_line;
 mod command_runtime;
 mod command_words;

@@ -14,6 +14,7 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
+    chat::restore_and_leave,
     render::{self, RunOutputFormat},
     wanted_output::wanted_output,
 };
@@ -63,6 +64,7 @@ pub fn watch() {
 /// Prints that the command is cancelled, and ends the process with this exit code. It ends after [`limits::CANCEL_GRACE`]
 /// even if nobody reads its output.
 pub fn exit(code: u8) -> ! {
+    restore_and_leave();
     let (tell_done, done) = std::sync::mpsc::sync_channel(1);
     let telling = move || {
         render::cancelled(code, &Ledger::new(), None, wanted_output().unwrap_or(RunOutputFormat::Text));

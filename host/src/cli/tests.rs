@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 174] = [
+const SHOWN: [(&str, &str, &str); 184] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -32,6 +32,16 @@ const SHOWN: [(&str, &str, &str); 174] = [
     ("run --session", "sessions/resume.rs", "named_session_is_created_and_continued"),
     ("run --after", "sessions/resume.rs", "session_after_another_begins_with_its_answer"),
     ("run --no-session", "sessions/resume.rs", "run_is_recorded_unless_disabled"),
+    ("chat --config", "chat.rs", "chat_takes_the_options_of_a_run"),
+    ("chat --plugins", "chat.rs", "chat_takes_the_options_of_a_run"),
+    ("chat --agent", "chat.rs", "chat_takes_the_options_of_a_run"),
+    ("chat --model", "chat.rs", "chat_takes_the_options_of_a_run"),
+    ("chat --approve", "chat.rs", "chat_takes_the_options_of_a_run"),
+    ("chat --trust", "chat.rs", "chat_takes_the_options_of_a_run"),
+    ("chat --max-cost", "chat.rs", "chat_takes_the_options_of_a_run"),
+    ("chat --verbose", "chat.rs", "chat_takes_the_options_of_a_run"),
+    ("chat --continue", "chat.rs", "chat_takes_the_options_of_a_run"),
+    ("chat --resume", "chat.rs", "chat_takes_the_options_of_a_run"),
     ("session resume --config", "sessions/resume.rs", "killed_session_resumes_with_another_model_and_agent"),
     ("session resume --plugins", "sessions/resume.rs", "killed_session_resumes_with_another_model_and_agent"),
     ("session resume --agent", "sessions/resume.rs", "killed_session_resumes_with_another_model_and_agent"),

@@ -50,6 +50,11 @@ impl ProjectLayout {
         self.dir().join("skills")
     }
 
+    /// Returns `.shelly/commands`, whose files are messages that a person gives by name in a chat.
+    pub fn commands(&self) -> PathBuf {
+        self.dir().join("commands")
+    }
+
     /// Returns `.shelly/.gitignore`.
     pub fn gitignore(&self) -> PathBuf {
         self.dir().join(".gitignore")

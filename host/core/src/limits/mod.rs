@@ -5,6 +5,7 @@
 mod agent_loop;
 mod budget;
 mod change;
+mod chat;
 mod command_line;
 mod component;
 mod config;
@@ -29,6 +30,7 @@ mod trust;
 pub use agent_loop::*;
 pub use budget::*;
 pub use change::*;
+pub use chat::*;
 pub use command_line::*;
 pub use component::*;
 pub use config::*;

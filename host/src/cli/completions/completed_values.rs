@@ -64,6 +64,7 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("batch", "jobs", CompletedValue::Nothing),
     row("", "attach", CompletedValue::Files),
     row("", "schema", CompletedValue::Files),
+    row("chat", "resume", CompletedValue::Sessions),
     row("run", "session", CompletedValue::Sessions),
     row("run", "after", CompletedValue::Sessions),
     row("init", "template", CompletedValue::Templates),

@@ -1,0 +1,202 @@
+use std::{
+    io::{self, IsTerminal},
+    sync::Arc,
+};
+
+use clap::Args;
+use shelly_terminal::theme::Theme;
+use tokio::pin;
+
+use super::{
+    chat_input::ChatInput,
+    chat_loop::ChatLoop,
+    chat_screen::ChatScreen,
+    chat_session::ChatSession,
+    chat_state::ChatState,
+    input_history::InputHistory,
+    no_model::no_model,
+    raw_terminal::RawTerminal,
+    runner_facts::{RunnerFacts, facts_of},
+};
+use crate::{
+    app::{App, Recording},
+    cli::{
+        ask::{self, QuestionDialog},
+        config_path::read_config,
+        live::{terminal_size, terminal_theme},
+        render::{self, DIM, PLAIN, RunOutputFormat, name, tell, warn},
+        runner_args::RunnerArgs,
+        secrets,
+        session_target::SessionTarget,
+        signals, trust,
+    },
+    error::{ErrorKind, Report},
+    limits,
+};
+
+/// Talk with an agent at the terminal.
+///
+/// Each message is one run in the same session, which `run` and `session` know too: a chat that was killed continues with
+/// --continue. Type /help in the chat for its keys and commands.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host chat
+  shelly-host chat --agent reviewer
+  shelly-host chat --continue
+  shelly-host chat --model offline-model
+
+`shelly-host` alone, at a terminal, does the same as `shelly-host chat`.")]
+pub struct ChatArgs {
+    #[command(flatten)]
+    runner: RunnerArgs,
+    /// Continue the newest session.
+    #[arg(long = "continue")]
+    goes_on: bool,
+    /// Continue this session: its name, or the beginning of its name.
+    #[arg(long, value_name = "SESSION", conflicts_with = "goes_on")]
+    resume: Option<String>,
+}
+
+/// Opens a chat for `shelly-host` without arguments; `None` without a terminal. Returns the exit code.
+pub fn open_without_arguments() -> Option<u8> {
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    is_terminal.then(|| ChatArgs { runner: RunnerArgs::default(), goes_on: false, resume: None }.execute())
+}
+
+impl ChatArgs {
+    /// Runs the chat. Returns the exit code.
+    pub fn execute(mut self) -> u8 {
+        self.run().unwrap_or_else(|report| render::failed(&report, RunOutputFormat::Text))
+    }
+
+    /// Returns the session to continue.
+    fn continued(&self) -> Option<String> {
+        self.resume.clone().or_else(|| self.goes_on.then(|| "last".into()))
+    }
+
+    fn run(&mut self) -> Result<u8, Report> {
+        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+            return Err(Report::new(ErrorKind::Usage, "a chat needs a terminal for its input and its output")
+                .hint("without a terminal, give one task: shelly-host run \"…\""));
+        }
+        if let Some(id) = self.continued() {
+            self.runner.recall(&id, false)?;
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime =
+            runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start the async runtime").cause(error))?;
+        let code = runtime.block_on(self.talk());
+        // A guest in a computation yields within a tick; nothing else is waited for.
+        runtime.shutdown_background();
+        code
+    }
+
+    /// Prepares the chat, and runs it until the person leaves.
+    async fn talk(&mut self) -> Result<u8, Report> {
+        // One listener covers the whole command: a signal between two of them would be lost.
+        let interrupt = signals::ended();
+        pin!(interrupt);
+        let prepared = tokio::select! {
+            biased;
+            code = &mut interrupt => signals::exit(code),
+            prepared = self.prepare() => prepared,
+        };
+        let prepared = match prepared? {
+            ChatPreparation::Ready(chat) => *chat,
+            ChatPreparation::NoModel(text) => {
+                tell(&text);
+                return Ok(ErrorKind::Usage.exit_code());
+            }
+        };
+        let PreparedChat { theme, dialog, session, app, facts } = prepared;
+        let history = InputHistory::read(trust::kept("chat-history.jsonl"));
+        let screen = ChatScreen::new(io::stdout(), Arc::new(terminal_size), theme);
+        let state = ChatState::new(ChatInput::new(history));
+        let mut chat = ChatLoop::new(app, self.runner.clone(), session, facts, (screen, state), dialog);
+        chat.greet();
+        let raw = RawTerminal::enter();
+        let raw =
+            raw.map_err(|error| Report::new(ErrorKind::Usage, "cannot read keys of this terminal").cause(error))?;
+        let (code, session) = chat.run(RawTerminal::keys(), interrupt).await;
+        drop(raw);
+        if let Some(session) = session {
+            let session = name(&session);
+            tell(&format!("{DIM}session {session}; continue it with: shelly-host chat --resume {session}{PLAIN}\n"));
+        }
+        Ok(code)
+    }
+
+    /// Reads the config and the session, asks for consent, and looks at the agent and its model.
+    async fn prepare(&mut self) -> Result<ChatPreparation, Report> {
+        // The terminal is asked for its colours before anything reads what a person types.
+        let Some(theme) = terminal_theme() else {
+            return Err(Report::new(
+                ErrorKind::Usage,
+                "this terminal cannot be redrawn in place (TERM is `dumb` or not set)",
+            )
+            .hint("give one task: shelly-host run \"…\""));
+        };
+        let config = read_config(self.runner.config.as_ref())?;
+        let (broker, inbox) = ask::broker(self.runner.approve, true);
+        let (mut recording, agent) = match self.continued() {
+            Some(id) => {
+                let target = SessionTarget::There { id, up_to_damage: false };
+                target.recording(&config, &self.runner.named(), None)?
+            }
+            None => (Recording::Off, None),
+        };
+        let app = self.runner.app(config, broker.clone())?;
+        let standing = app.standing(&trust::store(), self.runner.config.is_some())?;
+        let trusted = trust::admitted(&standing, self.runner.trust, ask::is_attended()).await?;
+        trust::admit_session(&app.sessions(), &mut recording, self.runner.trust, ask::is_attended()).await?;
+        broker.trust(trusted);
+        let session = match &recording {
+            Recording::Existing { id, is_trusted, .. } => ChatSession::existing(&app.sessions(), id, *is_trusted)?.0,
+            Recording::Off | Recording::New { .. } => ChatSession::new(),
+        };
+        self.runner.agent = self.runner.agent.take().or(agent);
+        let looked_at = facts_of(&app, self.runner.agent.as_deref(), self.runner.model.as_deref());
+        let facts = match told_if_slow(looked_at).await {
+            Ok(facts) => facts,
+            Err(report) => {
+                let may_lack_model = self.runner.model.is_none() && app.config.providers.is_empty();
+                let text = if may_lack_model { no_model(&app).await } else { None };
+                return text.map(ChatPreparation::NoModel).ok_or(report);
+            }
+        };
+        facts.notes.iter().for_each(|note| tell(&format!("{DIM}{}{PLAIN}\n", name(note))));
+        facts.warnings.iter().for_each(|what| warn(what));
+        secrets::hide(app.secrets());
+        let dialog = inbox.map(QuestionDialog::new);
+        Ok(ChatPreparation::Ready(Box::new(PreparedChat { theme, dialog, session, app: Arc::new(app), facts })))
+    }
+}
+
+/// Waits for the agent, and tells the person if that takes long.
+async fn told_if_slow<T>(work: impl Future<Output = T>) -> T {
+    pin!(work);
+    tokio::select! {
+        biased;
+        done = &mut work => return done,
+        () = tokio::time::sleep(limits::CHAT_PREPARING) => {}
+    }
+    tell(&format!("{DIM}preparing the agent; its plugins are compiled once{PLAIN}\n"));
+    work.await
+}
+
+/// The result of preparing a chat.
+enum ChatPreparation {
+    Ready(Box<PreparedChat>),
+    /// There is no model to use; the text says how to get one.
+    NoModel(String),
+}
+
+/// Everything that a chat needs.
+struct PreparedChat {
+    theme: Theme,
+    dialog: Option<QuestionDialog>,
+    session: ChatSession,
+    app: Arc<App>,
+    facts: RunnerFacts,
+}

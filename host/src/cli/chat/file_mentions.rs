@@ -1,0 +1,66 @@
+//! Files that a message mentions as `@path`: they are attached to it.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    error::Report,
+    task::{AttachedFile, TaskInput},
+};
+
+/// Returns the path of the mention that the text ends with, without its `@`.
+pub fn last_mention(text: &str) -> Option<&str> {
+    let word = text.rsplit(char::is_whitespace).next()?;
+    word.strip_prefix('@')
+}
+
+/// Returns a message with the files that it mentions and that exist; a path is relative to `root`. Marks of punctuation after
+/// a path belong to it only if there is such a file.
+///
+/// # Errors
+///
+/// A [`Report`] if a file cannot be attached.
+pub fn with_mentioned_files(text: String, root: &Path) -> Result<TaskInput, Report> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for path in text.split_whitespace().filter_map(|word| word.strip_prefix('@')).filter_map(|path| file(path, root)) {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    let attachments = AttachedFile::read_all(&paths)?;
+    Ok(TaskInput { text, attachments, schema: None })
+}
+
+/// Returns the file at a path.
+fn file(path: &str, root: &Path) -> Option<PathBuf> {
+    let trimmed = path.trim_end_matches(|c: char| c.is_ascii_punctuation() && !matches!(c, '/' | '_' | '~'));
+    let paths = [path, trimmed].map(|path| root.join(path));
+    paths.into_iter().find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mentioned_files_are_attached_once() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.md"), "text").unwrap();
+        std::fs::write(folder.path().join("b.bin"), [0xff, 0xfe]).unwrap();
+        let names = |text: &str| {
+            let input = with_mentioned_files(text.into(), folder.path()).unwrap();
+            assert_eq!(input.text, text);
+            input.attachments.len()
+        };
+        assert_eq!(names("Read @a.md, then compare (@a.md) with @a.md."), 1);
+        assert_eq!(names("ask @alice about mail@a.md and @"), 0);
+        let report = with_mentioned_files("see @b.bin".into(), folder.path()).unwrap_err();
+        assert!(report.to_string().starts_with("cannot attach"), "{report}");
+    }
+
+    #[test]
+    fn mention_before_the_cursor_is_found() {
+        for (text, mention) in [("@", Some("")), ("a @b/c", Some("b/c")), ("a@b", None), ("@a ", None), ("", None)] {
+            assert_eq!(last_mention(text), mention, "{text}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! One message as a run of its own, in a task beside the loop that reads keys and draws.
+
+use std::{pin::pin, sync::Arc};
+
+use tokio::{sync::watch, task::JoinHandle};
+
+use super::runner_facts::RunnerFacts;
+use crate::{
+    agent::{AgentGroup, RunError},
+    app::{App, PreparedRun, Recording, RunSession, SessionCloser},
+    chat::{Chat, Message},
+    cli::{run::explain, run_id::run_id, secrets, session_target::PendingWork},
+    error::{ErrorKind, Report},
+    event::{Event, EventSink, EventStream, RunCx},
+    model::Ledger,
+};
+
+/// A message and the agent that gets it.
+pub struct MessageRequest {
+    pub agent: Option<String>,
+    pub model: Option<String>,
+    pub recording: Recording,
+    /// `None`: the interrupted or failed run of the session goes on.
+    pub message: Option<Message>,
+    /// The conversation, if it is not recorded.
+    pub chat: Chat,
+}
+
+/// A run that answers a message.
+pub struct MessageRun {
+    events: EventStream,
+    task: JoinHandle<Result<FinishedMessage, Report>>,
+    started: watch::Receiver<Option<Arc<StartedMessage>>>,
+    /// `true` once its start was returned.
+    is_announced: bool,
+    is_cancelled: bool,
+}
+
+/// The facts of a run that has begun.
+pub struct StartedMessage {
+    pub facts: RunnerFacts,
+    pub group: Arc<AgentGroup>,
+    /// The name of the session.
+    pub session: Option<String>,
+    /// Warnings about the session.
+    pub warnings: Vec<String>,
+}
+
+/// The end of a run.
+pub struct FinishedMessage {
+    pub outcome: MessageOutcome,
+    pub chat: Chat,
+    /// The usage of each agent in the session so far.
+    pub ledger: Ledger,
+}
+
+/// The outcome of a run.
+pub enum MessageOutcome {
+    Answered,
+    /// The person has interrupted it. The conversation is valid, and the next message continues it.
+    Interrupted,
+    Failed(Report),
+}
+
+/// The next thing that a run reports.
+pub enum MessageProgress {
+    Started(Arc<StartedMessage>),
+    Event(Box<Event>),
+    /// The run has ended; an error means that it has not begun.
+    Ended(Result<FinishedMessage, Report>),
+    /// The run was dropped in the middle of a step, as in a crash.
+    Dropped,
+}
+
+impl MessageRun {
+    /// Starts a run.
+    pub fn start(app: Arc<App>, request: MessageRequest) -> Self {
+        let (sink, events) = EventSink::channel();
+        let (announce, started) = watch::channel(None);
+        let task = tokio::spawn(async move { answer(&app, request, sink, announce).await });
+        Self { events, task, started, is_announced: false, is_cancelled: false }
+    }
+
+    /// Waits for the next progress. Cancel safe.
+    pub async fn progress(&mut self) -> MessageProgress {
+        if !self.is_announced
+            && let Ok(started) = self.started.wait_for(Option::is_some).await
+            && let Some(started) = started.clone()
+        {
+            self.is_announced = true;
+            return MessageProgress::Started(started);
+        }
+        self.is_announced = true;
+        match self.events.next().await {
+            Some(event) => MessageProgress::Event(Box::new(event)),
+            None => match (&mut self.task).await {
+                Ok(ended) => MessageProgress::Ended(ended),
+                Err(error) if error.is_cancelled() => MessageProgress::Dropped,
+                Err(error) => {
+                    let report = Report::new(ErrorKind::Bug, "this is a bug in shelly-host").cause(error);
+                    MessageProgress::Ended(Err(report))
+                }
+            },
+        }
+    }
+
+    /// Interrupts the run: its running step ends, and the conversation stays valid. The second call, and a call before the run
+    /// has begun, drop it as a crash would; the session then continues where it was.
+    pub fn interrupt(&mut self) {
+        let started = self.started.borrow().clone();
+        let is_first = !std::mem::replace(&mut self.is_cancelled, true);
+        if is_first && started.is_some_and(|started| started.group.cancel(&started.facts.agent)) {
+            return;
+        }
+        self.task.abort();
+    }
+
+    /// Drops the run as a crash would, and waits until it is gone: its session continues where it was.
+    pub async fn stop(&mut self) {
+        self.task.abort();
+        let _ = (&mut self.task).await;
+    }
+
+    /// Gives an agent of the run a message that it reads before its next turn. Returns `false` if it has ended.
+    pub fn send(&self, agent: &str, text: &str) -> bool {
+        let started = self.started.borrow().clone();
+        started.is_some_and(|started| started.group.send(agent, Message::user(text)).is_ok())
+    }
+}
+
+impl Drop for MessageRun {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Prepares a run and performs it.
+async fn answer(
+    app: &App,
+    request: MessageRequest,
+    events: EventSink,
+    announce: watch::Sender<Option<Arc<StartedMessage>>>,
+) -> Result<FinishedMessage, Report> {
+    let MessageRequest { agent, model, recording, message, chat } = request;
+    let mut prepared = app.agent(agent.as_deref(), model.as_deref(), recording).await?;
+    secrets::hide(app.secrets());
+    let session = prepared.session.take();
+    session.iter().for_each(|session| session.listen(&events));
+    let work = PendingWork::of(session.as_ref(), message)?;
+    announce.send_replace(Some(Arc::new(started(&prepared, session.as_ref()))));
+    let chat = session.as_ref().map_or(chat, |session| session.chat.clone());
+    let outcome = {
+        let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_run(run_id()).with_events(events);
+        let mut working = pin!(work.run(&prepared, &cx, &chat));
+        // Declared after the run so that it is dropped first: a run that is dropped records nothing more.
+        let closing = SessionCloser(session);
+        let outcome = working.as_mut().await;
+        if let Some(session) = &closing.0 {
+            // A failed write has ended the run already.
+            let _ = session.journal.close().await;
+        }
+        outcome
+    };
+    let outcome = match outcome {
+        Ok(_) => MessageOutcome::Answered,
+        Err(RunError::Cancelled) => MessageOutcome::Interrupted,
+        Err(error) => MessageOutcome::Failed(explain(&prepared, &error)),
+    };
+    Ok(FinishedMessage { outcome, chat, ledger: prepared.agent_group.ledger() })
+}
+
+fn started(prepared: &PreparedRun, session: Option<&RunSession>) -> StartedMessage {
+    let changed = session.iter().flat_map(|session| &session.changed);
+    let changed = changed.map(|what| format!("since the session was last used: {what}"));
+    let left_out = session.iter().flat_map(|session| session.warnings.iter().cloned());
+    StartedMessage {
+        facts: RunnerFacts::of(prepared),
+        group: Arc::clone(&prepared.agent_group),
+        session: session.map(|session| session.journal.id().to_owned()),
+        warnings: left_out.chain(changed).collect(),
+    }
+}

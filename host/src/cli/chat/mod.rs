@@ -1,0 +1,43 @@
+//! The subcommand `chat`: a conversation with an agent or team at a terminal.
+//!
+//! The person's side knows no terminal and no agent, so it is tested with keys alone:
+//!
+//! - `chat_key.rs` has the keys; `chat_input.rs` is the message that is typed, with `input_history.rs` and `completion.rs`;
+//!   `chat_state.rs` adds what waits and what is asked.
+//! - `slash_command.rs`, `project_commands.rs` and `file_mentions.rs` say what a message means.
+//! - `chat_rows.rs` and `chat_screen.rs` show all of it.
+//!
+//! Around it:
+//!
+//! - `chat_args.rs` prepares a chat, `no_model.rs` says how to get a model, and `raw_terminal.rs` reads keys.
+//! - `chat_loop.rs` handles one thing after another; `command_execution.rs` has its commands, and `chat_questions.rs` its
+//!   questions.
+//! - `chat_session.rs` is the session of the chat; `running_step.rs` is the step that the person waits for: `message_run.rs`,
+//!   `shell_command.rs`, or a look at another agent, which `runner_facts.rs` describes.
+
+mod chat_args;
+mod chat_input;
+mod chat_key;
+mod chat_loop;
+mod chat_questions;
+mod chat_rows;
+mod chat_screen;
+mod chat_session;
+mod chat_state;
+mod command_execution;
+mod completion;
+mod file_mentions;
+mod input_history;
+mod message_run;
+mod no_model;
+mod project_commands;
+mod raw_terminal;
+mod runner_facts;
+mod running_step;
+mod shell_command;
+mod slash_command;
+#[cfg(test)]
+mod tests;
+
+pub use chat_args::{ChatArgs, open_without_arguments};
+pub use raw_terminal::restore_and_leave;

@@ -1,0 +1,49 @@
+use tokio::task::JoinHandle;
+
+use super::{
+    message_run::{MessageProgress, MessageRun},
+    runner_facts::RunnerFacts,
+    shell_command::{ShellCommand, ShellOutput},
+};
+use crate::error::{ErrorKind, Report};
+
+/// The step that runs while the person waits.
+pub enum RunningStep {
+    None,
+    Message {
+        run: MessageRun,
+        typed: String,
+    },
+    Shell {
+        command: ShellCommand,
+        is_shared: bool,
+        typed: String,
+    },
+    /// Another agent or model is looked at.
+    Selection {
+        task: JoinHandle<Result<RunnerFacts, Report>>,
+        agent: Option<String>,
+        model: Option<String>,
+    },
+}
+
+/// The next thing that a step reports.
+pub enum StepProgress {
+    Message(MessageProgress),
+    Shell(ShellOutput),
+    Selection(Result<RunnerFacts, Report>),
+}
+
+impl RunningStep {
+    /// Waits for the next progress; never ready if nothing runs. Cancel safe.
+    pub async fn next(&mut self) -> StepProgress {
+        match self {
+            Self::None => std::future::pending().await,
+            Self::Message { run, .. } => StepProgress::Message(run.progress().await),
+            Self::Shell { command, .. } => StepProgress::Shell(command.end().await),
+            Self::Selection { task, .. } => StepProgress::Selection(task.await.unwrap_or_else(|_| {
+                Err(Report::new(ErrorKind::Usage, "nothing was changed").cause("you interrupted it"))
+            })),
+        }
+    }
+}

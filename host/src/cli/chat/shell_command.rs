@@ -1,0 +1,140 @@
+use std::{
+    io::Read,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use crate::{
+    error::{ErrorKind, Report},
+    limits,
+};
+
+/// A command that the person runs by their own hand. It has no input, and its output is shown when it ends.
+pub struct ShellCommand {
+    child: Arc<Mutex<Child>>,
+    output: tokio::task::JoinHandle<ShellOutput>,
+}
+
+/// The end of a command.
+#[derive(Debug)]
+pub struct ShellOutput {
+    /// Standard output and standard error, as they came.
+    pub text: String,
+    /// Set if the output was longer than is kept.
+    pub is_cut: bool,
+    /// The exit code, or the signal that ended it, in words; `None` for success.
+    pub failure: Option<String>,
+}
+
+impl ShellCommand {
+    /// Starts a command in the person's shell.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the shell cannot be started.
+    pub fn start(command: &str) -> Result<Self, Report> {
+        let cannot = |error: std::io::Error| Report::new(ErrorKind::Run, "cannot run the command").cause(error);
+        let (reader, writer) = std::io::pipe().map_err(cannot)?;
+        let mut shell = shell(command);
+        shell.stdin(Stdio::null()).stdout(writer.try_clone().map_err(cannot)?).stderr(writer);
+        let child = Arc::new(Mutex::new(shell.spawn().map_err(cannot)?));
+        // Its copies of the pipe are closed with it: the end of the command ends the output.
+        drop(shell);
+        let ended = Arc::clone(&child);
+        let output = tokio::task::spawn_blocking(move || read_to_end(reader, &ended));
+        Ok(Self { child, output })
+    }
+
+    /// Waits for its end. Cancel safe.
+    pub async fn end(&mut self) -> ShellOutput {
+        (&mut self.output).await.unwrap_or_else(|error| ShellOutput {
+            text: String::new(),
+            is_cut: false,
+            failure: Some(error.to_string()),
+        })
+    }
+
+    /// Ends the command, with the programs that it has started.
+    pub fn kill(&self) {
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        #[cfg(unix)]
+        if let Ok(id) = i32::try_from(child.id())
+            && let Some(group) = rustix::process::Pid::from_raw(id)
+            && matches!(child.try_wait(), Ok(None))
+        {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let _ = child.kill();
+    }
+}
+
+impl Drop for ShellCommand {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[cfg(unix)]
+fn shell(command: &str) -> Command {
+    use std::os::unix::process::CommandExt;
+    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+    let mut shell = Command::new(shell);
+    shell.arg("-c").arg(command).process_group(0);
+    shell
+}
+
+#[cfg(not(unix))]
+fn shell(command: &str) -> Command {
+    let mut shell = Command::new("cmd");
+    shell.arg("/C").arg(command);
+    shell
+}
+
+/// Reads the output up to its maximum, and skips the rest until the command ends.
+fn read_to_end(mut reader: impl Read, child: &Mutex<Child>) -> ShellOutput {
+    let (mut bytes, mut is_cut, mut piece) = (Vec::new(), false, [0; 8 << 10]);
+    while let Ok(read @ 1..) = reader.read(&mut piece) {
+        let kept = read.min(limits::CHAT_SHELL_OUTPUT_BYTES - bytes.len());
+        bytes.extend_from_slice(&piece[..kept]);
+        is_cut |= kept < read;
+    }
+    let failure = match wait(child) {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(status.to_string()),
+        Err(error) => Some(error.to_string()),
+    };
+    ShellOutput { text: String::from_utf8_lossy(&bytes).into_owned(), is_cut, failure }
+}
+
+/// Waits for the end of a command that has closed its output. The lock is free in between, so that it can be killed.
+fn wait(child: &Mutex<Child>) -> std::io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.lock().unwrap_or_else(PoisonError::into_inner).try_wait()? {
+            return Ok(status);
+        }
+        std::thread::sleep(limits::CHAT_SHELL_WAIT);
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn output_and_failure_of_a_command_are_returned() {
+        let mut done = ShellCommand::start("echo out; echo err >&2; exit 3").unwrap();
+        let output = done.end().await;
+        assert_eq!((output.text.as_str(), output.is_cut), ("out\nerr\n", false));
+        assert_eq!(output.failure.as_deref(), Some("exit status: 3"));
+        let mut long = ShellCommand::start("head -c 300000 /dev/zero").unwrap();
+        let output = long.end().await;
+        assert_eq!((output.text.len(), output.is_cut, output.failure), (limits::CHAT_SHELL_OUTPUT_BYTES, true, None));
+    }
+
+    #[tokio::test]
+    async fn killed_command_ends_with_its_programs() {
+        let mut running = ShellCommand::start("sleep 1000 | cat").unwrap();
+        running.kill();
+        assert!(running.end().await.failure.is_some());
+    }
+}
