@@ -20,6 +20,8 @@ mod builds;
 mod ceilings;
 mod chains;
 mod changes;
+#[cfg(unix)]
+mod chat;
 mod completions;
 mod config_check;
 mod conformance;

@@ -47,6 +47,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         ],
     ),
     ("docs/batch.md", &[("batch ", How::By("all/batch.rs"))]),
+    ("docs/chat.md", &[("chat", How::By("all/chat.rs"))]),
     ("docs/cli.md", &[("", How::By("book/src/tests/reference.rs"))]),
     ("docs/comparison.md", &[]),
     ("docs/conformance.md", &[("conformance", How::By("all/conformance.rs"))]),
