@@ -63,7 +63,9 @@ impl ModelServer {
                     let said = says(&task, before);
                     // A client may begin its next request before it is told of the end of this one.
                     open.fetch_sub(1, Ordering::SeqCst);
-                    reply(&mut connection, said, || drop(tell_silent.send(())));
+                    reply(&mut connection, said, || {
+                        let _ = tell_silent.send(());
+                    });
                 });
             }
         });
