@@ -138,7 +138,11 @@ fn long_fetched_text_is_paged() {
     assert_eq!(last, format!("HTTP 200, text/plain, characters 60000 to 80000 of 80000\n\n{}", "äöü\n".repeat(5_000)));
     assert_eq!(page(80_000), Err(Error::Invalid("`offset` is 80000, but the text has 80000 characters".into())));
     let endless = text("text/plain", &vec![b'x'; TEXT + 5]);
-    assert!(endless.starts_with("HTTP 200, text/plain, characters 0 to 30000 of 1048576: go on"), "{}", &endless[..99]);
+    assert!(
+        endless.starts_with("HTTP 200, text/plain, characters 0 to 30000 of 1048576: continue with"),
+        "{}",
+        &endless[..99]
+    );
     assert!(endless.contains("only the first MiB of the body was read"));
 }
 

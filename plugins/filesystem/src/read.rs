@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn read_of_a_binary_is_refused_with_its_type() {
         assert_eq!(refused(b"\x7fELF\0"), "`a/b` is not text but an ELF program or library (5 bytes)");
-        assert!(refused(b"ok\ngr\xfcn").starts_with("`a/b` is text, but not UTF-8: byte 5, in line 2, is wrong"));
+        assert!(refused(b"ok\ngr\xfcn").starts_with("`a/b` is text, but not UTF-8: byte 5, in line 2, is invalid"));
         let mut large = b"%PDF-1.4".to_vec();
         large.resize(MEDIA + 1, b' ');
         assert_eq!(refused(&large), "`a/b` has 8388609 bytes, the maximum to show is 8388608");

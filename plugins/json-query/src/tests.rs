@@ -83,7 +83,7 @@ fn what_is_wrong_is_named() {
         ("(.a", "{}", "closing parenthesis"),
         ("\"a", "{}", "closing quote"),
         ("nonsense", "{}", "unknown filter `nonsense/0`"),
-        ("$x", "{}", "there is no variable `$x`"),
+        ("$x", "{}", "unknown variable `$x`"),
         (".a.b", "{\"a\": 1}", "`filter`: cannot index 1 with"),
         ("error(\"mine\")", "{}", "mine"),
         ("env", "{}", "not available here"),
@@ -98,7 +98,7 @@ fn what_is_wrong_is_named() {
         let told = ask(filter, text).unwrap_err();
         assert!(matches!(&told, Error::Invalid(message) if message.contains(says)), "{filter}: {told:?}");
     }
-    assert!(ask_as(".", "a: [", Some(Format::Yaml), None).unwrap_err().to_string().contains("it is no YAML"));
+    assert!(ask_as(".", "a: [", Some(Format::Yaml), None).unwrap_err().to_string().contains("invalid YAML"));
     assert!(ask_as(".", "a = ", Some(Format::Toml), None).unwrap_err().to_string().contains("invalid TOML"));
     let neither = JsonQueryArgs { filter: ".".into(), text: None, path: None, format: None, slurp: None, output: None };
     assert_eq!(query(&neither), Err(Error::Invalid("pass either `text` or `path`".into())));
@@ -110,8 +110,8 @@ fn what_is_too_much_ends_with_an_error_that_says_so() {
     for (filter, text, says) in [
         ("range(1e9)", "null", "narrow the filter"),
         ("[limit(200000; repeat(\"aaaaaa\"))]", "null", "the first 1 results have more than 1048576 bytes"),
-        (".", deep.as_str(), "more than 200 lists"),
-        (&"(".repeat(101), "null", "more than 100 brackets"),
+        (".", deep.as_str(), "more than 200 nested lists"),
+        (&"(".repeat(101), "null", "more than 100 nested brackets"),
         (&"1,".repeat(8_193), "null", "16386 bytes"),
     ] {
         let told = ask(filter, text).unwrap_err().to_string();
@@ -120,7 +120,12 @@ fn what_is_too_much_ends_with_an_error_that_says_so() {
     let further_in: String = (0..201).map(|at| format!("{}a:\n", " ".repeat(at))).collect();
     let both: String = (0..20).map(|at| format!("{}{}a:\n", " ".repeat(20 * at), "- ".repeat(10))).collect();
     for yaml in ["- ".repeat(201), format!("a: {}", "[".repeat(201)), further_in, both] {
-        assert!(ask_as(".", &yaml, Some(Format::Yaml), None).unwrap_err().to_string().contains("more than 200 lists"));
+        assert!(
+            ask_as(".", &yaml, Some(Format::Yaml), None)
+                .unwrap_err()
+                .to_string()
+                .contains("more than 200 nested lists")
+        );
     }
     let many = "- a:\n    b:\n    - - c\n".repeat(500);
     assert_eq!(ask_as("length", &many, Some(Format::Yaml), None).as_deref(), Ok("500\n"), "they lie side by side");

@@ -336,7 +336,7 @@ mod tests {
             ),
             (&list, json!([1, 2.0]), ""),
             (&list, json!([]), "the value has 0 items, the minimum is 1"),
-            (&list, json!([1, 1, 1]), "the value has 3 items; 2 at most|the value has a duplicate item"),
+            (&list, json!([1, 1, 1]), "the value has 3 items, the maximum is 2|the value has a duplicate item"),
             (&list, json!([1.5]), "`/0` must be of type \"integer\", but is 1.5"),
             (&number, json!(1), ""),
             (&number, json!(0), "the value must be at least 1, but is 0"),
@@ -381,7 +381,7 @@ mod tests {
         let many = Schema::new(json!({ "items": { "type": "string" } })).unwrap();
         assert_eq!(many.problems(&json!([1, 2, 3, 4, 5, 6, 7, 8])).len(), MAX_PROBLEMS);
         let deep = (0..MAX_DEPTH).fold(json!(true), |inner, _| json!({ "items": inner }));
-        assert!(Schema::new(deep).err().unwrap().contains("more than 32 schemas"));
+        assert!(Schema::new(deep).err().unwrap().contains("more than 32 nested schemas"));
     }
 
     #[test]

@@ -280,7 +280,7 @@ fn invalid_script_is_refused_before_the_first_reply() {
         (json!({"replies": [{"fail": {"boom": "a"}}]}), "unknown variant `boom`, expected one of `invalid`"),
         (json!({"replies": ["a", "{{task}"]}), "`replies[1]`: `{{` is never closed in `{{task}`"),
         (json!({"replies": ["{{taks}}"]}), "unknown slot `{{taks}}`; use `task`, "),
-        (json!({"replies": ["{{result 0}}"]}), "is not known"),
+        (json!({"replies": ["{{result 0}}"]}), "unknown slot `{{result 0}}`"),
         (json!({"replies": ["{{task ~ (}}"]}), "invalid regular expression `(`"),
         (
             json!({"replies": [{"calls": [{"tool": "map", "arguments": {"a": ["{{from}}"]}}]}]}),

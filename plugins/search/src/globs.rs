@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn invalid_search_glob_error_states_the_cause() {
         for (glob, why) in
-            [("", "is empty"), ("/", "is empty"), ("a[", "unclosed"), ("../x", "`directory`"), ("{a", "unclosed")]
+            [("", "empty; use"), ("/", "empty; use"), ("a[", "unclosed"), ("../x", "`directory`"), ("{a", "unclosed")]
         {
             let error = Names::new(Some(glob)).err().unwrap();
             assert!(error.message().contains(why), "{glob}: {error:?}");

@@ -204,7 +204,7 @@ fn sql_error_names_the_cause() {
         assert!(told.contains(says), "{path}: {told}");
     }
     assert!(ask(&[], "SELECT 1").unwrap_err().to_string().contains("1 to 8"));
-    assert!(ask(&files, &"(".repeat(101)).unwrap_err().to_string().contains("100 brackets"));
+    assert!(ask(&files, &"(".repeat(101)).unwrap_err().to_string().contains("100 nested brackets"));
     assert!(ask(&files, &" ".repeat(16_385)).unwrap_err().to_string().contains("16385 bytes"));
     let large = "a\n".repeat(16 << 20) + "b";
     assert!(ask(&[("t.csv", &large)], "SELECT 1").unwrap_err().to_string().contains("more than 33554432 bytes"));

@@ -172,9 +172,9 @@ mod tests {
     #[test]
     fn time_budget_note_states_the_elapsed_time() {
         for (max, passed, says) in [
-            ("10m", 500_250, "taken 8m 20s of the 10m that"),
-            ("1h 30m", 5_000_000, "taken 1h 23m 20s of the 1h 30m that"),
-            ("900ms", 850, "taken 850ms of the 900ms that"),
+            ("10m", 500_250, "taken 8m 20s of at most 10m."),
+            ("1h 30m", 5_000_000, "taken 1h 23m 20s of at most 1h 30m."),
+            ("900ms", 850, "taken 850ms of at most 900ms."),
         ] {
             let step = step(&params(max, 0.8).check().unwrap(), passed, true, true, vec![]);
             let Action::Edits(edits) = step.action else { panic!("it asks") };

@@ -269,7 +269,7 @@ mod tests {
         let call = ToolCall { id: "c".into(), name: "t".into(), arguments: "{".into(), meta: Vec::new() };
         let target = Target { origin: "host".into(), hints: ToolHints::empty() };
         let reads = rules(json!({ "arguments": { "a": "x" }, "action": "deny" }));
-        assert!(reads.decide(&call, &target).unwrap_err().message().contains("no JSON"));
+        assert!(reads.decide(&call, &target).unwrap_err().message().contains("not valid JSON"));
         let reads_not = rules(json!({ "tools": "t", "action": "deny" }));
         assert!(matches!(reads_not.decide(&call, &target), Ok(Verdict::Deny(_))));
     }

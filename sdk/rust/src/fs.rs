@@ -482,7 +482,7 @@ mod tests {
         ] {
             assert_eq!(path_below(root, path).as_deref(), Ok(expected), "{path} below {root:?}");
         }
-        for (path, why) in [("", "topmost"), ("a\0b", "zero byte"), ("~", "only shells"), ("~/x", "only shells")] {
+        for (path, why) in [("", "top folder"), ("a\0b", "zero byte"), ("~", "only shells"), ("~/x", "only shells")] {
             assert!(path_below(root, path).unwrap_err().message().contains(why), "{path}");
         }
         assert!(path_below(None, &"\0".repeat(9_000)).unwrap_err().message().len() < 400);

@@ -17,7 +17,7 @@ use crate::{error::cut, limits};
 /// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
 /// let schema = InputSchema::new(&schema).unwrap();
 /// assert_eq!(schema.check(&json!({"city": "Paris"})), Ok(()));
-/// assert_eq!(schema.check(&json!({"city": 7})), Err("`city`: it is a number, not a string".into()));
+/// assert_eq!(schema.check(&json!({"city": 7})), Err("`city`: got a number, expected a string".into()));
 /// assert!(InputSchema::new(&json!({"patternProperties": {}})).unwrap_err().contains("`patternProperties`"));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -125,11 +125,14 @@ async fn failed_program_error_includes_its_stderr() {
     let error = McpClient::connect(with_home, McpClientFeatures::default()).await.unwrap_err().to_string();
     assert!(error.ends_with("its standard error: there is no /home/somebody/x for ***"), "{error}");
     for (config, why) in [
-        (with(&|program| program.program = "no-such-program".into()), "`no-such-program`: no such file or folder"),
-        (with(&|program| program.folder = "/no/such".into()), "`sh`: there is no working folder /no/such"),
+        (
+            with(&|program| program.program = "no-such-program".into()),
+            "`sh`: `no-such-program`: no such file or folder",
+        ),
+        (with(&|program| program.folder = "/no/such".into()), "`sh`: `sh`: the working folder /no/such does not exist"),
     ] {
         let error = McpClient::connect(config, McpClientFeatures::default()).await.unwrap_err().to_string();
-        assert_eq!(error, format!("the MCP server `sh` cannot be started: {why}"));
+        assert_eq!(error, format!("cannot start the MCP server {why}"));
     }
 }
 
