@@ -318,8 +318,8 @@ mod tests {
         drop(first);
         // A process that another test starts at this moment holds the lock until it is a program of its own.
         let released = Instant::now() + Duration::from_secs(20);
-        let again = std::iter::from_fn(|| (Instant::now() < released).then(|| ResultFile::open(&path)));
-        let again = again.filter_map(Result::ok).next().expect("the lock was released");
+        let mut tries = std::iter::from_fn(|| (Instant::now() < released).then(|| ResultFile::open(&path)));
+        let again = tries.find_map(Result::ok).expect("the lock was released");
         assert!(!again.is_new);
         let report = ResultFile::open(&folder.path().join("none/out.jsonl")).unwrap_err();
         assert!(report.to_string().ends_with("there is no such folder"), "{report}");
