@@ -159,7 +159,7 @@ fn written(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
 }
 
 /// Returns the folder that contains `path`; the current one for a name alone.
-fn folder_of(path: &Path) -> &Path {
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -97,7 +97,7 @@ impl TrustStore {
     /// [`TrustError`]: the list cannot be read or is damaged, or the folder is not there.
     pub fn seen_instructions(&self, root: &Path) -> Result<Option<SeenInstructions>, TrustError> {
         let Some((path, _)) = self.instructions_of(root)? else { return Ok(None) };
-        let text = match files::read(&path, store::folder(&path), limits::INSTRUCTIONS_FILE_BYTES) {
+        let text = match files::read(&path, files::folder_of(&path), limits::INSTRUCTIONS_FILE_BYTES) {
             Ok(text) => text,
             Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(TrustError::Unreadable { path, reason: error.to_string() }),
@@ -124,20 +124,20 @@ impl TrustStore {
             let reason = without_number(&error.to_string());
             TrustError::Unwritable { path: path.clone(), reason }
         };
-        files::create_private_folders(store::folder(&path)).map_err(unwritable)?;
-        let _lock = files::lock_folder(store::folder(&path)).map_err(unwritable)?;
+        files::create_private_folders(files::folder_of(&path)).map_err(unwritable)?;
+        let _lock = files::lock_folder(files::folder_of(&path)).map_err(unwritable)?;
         let mut seen = self.seen_instructions(root)?.unwrap_or_default();
         seen.add(files);
         let file = SeenInstructionsFile { version: VERSION, root: root_name, files: seen.0 };
         let json = serde_json::to_string_pretty(&file).expect("texts under string keys") + "\n";
-        files::replace(&path, json.as_bytes()).and_then(|()| prune(store::folder(&path))).map_err(unwritable)
+        files::replace(&path, json.as_bytes()).and_then(|()| prune(files::folder_of(&path))).map_err(unwritable)
     }
 
     /// Deletes the record of the seen instruction files of a project.
     pub(super) fn forget_instructions(&self, root: &Path) -> Result<(), TrustError> {
         let Some((path, _)) = self.instructions_of(root)? else { return Ok(()) };
         let forget = || {
-            let _lock = files::lock_folder(store::folder(&path))?;
+            let _lock = files::lock_folder(files::folder_of(&path))?;
             fs::remove_file(&path)
         };
         match forget() {
@@ -154,7 +154,7 @@ impl TrustStore {
         let Some(path) = self.path() else { return Ok(None) };
         let name = store::key(root)?;
         let file = format!("{}.json", Sha256Digest::of(&name).hex());
-        Ok(Some((store::folder(path).join("instructions").join(file), name)))
+        Ok(Some((files::folder_of(path).join("instructions").join(file), name)))
     }
 }
 

@@ -85,7 +85,7 @@ impl UserKey {
     fn read(&self) -> Result<Option<UserKeyBytes>, TrustError> {
         let Some(path) = &self.path else { return Ok(None) };
         let unusable = |reason: String| TrustError::Key { path: path.clone(), reason };
-        let folder = super::store::folder(path);
+        let folder = files::folder_of(path);
         let text = match files::read(path, folder, limits::OWN_KEY_FILE_BYTES) {
             Ok(text) => text,
             Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -102,7 +102,7 @@ impl UserKey {
         let unusable = |reason: String| TrustError::Key { path: path.clone(), reason };
         let mut key = UserKeyBytes::default();
         getrandom::fill(&mut key).map_err(|error| unusable(error.to_string()))?;
-        let made = files::create_private_folders(super::store::folder(path))
+        let made = files::create_private_folders(files::folder_of(path))
             .and_then(|()| files::create(path, format!("{}\n", hex::encode(key)).as_bytes()));
         match made {
             Ok(true) => Ok(key),

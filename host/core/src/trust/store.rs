@@ -249,22 +249,18 @@ pub(super) fn key(root: &Path) -> Result<String, TrustError> {
     Ok(quoted.trim_matches('`').to_owned())
 }
 
-pub(super) fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 fn lock(path: &Path) -> Result<Option<fs::File>, TrustError> {
     let unwritable = |error: io::Error| {
         let reason = without_number(&error.to_string());
         TrustError::Unwritable { path: path.into(), reason }
     };
-    files::create_private_folders(folder(path)).map_err(unwritable)?;
-    files::lock_folder(folder(path)).map_err(unwritable)
+    files::create_private_folders(files::folder_of(path)).map_err(unwritable)?;
+    files::lock_folder(files::folder_of(path)).map_err(unwritable)
 }
 
 /// Reads the file; an empty one if it does not exist.
 fn read(path: &Path) -> Result<TrustFile, TrustError> {
-    let text = match files::read(path, folder(path), limits::TRUST_STORE_BYTES) {
+    let text = match files::read(path, files::folder_of(path), limits::TRUST_STORE_BYTES) {
         Ok(text) => text,
         Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(TrustFile { version: VERSION, projects: Vec::new() });

@@ -11,7 +11,7 @@ use crate::{
     error::{ComponentError, PluginError},
     functions::{self, ExportedFunctions, WitDocs},
 };
-use shelly_core::limits;
+use shelly_core::{files::folder_of, limits};
 
 /// The exports and imports of a component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -40,8 +40,7 @@ impl Anatomy {
         let wit = path.with_extension("wit");
         let documents = match wit != path && wit.is_file() {
             true => {
-                let folder = wit.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                let text = String::from_utf8(read_inside(&wit, folder, limits::PACKAGE_DOCS_BYTES as u64)?);
+                let text = String::from_utf8(read_inside(&wit, folder_of(&wit), limits::PACKAGE_DOCS_BYTES as u64)?);
                 let docs = text
                     .map_err(|_| "the file is not UTF-8".to_owned())
                     .and_then(|text| WitDocs::from_wit(&wit, &text));

@@ -14,7 +14,7 @@ use crate::{
     component::{Anatomy, ComponentBytes, ComponentSurvey, read_bounded, read_inside},
     error::PluginError,
 };
-use shelly_core::{digest::Sha256Digest, limits};
+use shelly_core::{digest::Sha256Digest, files::folder_of, limits};
 
 /// A plugin whose component has not been inspected.
 pub(super) struct PluginCandidate<'a> {
@@ -152,9 +152,4 @@ impl PluginPackage {
         }
         PluginCandidate::of_file(path).open(compiler, step).await
     }
-}
-
-/// Returns the folder that contains a file.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

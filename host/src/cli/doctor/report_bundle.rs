@@ -38,7 +38,7 @@ pub fn check_new(path: &Path) -> Result<(), Report> {
     if path.symlink_metadata().is_ok() {
         return Err(there_already(path));
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = files::folder_of(path);
     match folder.is_dir() {
         true => Ok(()),
         false => Err(not_written(path).cause(format!("there is no folder {}", name(&folder.display().to_string())))),
