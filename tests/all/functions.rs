@@ -5,7 +5,7 @@ mod inspected;
 mod resumed;
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -17,7 +17,7 @@ use shelly_host::{
     limits,
     plugin::{
         ComponentCompiler, Limits, Plugin, PluginCatalog, PluginEngine, PluginError, PluginPackage, PluginSettings,
-        PluginTool,
+        PluginTool, ShippedPlugins,
     },
     tool::{ToolBox, ToolCx},
 };
@@ -37,7 +37,7 @@ fn guest(id: &str) -> PluginPackage {
     PluginPackage::read(&Path::new(crate::GUEST_ROOT).join(id)).unwrap()
 }
 
-async fn tools_of(package: PluginPackage, limits: Limits) -> ToolBox {
+pub async fn tools_of(package: PluginPackage, limits: Limits) -> ToolBox {
     tools_on(engine(), package, limits).await
 }
 
@@ -60,7 +60,7 @@ async fn dispatched(tools: &ToolBox, run: &RunCx, name: &str, arguments: &Value)
 }
 
 /// Returns the result of a call that must succeed.
-async fn call(tools: &ToolBox, run: &RunCx, name: &str, arguments: Value) -> String {
+pub async fn call(tools: &ToolBox, run: &RunCx, name: &str, arguments: Value) -> String {
     let result = dispatched(tools, run, name, &arguments).await;
     assert!(!result.is_error, "{name} {arguments}: {}", result.text());
     result.text()
@@ -531,7 +531,7 @@ async fn component_file_without_a_folder_is_a_plugin() {
     let ids: Vec<_> = catalog.iter().map(|(id, plugin)| (id, plugin.package().is_ok())).collect();
     assert_eq!(ids, [("my-adder", true), ("broken", false)]);
     let package = catalog.get("my-adder").unwrap().unwrap();
-    assert_eq!(package.place(), directory.join("My_Adder.wasm"));
+    assert_eq!(package.location.path(), Some(&*directory.join("My_Adder.wasm")));
     let tools = tools_of((**package).clone(), Limits::default()).await;
     assert_eq!(call(&tools, &RunCx::new("helper"), "add", json!({"a": 2, "b": 40})).await, "42");
     // By its id too, where nobody names it.
@@ -542,9 +542,11 @@ async fn component_file_without_a_folder_is_a_plugin() {
     assert_eq!(catalog.iter().map(|(id, _)| id).collect::<Vec<_>>(), ["the-adder"]);
     assert_eq!(PluginCatalog::ids_in(&other), ["the-adder"]);
     // It is what it is, and not the folder around it, that comes with the host or does not.
-    catalog.mark_shipped(&[place.path()], &[]);
+    let shipped =
+        |directories: &[PathBuf]| ShippedPlugins { directories: directories.to_vec(), ..ShippedPlugins::default() };
+    let catalog = catalog.with_shipped(shipped(&[place.path()]), Vec::new());
     assert!(!catalog.is_shipped(catalog.entry("the-adder").unwrap()));
-    catalog.mark_shipped(&other, &[]);
+    let catalog = catalog.with_shipped(shipped(&other), Vec::new());
     assert!(catalog.is_shipped(catalog.entry("the-adder").unwrap()));
 }
 

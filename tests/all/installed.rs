@@ -1,11 +1,20 @@
 //! The folders of the plugins that come with the host, and what plugins are granted there.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{fs, io::Write, path::PathBuf, process::Command};
 
-use shelly_host::plugin::SHIPPED_PLUGINS;
+use flate2::{Compression, write::ZlibEncoder};
+use serde_json::json;
+use shelly_host::{
+    event::RunCx,
+    plugin::{
+        ComponentCompiler, EmbeddedPlugin, Limits, PluginCatalog, PluginLocation, PluginPackage, SHIPPED_PLUGINS,
+        ShippedPlugins,
+    },
+};
 
 use crate::{
     PLUGIN_ROOT,
+    functions::{call, tools_of},
     support::{Place, Ran, copy},
 };
 
@@ -52,23 +61,121 @@ fn copies_of_shipped_plugins_keep_their_default_grants() {
     let copied = check(&place, None);
     assert_eq!(copied.stdout, shipped.stdout, "{}", copied.shown());
     assert!(copied.stderr.ends_with("c.yaml: ok\n"), "{}", copied.shown());
-    // The person's own plugin of that name is another one, and that is said.
+    // The person's own plugin of that name is another one: it is not used, and that is said.
     let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
     fs::write(folder.join("plugin.toml"), manifest.replace("description = \"", "description = \"My own. ")).unwrap();
     let own = check(&place, None);
-    assert_eq!(own.code, 0, "{}", own.shown());
-    assert!(!own.stdout.contains("ask-model"), "{}", own.shown());
-    let said = "warning: the plugin `compact` in [DIR]/home/.local/share/shelly-host/plugins/compact is not the one \
-                that comes with shelly-host";
-    assert!(
-        own.stderr.contains(said) && own.stderr.contains("remove this folder to use the shipped one"),
-        "{}",
-        own.shown()
-    );
+    assert_eq!(own.stdout, shipped.stdout, "{}", own.shown());
+    let said = "warning: the plugin `compact` in [DIR]/home/.local/share/shelly-host/plugins/compact is not used, since a \
+                plugin of this id comes with shelly-host; to use yours, name its directory with --plugins";
+    assert!(own.stderr.contains(said), "{}", own.shown());
+    // In a directory that is named it is used, and does not get what the shipped one gets.
+    let directory = folder.parent().unwrap().to_str().unwrap();
+    let named = run(&place, None, &["config", "check", "--config", "c.yaml", "--plugins", directory]);
+    assert!(named.code == 0 && !named.stdout.contains("ask-model"), "{}", named.shown());
+    assert!(!named.stderr.contains("is not used"), "{}", named.shown());
     fs::write(folder.join("plugin.toml"), manifest).unwrap();
     let component = folder.join("compact.wasm");
     fs::copy(PathBuf::from(PLUGIN_ROOT).join("progress/progress.wasm"), &component).unwrap();
     assert!(check(&place, None).stderr.contains(said), "other code, the same manifest");
+    // Where the shipped one is not installed it takes its place, without the default grants.
+    fs::copy(PathBuf::from(PLUGIN_ROOT).join("compact/compact.wasm"), &component).unwrap();
+    let alone = check(&place, Some(&installed_program(&place)));
+    assert!(alone.code == 0 && !alone.stdout.contains("ask-model"), "{}", alone.shown());
+    assert!(
+        alone.stderr.contains("is not the one that comes with shelly-host, so it gets no default grants"),
+        "{}",
+        alone.shown()
+    );
+}
+
+#[test]
+fn plugin_of_a_project_does_not_replace_a_shipped_one() {
+    let place = Place::new();
+    place.file("c.yaml", format!("{CONFIG}    effects: [compact]\n"));
+    let shipped = check(&place, None);
+    copy(&PathBuf::from(PLUGIN_ROOT).join("progress"), &place.path().join(".shelly/plugins/compact"), &[]);
+    let with_own = check(&place, None);
+    assert_eq!(with_own.stdout, shipped.stdout, "{}", with_own.shown());
+    assert!(
+        with_own.stderr.contains("the plugin `compact` in [DIR]/.shelly/plugins/compact is not used"),
+        "{}",
+        with_own.shown()
+    );
+}
+
+/// A shipped plugin as a release build embeds it.
+fn embedded(id: &'static str, size: Option<usize>) -> &'static [EmbeddedPlugin] {
+    let folder = PathBuf::from(PLUGIN_ROOT).join(id);
+    let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
+    let component = fs::read(folder.join(format!("{}.wasm", id.replace('-', "_")))).unwrap();
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(&component).unwrap();
+    let compressed = encoder.finish().unwrap().leak();
+    let size = size.unwrap_or(component.len());
+    vec![EmbeddedPlugin { id, manifest: manifest.leak(), compressed, size }].leak()
+}
+
+fn catalog_of(embedded: &'static [EmbeddedPlugin], installed: Vec<PathBuf>) -> PluginCatalog {
+    let shipped = ShippedPlugins { embedded, ..ShippedPlugins::default() };
+    PluginCatalog::new(&ComponentCompiler::in_process()).with_shipped(shipped, installed)
+}
+
+#[tokio::test]
+async fn embedded_plugin_is_found_by_its_id_and_called() {
+    let mut catalog = catalog_of(embedded("count-text", None), Vec::new());
+    catalog.add_by_id(&[], ["count-text", "progress"]);
+    assert_eq!(catalog.iter().map(|(id, _)| id).collect::<Vec<_>>(), ["count-text"]);
+    let entry = catalog.entry("count-text").unwrap();
+    assert!(catalog.is_shipped(entry) && entry.location().path().is_none(), "{entry:?}");
+    let package = catalog.get("count-text").unwrap().unwrap();
+    assert_eq!(package.digest, PluginPackage::read(&PathBuf::from(PLUGIN_ROOT).join("count-text")).unwrap().digest);
+    let tools = tools_of((**package).clone(), Limits::default()).await;
+    let counted = call(&tools, &RunCx::new("helper"), "count_text", json!({"text": "one two three"})).await;
+    assert!(counted.contains('3'), "{counted}");
+}
+
+#[test]
+fn embedded_plugin_outranks_another_of_its_id() {
+    let place = Place::new();
+    let directory = vec![place.path().join("own")];
+    let own = directory[0].join("count-text");
+    copy(&PathBuf::from(PLUGIN_ROOT).join("count-text"), &own, &[]);
+    for (is_changed, outranked) in [(false, 0), (true, 1)] {
+        if is_changed {
+            let manifest = fs::read_to_string(own.join("plugin.toml")).unwrap();
+            fs::write(own.join("plugin.toml"), manifest.replace("description = \"", "description = \"My own. "))
+                .unwrap();
+        }
+        let mut by_id = catalog_of(embedded("count-text", None), directory.clone());
+        by_id.add_by_id(&directory, ["count-text"]);
+        let mut all = catalog_of(embedded("count-text", None), directory.clone());
+        all.add_all(&directory);
+        for catalog in [by_id, all] {
+            assert!(matches!(catalog.entry("count-text").unwrap().location(), PluginLocation::Program(_)));
+            assert_eq!(catalog.outranked().len(), outranked);
+        }
+        // Where its directory is named, it is used. A copy of the shipped plugin counts as that.
+        let named = PluginCatalog::scan(&directory, &ComponentCompiler::in_process()).unwrap();
+        let mut named = named.with_shipped(
+            ShippedPlugins { embedded: embedded("count-text", None), ..ShippedPlugins::default() },
+            directory.clone(),
+        );
+        named.add_by_id(&directory, ["count-text"]);
+        let entry = named.entry("count-text").unwrap();
+        assert_eq!((entry.location().path(), named.is_shipped(entry)), (Some(&*own), !is_changed));
+    }
+}
+
+#[test]
+fn damaged_embedded_plugin_is_an_error() {
+    for size in [0, 10, usize::MAX / 2] {
+        let mut catalog = catalog_of(embedded("count-text", Some(size)), Vec::new());
+        catalog.add_by_id(&[], ["count-text"]);
+        let error = catalog.get("count-text").unwrap().unwrap_err().report();
+        let text = format!("{} {:?}", error.message, error.causes);
+        assert!(text.contains("count-text of this program") && text.contains("install the program again"), "{text}");
+    }
 }
 
 #[test]

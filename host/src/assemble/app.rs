@@ -19,8 +19,8 @@ use crate::{
     model::{BatchedCompleter, PriceTable},
     net::Keyring,
     plugin::{
-        CatalogEntry, CompileConfig, ComponentCompiler, PluginCatalog, PluginDirs, PluginEngine, PluginManifest,
-        lies_in,
+        CatalogEntry, CompileConfig, ComponentCompiler, OutrankedPlugin, PluginCatalog, PluginDirs, PluginEngine,
+        PluginManifest, ShippedPlugins,
     },
     process::{AllowedPrograms, ProcessSlots},
     session::MeasuredUsage,
@@ -36,8 +36,8 @@ pub struct App {
     pub(crate) named_dirs: Vec<PathBuf>,
     /// Directories that are searched for plugins without being named.
     pub(super) standard_dirs: Vec<PathBuf>,
-    /// The standard directories that hold the plugins that come with the host, whether or not they exist.
-    pub(super) shipped_dirs: Vec<PathBuf>,
+    /// The plugins that come with the host.
+    pub(super) shipped: ShippedPlugins,
     /// The standard directories without the project's own.
     pub(super) installed_dirs: Vec<PathBuf>,
     /// The plugin that the command line names as a model, once it was looked for.
@@ -94,8 +94,9 @@ impl App {
         let compiler = Arc::new(ComponentCompiler::from(compiling.into()));
         let PluginDirs { named: named_dirs, standard, shipped, offers_standard } = plugins.into();
         let plugin_dirs = config.plugin_directories(&named_dirs);
-        let mut catalog = PluginCatalog::scan(&plugin_dirs, &compiler)?;
         let installed_dirs = [config.user.plugin_dirs.clone(), standard].concat();
+        let catalog = PluginCatalog::scan(&plugin_dirs, &compiler)?;
+        let mut catalog = catalog.with_shipped(shipped.clone(), installed_dirs.clone());
         let own = asked_for_by_user(&config);
         let displaced = keep_own_plugins(&mut catalog, &own, &named_dirs, &installed_dirs);
         let standard = [vec![config.root.join(".shelly/plugins")], installed_dirs.clone()].concat();
@@ -104,13 +105,19 @@ impl App {
         if config.agents.is_empty() && config.plugin_dirs.is_empty() && offers_standard {
             catalog.add_all(&installed_dirs);
         }
-        catalog.mark_shipped(&shipped, &installed_dirs);
-        let (standard_dirs, shipped_dirs) = (standard, shipped);
         config.settle(
             |id| shipped_wants(&catalog, id),
             |id| written_manifest(&catalog, id).is_some_and(|manifest| manifest.shortens),
         );
-        let project = ProjectFolder::read(&config)?.with_warnings(displaced);
+        let outranked = catalog.outranked().iter().map(|OutrankedPlugin { id, path }| {
+            format!(
+                "the plugin `{id}` in {} is not used, since a plugin of this id comes with shelly-host; to use yours, name its \
+                 directory with --plugins or under `plugin_dirs`, or give it another id",
+                path.display()
+            )
+        });
+        let warnings = displaced.into_iter().chain(outranked).collect();
+        let project = ProjectFolder::read(&config)?.with_warnings(warnings);
         config.approved = project.approved();
         let prices = project.prices()?;
         let programs = allowed_programs(&config, &environment, ProcessSlots::default());
@@ -120,8 +127,8 @@ impl App {
             catalog,
             plugin_dirs,
             named_dirs,
-            standard_dirs,
-            shipped_dirs,
+            standard_dirs: standard,
+            shipped,
             installed_dirs,
             named_model: OnceLock::new(),
             project,
@@ -234,14 +241,13 @@ fn keep_own_plugins(
 ) -> Vec<String> {
     let mut displaced = Vec::new();
     for id in own {
-        let is_of_project = |plugin: &CatalogEntry| !lies_in(plugin.place(), named_dirs);
+        let is_of_project = |plugin: &CatalogEntry| !plugin.location().lies_in(named_dirs);
         if catalog.entry(id).is_some_and(is_of_project)
-            && let Some(place) = catalog.remove(id)
+            && let Some(location) = catalog.remove(id)
         {
             displaced.push(format!(
-                "the plugin `{id}` in {} is not used: your user-wide config names a plugin of this id, which is taken from \
-                 your own directories alone",
-                place.display()
+                "the plugin `{id}` in {location} is not used: your user-wide config names a plugin of this id, which is taken \
+                 from your own directories alone"
             ));
         }
     }

@@ -17,10 +17,7 @@ use crate::{
     },
     error::{ErrorKind, Report},
     kv::KvStores,
-    plugin::{
-        Plugin, PluginCatalog, PluginError, PluginKind, PluginPackage, PluginSettings, SHIPPED_PLUGINS, how_to_install,
-        lies_in,
-    },
+    plugin::{Plugin, PluginCatalog, PluginError, PluginKind, PluginPackage, PluginSettings, SHIPPED_PLUGINS},
 };
 
 impl App {
@@ -121,7 +118,7 @@ impl App {
                 let report = Report::new(ErrorKind::Plugin, format!("the plugin `{id}` is not installed"));
                 Err(report
                     .cause(format!("named by {place} in the config; the plugin comes with shelly-host"))
-                    .hint(how_to_install(&self.shipped_dirs)))
+                    .hint(self.shipped.how_to_install()))
             }
             None => {
                 let installed = PluginCatalog::ids_in(&self.standard_dirs);
@@ -162,27 +159,24 @@ impl App {
                  `effects: []` if none is needed",
                 agent.place(),
                 missing.join(", "),
-                how_to_install(&self.shipped_dirs)
+                self.shipped.how_to_install()
             )
         })
     }
 
-    /// Warns if a plugin in a standard directory replaces one that comes with the host. A plugin in a named directory does
-    /// so on purpose.
+    /// Warns if a plugin in a standard directory is used in place of one that comes with the host, because that is not
+    /// installed. A plugin in a named directory is used on purpose.
     pub(crate) fn stands_in(&self, package: &PluginPackage) -> Option<String> {
         let id = &*package.manifest.id;
         let is_own = SHIPPED_PLUGINS.contains(&id)
-            && lies_in(&package.place(), &self.standard_dirs)
+            && package.location.lies_in(&self.standard_dirs)
             && !self.catalog.entry(id).is_some_and(|plugin| self.catalog.is_shipped(plugin));
         is_own.then(|| {
-            let mend = match self.shipped_dirs.iter().any(|directory| directory.join(id).is_dir()) {
-                true => "remove this folder to use the shipped one".to_owned(),
-                false => format!("to use the shipped one, {}", how_to_install(&self.shipped_dirs)),
-            };
             format!(
                 "the plugin `{id}` in {} is not the one that comes with shelly-host, so it gets no default grants, only those \
-                 of the config; {mend}",
-                package.place().display()
+                 of the config; to use the shipped one, {}",
+                package.location,
+                self.shipped.how_to_install()
             )
         })
     }

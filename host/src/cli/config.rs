@@ -7,7 +7,7 @@ use super::{
     ask,
     command_runtime::runtime,
     config_files::ConfigPathArgs,
-    config_path::{config_path, read_over_user_config},
+    config_path::{config_path, read_over_user_config, with_default_toolboxes},
     config_show::ConfigShowArgs,
     host_environment::{compiling, environment, plugin_dirs},
     plugin::CliOutputFormat,
@@ -116,6 +116,7 @@ impl ConfigFindings {
             Err(ConfigErrors { reports, config: None }) => return Self { mistakes: reports, ..Self::default() },
         };
         let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let (config, _) = with_default_toolboxes(config);
         let sources = config.sources();
         let app = App::new(config, plugin_dirs(plugins), compiling(), environment(), broker);
         let looked = app.and_then(|app| Ok((app.standing(&trust::store(), is_named)?, sources?, app)));

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
+    host_environment::plugin_dirs,
     project_search::{CandidateStatus, ProjectSearch},
     render::{name, tell},
     user_config::{home, user_config},
@@ -11,6 +12,7 @@ use super::{
 use crate::{
     config::{Config, ConfigErrors},
     error::Report,
+    plugin::{PluginCatalog, PluginDirs},
 };
 
 /// Reads the config that is named, or that is found, over the user-wide config. Without any of them it is empty.
@@ -18,7 +20,36 @@ pub fn read_config(named: Option<&PathBuf>) -> Result<Config, Report> {
     read_over_user_config(config_path(named.cloned()).as_deref()).map_err(ConfigErrors::first)
 }
 
-/// Does the same without a message about what was found: the command that follows prints one.
+/// Reads the config of a command that runs an agent, in the same way. If nothing names agents, the one that runs has the
+/// default toolboxes, for the files of the project too, unless that is a person's home folder or contains it.
+pub fn read_runner_config(named: Option<&PathBuf>) -> Result<Config, Report> {
+    let config = read_config(named)?;
+    let (config, has_files) = with_default_toolboxes(config);
+    if !has_files {
+        tell(
+            "no agent is configured, and this folder contains all of your files: the default agent cannot read them; start it \
+             in the folder of a project\n",
+        );
+    }
+    Ok(config)
+}
+
+/// Gives the agent of a config that names none the default toolboxes. Returns `false` beside it if they leave out the files,
+/// because the folder contains everything that the person has.
+pub fn with_default_toolboxes(config: Config) -> (Config, bool) {
+    let names_runners = !config.agents.is_empty() || !config.teams.is_empty() || !config.toolboxes.is_empty();
+    let folder = std::env::current_dir().unwrap_or_default().join(&config.root);
+    let folder = folder.canonicalize().unwrap_or(folder);
+    let home = home().map(|home| home.canonicalize().unwrap_or(home));
+    let contains_home = folder.parent().is_none() || home.is_some_and(|home| home.starts_with(&folder));
+    let PluginDirs { shipped, standard, .. } = plugin_dirs(&[]);
+    let installed = PluginCatalog::ids_in(&standard);
+    let is_installed = |id: &str| shipped.has(id) || installed.iter().any(|one| one == id);
+    let config = config.with_default_toolboxes((!contains_home).then_some(&*folder), is_installed);
+    (config, names_runners || !contains_home)
+}
+
+/// Does the same as [`read_config`] without a message about what was found: the command that follows prints one.
 pub fn read_config_silently(named: Option<&PathBuf>) -> Result<Config, Report> {
     let path = named.cloned().or_else(|| search().used().map(|found| found.path.clone()));
     read_over_user_config(path.as_deref()).map_err(ConfigErrors::first)

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     app::Environment,
-    plugin::{CompileConfig, CompileSite, INSTALLED, PluginDirs},
+    plugin::{CompileConfig, CompileSite, INSTALLED, PluginDirs, ShippedPlugins},
 };
 
 /// Returns the variables of this process.
@@ -18,25 +18,28 @@ pub fn environment() -> Environment {
     Arc::new(|name| std::env::var(name).ok())
 }
 
-/// Returns the directories of plugins: those of the command line, of the user's own data, and beside the program.
+/// Returns the directories of plugins: those of the command line, and of the user's own data; and the plugins in the
+/// program and beside it.
 pub fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
     let data = data.filter(|data| data.is_absolute()).map(|data| data.join("shelly-host/plugins"));
-    let shipped = std::env::current_exe().and_then(|program| program.canonicalize()).map_or_else(
+    let directories = std::env::current_exe().and_then(|program| program.canonicalize()).map_or_else(
         |_| Vec::new(),
         |program| {
             let folder = program.parent().unwrap_or(Path::new("/"));
-            let mut shipped = vec![folder.join("plugins"), folder.join("..").join(INSTALLED)];
+            let mut directories = vec![folder.join("plugins"), folder.join("..").join(INSTALLED)];
             // In a cargo build the plugins lie one level up.
             if folder.ends_with("debug") || folder.ends_with("release") {
-                shipped.push(folder.join("../plugins"));
+                directories.push(folder.join("../plugins"));
             }
-            shipped
+            directories
         },
     );
-    let standard = data.into_iter().chain(shipped.iter().cloned()).collect();
-    PluginDirs { named: named.to_vec(), standard, shipped, offers_standard: named.is_empty() }
+    let (embedded, why_not_embedded) = (shelly_shipped::PLUGINS, shelly_shipped::WHY_NONE);
+    let shipped = ShippedPlugins { embedded, directories, why_not_embedded };
+    let standard = data.into_iter().collect();
+    PluginDirs { named: named.to_vec(), shipped, standard, offers_standard: named.is_empty() }
 }
 
 /// Set if this process compiles components itself.

@@ -124,13 +124,14 @@ fn catalog(config: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<PluginCatalo
 
 /// Returns the catalog of plugins to list for a config.
 pub fn catalog_of(config: &Config, plugins: &[PathBuf]) -> Result<PluginCatalog, Report> {
-    let PluginDirs { named, standard, .. } = plugin_dirs(plugins);
+    let PluginDirs { named, shipped, standard, .. } = plugin_dirs(plugins);
     let directories = config.plugin_directories(&named);
-    let mut catalog = PluginCatalog::scan(&directories, &Arc::new(compiling().into()))?;
+    let installed = [config.user.plugin_dirs.clone(), standard].concat();
+    let catalog = PluginCatalog::scan(&directories, &Arc::new(compiling().into()))?;
+    let mut catalog = catalog.with_shipped(shipped, installed.clone());
     // Without a named directory it has the plugins that a config can name by their id alone.
     if directories.is_empty() {
-        let own = config.user.plugin_dirs.clone();
-        catalog.add_all(&[vec![config.root.join(".shelly/plugins")], own, standard].concat());
+        catalog.add_all(&[vec![config.root.join(".shelly/plugins")], installed].concat());
     }
     Ok(catalog)
 }
@@ -220,7 +221,8 @@ fn inspect(path: &Path, config: Option<&PathBuf>, plugins: &[PathBuf], output: C
         let package = package(path, config, plugins, &compiler).await?;
         let manifest = &package.manifest;
         let engine = Arc::new(PluginEngine::with_stack(Arc::clone(&compiler), limits::PLUGIN_STACK_BYTES)?);
-        let folder = resolved(&package.folder);
+        // A plugin inside the program has no folder.
+        let folder = resolved(package.location.folder().unwrap_or(Path::new(".")));
         let settings = PluginSettings {
             // The grant is only for linking: while the tools are queried, only log and config calls work.
             grant: Grant::all_of(&manifest.wants, folder.clone()),
@@ -345,7 +347,7 @@ fn summary(package: &PluginPackage) -> serde_json::Value {
         "on_failure": manifest.on_failure,
         "size": package.size,
         "digest": package.named_digest(),
-        "folder": package.folder,
+        "folder": package.location.folder(),
     })
 }
 

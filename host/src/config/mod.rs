@@ -14,6 +14,7 @@ mod check;
 #[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod config;
 mod context;
+mod default_toolboxes;
 mod description;
 mod effective_setting;
 mod egress;

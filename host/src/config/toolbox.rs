@@ -262,6 +262,14 @@ impl ToolboxUse {
         }
     }
 
+    /// Returns the use of a toolbox of plugins to be changed, if it is one.
+    pub(super) fn shipped_mut(&mut self) -> Option<&mut ShippedToolboxUse> {
+        match self {
+            Self::Shipped(uses) => Some(uses),
+            Self::Own(_) | Self::Server(_) => None,
+        }
+    }
+
     /// Returns the use of an MCP server, if it is one.
     pub fn server(&self) -> Option<&McpServerUse> {
         match self {

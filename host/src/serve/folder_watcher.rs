@@ -28,7 +28,8 @@ impl FolderWatcher {
     /// plugins that were removed from it may come back.
     pub fn look_at(&mut self, app: &App) {
         self.around.extend(app.plugin_dirs.iter().cloned().chain([ProjectLayout::new(&app.config.root).skills()]));
-        self.single = app.catalog.iter().map(|(_, plugin)| plugin.folder().to_owned()).collect();
+        self.single =
+            app.catalog.iter().filter_map(|(_, plugin)| plugin.location().folder()).map(Path::to_owned).collect();
         self.seen = look(&self.around, &self.single);
     }
 

@@ -1,6 +1,11 @@
-//! Limits of `doctor` and of completion in shells.
+//! Limits of the command line: the start of a run, `doctor`, and completion in shells.
 
 use std::time::Duration;
+
+// ---- start of a run
+
+/// The time after which a person is told why a run has not begun. Starting with compiled code takes less.
+pub const START_NOTICE_DELAY: Duration = Duration::from_secs(1);
 
 // ---- doctor
 

@@ -125,8 +125,7 @@ async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Re
     let bytes = package.bytes()?;
     match engine.compiler().compile(&bytes, engine.layout()).await {
         Some(code) => {
-            let code =
-                code.map_err(|refused| refused.of_plugin(id(), package.folder.join(&package.manifest.component)))?;
+            let code = code.map_err(|refused| refused.of_plugin(id(), package.component_path()))?;
             blocking(engine, move |engine| engine.adopt(digest, &code)).await.map_err(not_runnable)
         }
         None => blocking(engine, move |engine| engine.compile(digest, &bytes)).await.map_err(not_runnable),

@@ -12,10 +12,8 @@ use futures_util::future::join_all;
 use indexmap::IndexMap;
 
 use super::{
-    catalog_entry::CatalogEntry,
-    manifest::{PluginManifest, file_id},
-    plugin_package::PluginPackage,
-    shipped_plugins,
+    catalog_entry::CatalogEntry, plugin_location::PluginLocation, plugin_package::PluginPackage,
+    shipped_plugins::ShippedPlugins,
 };
 use crate::{
     compile::{CompileStep, ComponentCompiler},
@@ -36,10 +34,21 @@ pub struct PluginCatalog {
     /// Validates components before they are inspected.
     compiler: Arc<ComponentCompiler>,
     plugins: IndexMap<String, CatalogEntry>,
-    /// The directories of the plugins that come with the host, resolved.
-    shipped: Vec<PathBuf>,
-    /// The directories where the person installed plugins, among them copies of shipped ones, resolved.
+    /// The plugins that come with the host.
+    shipped: ShippedPlugins,
+    /// The directories where the person installed plugins, among them copies of shipped ones.
     installed: Vec<PathBuf>,
+    /// Plugins that were found under the id of a shipped one, and are not used.
+    outranked: Vec<OutrankedPlugin>,
+}
+
+/// A plugin that is not used, since one that comes with the host has its id and nobody named the plugin's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutrankedPlugin {
+    /// The id of both.
+    pub id: String,
+    /// The folder or the component file of the plugin that is not used.
+    pub path: PathBuf,
 }
 
 /// The directories that are searched for plugins.
@@ -47,14 +56,14 @@ pub struct PluginCatalog {
 pub struct PluginDirs {
     /// Directories that a person names for this run. All of their plugins are listed, and errors in them are reported.
     pub named: Vec<PathBuf>,
+    /// The plugins that come with the host, which may be granted what they want without asking. An id that is in no named
+    /// directory is looked up here first.
+    pub shipped: ShippedPlugins,
     /// Directories that need not exist. They are searched in order for an id that is found nowhere else. The project's
     /// own folder precedes them.
     pub standard: Vec<PathBuf>,
-    /// Those of the directories above that contain the plugins of the host, which may be granted what they want without
-    /// asking.
-    pub shipped: Vec<PathBuf>,
-    /// `true` if an agent without a config gets all plugins of `standard` that need no grant, since no directory was
-    /// named.
+    /// `true` if an agent without a config gets all plugins of `shipped` and `standard` that need no grant, since no
+    /// directory was named.
     pub offers_standard: bool,
 }
 
@@ -68,8 +77,15 @@ impl<T: AsRef<[PathBuf]>> From<T> for PluginDirs {
 impl PluginCatalog {
     /// Returns an empty catalog. `compiler` validates components before they are inspected.
     pub fn new(compiler: &Arc<ComponentCompiler>) -> Self {
-        let (plugins, shipped, installed) = Default::default();
-        Self { compiler: Arc::clone(compiler), plugins, shipped, installed }
+        let (plugins, shipped, installed, outranked) = Default::default();
+        Self { compiler: Arc::clone(compiler), plugins, shipped, installed, outranked }
+    }
+
+    /// Sets the plugins that come with the host, which the methods below look up first, and the directories where the
+    /// person has installed plugins: a copy of a shipped plugin counts as one there, but not in a project.
+    pub fn with_shipped(mut self, shipped: ShippedPlugins, installed: Vec<PathBuf>) -> Self {
+        (self.shipped, self.installed) = (shipped, installed);
+        self
     }
 
     /// Reads plugin directories: folders with a `plugin.toml`, and component files. An invalid plugin is listed under
@@ -85,15 +101,15 @@ impl PluginCatalog {
             for place in plugins_in(directory)? {
                 // A directory may be named twice, by config and command line.
                 if seen.insert(place.canonicalize().unwrap_or_else(|_| place.clone())) {
-                    catalog.add(&place);
+                    catalog.add(PluginLocation::at(&place));
                 }
             }
         }
         Ok(catalog)
     }
 
-    /// Adds each of these ids that is not in the catalog, from the first of these directories that contains a plugin
-    /// folder or component file of that name.
+    /// Adds each of these ids that is not in the catalog: the plugin that comes with the host, or else that of the first of
+    /// these directories that contains a plugin folder or component file of that name.
     pub fn add_by_id<'a>(&mut self, directories: &[PathBuf], ids: impl IntoIterator<Item = &'a str>) {
         for id in ids {
             // The id comes from a config: it must not lead out of the directory.
@@ -106,73 +122,103 @@ impl PluginCatalog {
                 let files = [id.to_owned(), id.replace('-', "_")].map(|stem| directory.join(format!("{stem}.wasm")));
                 iter::once(directory.join(id)).chain(files)
             });
-            if let Some(place) = places.into_iter().find(|place| is_plugin(place)) {
-                self.add(&place);
+            let found = places.into_iter().find(|place| is_plugin(place)).map(|place| PluginLocation::at(&place));
+            match (self.shipped.find(id), found) {
+                (Some(shipped), found) => {
+                    self.add(shipped);
+                    self.outranked.extend(found.and_then(|found| self.as_outranked(id, &found)));
+                }
+                (None, Some(found)) => self.add(found),
+                (None, None) => {}
             }
         }
     }
 
-    /// Adds all plugins in those of these directories that exist, except those whose id is already in the catalog.
+    /// Adds all plugins that come with the host, then all in those of these directories that exist, except those whose id
+    /// is already in the catalog.
     pub fn add_all(&mut self, directories: &[PathBuf]) {
+        for location in self.shipped.all().collect::<Vec<_>>() {
+            if !id_of(&location).is_some_and(|id| self.plugins.contains_key(&id)) {
+                self.add(location);
+            }
+        }
         for place in directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten() {
-            if !id_of(&place).is_some_and(|id| self.plugins.contains_key(&id)) {
-                self.add(&place);
+            let location = PluginLocation::at(&place);
+            match id_of(&location).filter(|id| self.plugins.contains_key(id)) {
+                None => self.add(location),
+                Some(id) => self.outranked.extend(self.as_outranked(&id, &location)),
             }
         }
     }
 
-    /// Removes a plugin, so that one of the same id in another directory can be added. Returns the removed plugin's place.
-    pub fn remove(&mut self, id: &str) -> Option<PathBuf> {
-        self.plugins.shift_remove(id).map(|plugin| plugin.place().to_owned())
+    /// Returns the plugin at `location` as one that is not used, if the one of its id in the catalog comes with the host and
+    /// is another one.
+    fn as_outranked(&self, id: &str, location: &PluginLocation) -> Option<OutrankedPlugin> {
+        let used = self.plugins.get(id).filter(|used| self.shipped.contains(used.location()))?;
+        let is_copy = || {
+            let manifest = location.read_manifest().ok().flatten()?;
+            let component = location.read(Some(&manifest)).ok()?;
+            let original = used.written_manifest()? == &manifest && used.sealed()?.digest == component.digest;
+            Some(original)
+        };
+        match self.shipped.contains(location) || is_copy().unwrap_or(false) {
+            true => None,
+            false => Some(OutrankedPlugin { id: id.to_owned(), path: location.path()?.to_owned() }),
+        }
+    }
+
+    /// Returns the plugins that were found under the id of a shipped one, and are not used.
+    pub fn outranked(&self) -> &[OutrankedPlugin] {
+        &self.outranked
+    }
+
+    /// Removes a plugin, so that one of the same id in another directory can be added. Returns the location of the removed
+    /// plugin.
+    pub fn remove(&mut self, id: &str) -> Option<PluginLocation> {
+        self.plugins.shift_remove(id).map(|plugin| plugin.location().clone())
     }
 
     /// Returns the ids under which [`add_by_id`](Self::add_by_id) finds plugins in those of these directories that
     /// exist.
     pub fn ids_in(directories: &[PathBuf]) -> Vec<String> {
         let places = directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten();
-        places
-            .filter_map(|place| if place.is_dir() { Some(place.file_name()?.to_str()?.into()) } else { id_of(&place) })
-            .collect()
+        let id = |place: PathBuf| match PluginLocation::at(&place) {
+            PluginLocation::Folder(folder) => Some(folder.file_name()?.to_str()?.into()),
+            location => id_of(&location),
+        };
+        places.filter_map(id).collect()
     }
 
-    /// Marks the plugins that come with the host: those in the directories `shipped`, and their copies in the
-    /// directories `installed`, where the person has put them. A copy in a project is not marked.
-    pub fn mark_shipped(&mut self, shipped: &[PathBuf], installed: &[PathBuf]) {
-        let real = |directories: &[PathBuf]| directories.iter().filter_map(|it| it.canonicalize().ok()).collect();
-        (self.shipped, self.installed) = (real(shipped), real(installed));
-    }
-
-    /// Returns `true` if a plugin comes with the host, as set by [`mark_shipped`](Self::mark_shipped). Does not inspect
+    /// Returns `true` if a plugin comes with the host, as set by [`with_shipped`](Self::with_shipped). Does not inspect
     /// the component.
     pub fn is_shipped(&self, plugin: &CatalogEntry) -> bool {
-        let place = plugin.place().canonicalize().ok();
-        let Some(parent) = place.as_deref().and_then(Path::parent) else { return false };
-        let lies_in = |directories: &[PathBuf]| directories.iter().any(|directory| directory == parent);
+        let lies_in_installed = || {
+            let real = plugin.location().path().and_then(|path| path.canonicalize().ok());
+            real.is_some_and(|path| PluginLocation::Folder(path).lies_in(&self.installed))
+        };
         let is_copy = || {
             let (manifest, sealed) = (plugin.written_manifest(), plugin.sealed());
-            manifest
-                .zip(sealed)
-                .is_some_and(|(manifest, sealed)| shipped_plugins::is_copy(manifest, sealed.digest, &self.shipped))
+            manifest.zip(sealed).is_some_and(|(manifest, sealed)| self.shipped.has_copy_of(manifest, sealed.digest))
         };
-        lies_in(&self.shipped) || lies_in(&self.installed) && is_copy()
+        self.shipped.contains(plugin.location()) || lies_in_installed() && is_copy()
     }
 
-    fn add(&mut self, place: &Path) {
-        let (id, entry) = match place.is_dir() {
-            true => match PluginManifest::read(place) {
-                Ok(manifest) => (manifest.id.clone(), CatalogEntry::unread(&self.compiler, place, Some(manifest))),
-                Err(error) => (self.name_without_manifest(place), CatalogEntry::unusable(&self.compiler, place, error)),
-            },
-            false => (file_id(place), CatalogEntry::unread(&self.compiler, place, None)),
+    fn add(&mut self, location: PluginLocation) {
+        let (id, entry) = match location.read_manifest() {
+            Ok(manifest) => (location.id(manifest.as_ref()), CatalogEntry::unread(&self.compiler, location, manifest)),
+            Err(error) => {
+                (self.name_without_manifest(&location), CatalogEntry::unusable(&self.compiler, location, error))
+            }
         };
         let entry = match self.plugins.get(&id) {
             None => entry,
             // The first one is unusable anyway, and its error is already recorded.
             Some(first) if first.is_unusable() => return,
             Some(first) => {
-                let (first, second) = (first.place().to_owned(), place.into());
+                let path = |entry: &CatalogEntry| entry.location().component_path(None);
+                let (first, second) = (path(first), path(&entry));
                 let error = PluginError::SameId { id: id.clone(), first, second };
-                CatalogEntry::unusable(&self.compiler, place, error)
+                CatalogEntry::unusable(&self.compiler, entry.location().clone(), error)
             }
         };
         self.plugins.insert(id, entry);
@@ -180,9 +226,9 @@ impl PluginCatalog {
 
     /// Returns the name under which a folder without a readable manifest is listed: it must not take the id of a known
     /// plugin.
-    fn name_without_manifest(&self, folder: &Path) -> String {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if self.plugins.contains_key(&name) { folder.display().to_string() } else { name }
+    fn name_without_manifest(&self, location: &PluginLocation) -> String {
+        let name = location.path().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        if self.plugins.contains_key(&name) { location.to_string() } else { name }
     }
 
     /// Returns the entry of this id, or `None`. Reads nothing.
@@ -225,16 +271,13 @@ fn is_plugin(place: &Path) -> bool {
     place.join(MANIFEST_FILE).is_file() || is_component(place) || holds_component()
 }
 
-/// Returns the id of the plugin at `place`, if it has one; a component file is named after its file.
-fn id_of(place: &Path) -> Option<String> {
-    match place.is_dir() {
-        true => PluginManifest::read(place).map(|manifest| manifest.id).ok(),
-        false => Some(file_id(place)),
-    }
+/// Returns the id of a plugin, if it has one; a component file is named after its file.
+fn id_of(location: &PluginLocation) -> Option<String> {
+    location.read_manifest().map(|manifest| location.id(manifest.as_ref())).ok()
 }
 
 /// Returns the plugins in a directory: folders with a manifest, and component files.
-fn plugins_in(directory: &Path) -> Result<Vec<PathBuf>, Report> {
+pub(super) fn plugins_in(directory: &Path) -> Result<Vec<PathBuf>, Report> {
     let usage = |message: String| Report::new(ErrorKind::Usage, message);
     const HINT: &str = "name a directory of plugin folders, each with a plugin.toml and a component; the directory \
                         can also have components alone, as NAME.wasm";

@@ -1,12 +1,15 @@
 use std::{
     borrow::Cow,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
 use tokio::sync::Semaphore;
 
-use super::{manifest::PluginManifest, plugin_candidate::PluginCandidate, plugin_package::PluginPackage};
+use super::{
+    manifest::PluginManifest, plugin_candidate::PluginCandidate, plugin_location::PluginLocation,
+    plugin_package::PluginPackage,
+};
 use crate::{
     compile::{CompileStep, ComponentCompiler},
     contract::PluginKind,
@@ -18,7 +21,7 @@ use shelly_core::{digest::Sha256Digest, limits};
 #[derive(Debug)]
 pub struct CatalogEntry {
     compiler: Arc<ComponentCompiler>,
-    place: PathBuf,
+    location: PluginLocation,
     /// `None` for a component file without a manifest, and for a folder whose manifest cannot be read.
     manifest: Option<PluginManifest>,
     /// Empty until the package is first requested.
@@ -38,15 +41,19 @@ pub struct ComponentDescriptor {
 
 impl CatalogEntry {
     /// Creates the entry of a plugin whose component has not been read.
-    pub(super) fn unread(compiler: &Arc<ComponentCompiler>, place: &Path, manifest: Option<PluginManifest>) -> Self {
+    pub(super) fn unread(
+        compiler: &Arc<ComponentCompiler>,
+        location: PluginLocation,
+        manifest: Option<PluginManifest>,
+    ) -> Self {
         let (package, sealed) = Default::default();
-        Self { compiler: Arc::clone(compiler), place: place.into(), manifest, package, sealed }
+        Self { compiler: Arc::clone(compiler), location, manifest, package, sealed }
     }
 
     /// Creates the entry of a plugin that cannot be used.
-    pub(super) fn unusable(compiler: &Arc<ComponentCompiler>, place: &Path, error: PluginError) -> Self {
+    pub(super) fn unusable(compiler: &Arc<ComponentCompiler>, location: PluginLocation, error: PluginError) -> Self {
         let (package, sealed) = (OnceLock::from(Err(error)), OnceLock::from(None));
-        Self { compiler: Arc::clone(compiler), place: place.into(), manifest: None, package, sealed }
+        Self { compiler: Arc::clone(compiler), location, manifest: None, package, sealed }
     }
 
     /// Returns `true` if the plugin is known to be unusable.
@@ -57,14 +64,6 @@ impl CatalogEntry {
     /// Sets the compiler that validates the component, unless it has been read.
     pub(super) fn set_compiler(&mut self, compiler: &Arc<ComponentCompiler>) {
         self.compiler = Arc::clone(compiler);
-    }
-
-    /// Returns the folder that contains the component. A component file without a manifest may share it with others.
-    pub fn folder(&self) -> &Path {
-        match self.manifest {
-            None if !self.place.is_dir() => self.place.parent().unwrap_or(Path::new("")),
-            _ => &self.place,
-        }
     }
 
     /// Returns the plugin; the first call reads and validates its component. Blocks the caller while a process of its
@@ -98,13 +97,13 @@ impl CatalogEntry {
     }
 
     fn candidate(&self) -> PluginCandidate<'_> {
-        PluginCandidate { manifest: self.manifest.as_ref().map(Cow::Borrowed), place: &self.place }
+        PluginCandidate { manifest: self.manifest.as_ref().map(Cow::Borrowed), location: Cow::Borrowed(&self.location) }
     }
 
     /// Refuses a component that is not the one that a person was asked about, and an effect without a manifest, since
     /// only a manifest says when an effect is called.
     fn fitting(&self, package: PluginPackage) -> Result<Arc<PluginPackage>, PluginError> {
-        if package.is_lone && package.manifest.kinds.contains(&PluginKind::Effect) {
+        if package.location.is_lone_component() && package.manifest.kinds.contains(&PluginKind::Effect) {
             return Err(PluginError::EffectAlone { id: package.manifest.id });
         }
         match self.sealed.get() {
@@ -127,14 +126,14 @@ impl CatalogEntry {
         })
     }
 
-    /// Returns the path of the component file.
-    fn component(&self) -> PathBuf {
-        self.candidate().path()
+    /// Returns the path of the component file, as errors name it.
+    pub(super) fn component(&self) -> PathBuf {
+        self.location.component_path(self.manifest.as_ref())
     }
 
-    /// Returns the path of the plugin: its folder, or the component file without a folder.
-    pub fn place(&self) -> &Path {
-        &self.place
+    /// Returns the location of the plugin.
+    pub fn location(&self) -> &PluginLocation {
+        &self.location
     }
 
     /// Returns the `plugin.toml`; `None` for a component file without one, and if it cannot be read.

@@ -1,15 +1,19 @@
-//! Plugins on disk: manifests, folders, and the catalog of all plugins that a config can name. No plugin's code runs.
+//! Plugins on disk and in the program: manifests, folders, and the catalog of all plugins that a config can name. No plugin's code runs.
 
 mod catalog;
 mod catalog_entry;
+mod embedded_plugin;
 mod manifest;
 mod plugin_candidate;
+mod plugin_location;
 mod plugin_package;
 mod requirement_check;
 mod shipped_plugins;
 
-pub use catalog::{PluginCatalog, PluginDirs};
+pub use catalog::{OutrankedPlugin, PluginCatalog, PluginDirs};
 pub use catalog_entry::{CatalogEntry, ComponentDescriptor};
+pub use embedded_plugin::EmbeddedPlugin;
 pub use manifest::PluginManifest;
+pub use plugin_location::PluginLocation;
 pub use plugin_package::PluginPackage;
-pub use shipped_plugins::{INSTALLED, SHIPPED_PLUGINS, how_to_install, lies_in};
+pub use shipped_plugins::{INSTALLED, SHIPPED_PLUGINS, ShippedPlugins};

@@ -5,57 +5,50 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    manifest::{PluginManifest, file_id},
-    plugin_package::PluginPackage,
-};
+use super::{manifest::PluginManifest, plugin_location::PluginLocation, plugin_package::PluginPackage};
 use crate::{
     compile::{CompileStep, ComponentCompiler},
-    component::{Anatomy, ComponentBytes, ComponentSurvey, read_bounded, read_inside},
+    component::{Anatomy, ComponentBytes, ComponentSurvey},
     error::PluginError,
 };
-use shelly_core::{digest::Sha256Digest, files::folder_of, limits};
+use shelly_core::files::folder_of;
 
 /// A plugin whose component has not been inspected.
 pub(super) struct PluginCandidate<'a> {
     /// `None` for a component file without a manifest.
     pub manifest: Option<Cow<'a, PluginManifest>>,
-    /// The folder, or the component file without a folder.
-    pub place: &'a Path,
+    pub location: Cow<'a, PluginLocation>,
 }
 
-impl<'a> PluginCandidate<'a> {
-    pub fn of_folder(folder: &'a Path) -> Result<Self, PluginError> {
-        Ok(Self { manifest: Some(Cow::Owned(PluginManifest::read(folder)?)), place: folder })
+impl PluginCandidate<'_> {
+    pub fn of_folder(folder: &Path) -> Result<Self, PluginError> {
+        let manifest = Some(Cow::Owned(PluginManifest::read(folder)?));
+        Ok(Self { manifest, location: Cow::Owned(PluginLocation::Folder(folder.into())) })
     }
 
     /// Returns the plugin of the folder around `path` if the folder's manifest names this file as its component.
-    pub fn of_folder_around(path: &'a Path) -> Option<Self> {
+    pub fn of_folder_around(path: &Path) -> Option<Self> {
         let candidate = Self::of_folder(folder_of(path)).ok()?;
         let is_its =
             candidate.manifest.as_ref().is_some_and(|manifest| path.file_name() == Some(manifest.component.as_ref()));
         is_its.then_some(candidate)
     }
 
-    pub fn of_file(path: &'a Path) -> Self {
-        Self { manifest: None, place: path }
+    pub fn of_file(path: &Path) -> Self {
+        Self { manifest: None, location: Cow::Owned(PluginLocation::File(path.into())) }
     }
 
     fn id(&self) -> String {
-        self.manifest.as_ref().map_or_else(|| file_id(self.place), |manifest| manifest.id.clone())
+        self.location.id(self.manifest.as_deref())
     }
 
-    /// Returns the path of the component file.
+    /// Returns the path of the component file, as errors name it.
     pub fn path(&self) -> PathBuf {
-        self.manifest.as_ref().map_or_else(|| self.place.to_owned(), |manifest| self.place.join(&manifest.component))
+        self.location.component_path(self.manifest.as_deref())
     }
 
     pub fn read(&self) -> Result<ComponentBytes, PluginError> {
-        let bytes = match self.manifest {
-            Some(_) => read_inside(&self.path(), self.place, limits::COMPONENT_BYTES),
-            None => read_bounded(self.place, limits::COMPONENT_BYTES),
-        }?;
-        Ok(ComponentBytes { digest: Sha256Digest::of(&bytes), bytes })
+        self.location.read(self.manifest.as_deref())
     }
 
     /// Refuses a component that is too complex, before a compiler process is started for it.
@@ -99,11 +92,11 @@ impl<'a> PluginCandidate<'a> {
         let path = self.path();
         let anatomy = Anatomy::of_file(&path, &component.bytes)?;
         if let Some(manifest) = &self.manifest {
-            return PluginPackage::checked(PluginManifest::clone(manifest), anatomy, self.place, component, false);
+            return PluginPackage::checked(PluginManifest::clone(manifest), anatomy, &self.location, component);
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let manifest = PluginManifest::of_anatomy(self.id(), name, &anatomy);
-        PluginPackage::checked(manifest, anatomy, folder_of(&path), component, true)
+        PluginPackage::checked(manifest, anatomy, &self.location, component)
     }
 }
 

@@ -1,13 +1,13 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::manifest::PluginManifest;
+use super::{manifest::PluginManifest, plugin_location::PluginLocation};
 use crate::{
-    component::{Anatomy, ComponentBytes, read_bounded, read_inside},
+    component::{Anatomy, ComponentBytes},
     contract::{CHAT_KINDS, ImportRequirement, PluginKind, need_of_import, reads_chat},
     error::PluginError,
     functions::FunctionToolset,
 };
-use shelly_core::{digest::Sha256Digest, limits};
+use shelly_core::digest::Sha256Digest;
 
 /// A plugin folder whose manifest and component agree and that this host can run.
 #[derive(Debug, Clone)]
@@ -18,10 +18,8 @@ pub struct PluginPackage {
     pub anatomy: Anatomy,
     /// The tools that the exported functions become, for kind `functions`.
     pub offer: FunctionToolset,
-    /// The folder that contains the component.
-    pub folder: PathBuf,
-    /// `true` for a component file without a manifest: the folder does not belong to it.
-    pub is_lone: bool,
+    /// The location of the plugin.
+    pub location: PluginLocation,
     /// Size of the component in bytes.
     pub size: u64,
     /// SHA-256 of the component.
@@ -33,10 +31,10 @@ impl PluginPackage {
     pub(super) fn checked(
         manifest: PluginManifest,
         anatomy: Anatomy,
-        folder: &Path,
+        location: &PluginLocation,
         component: &ComponentBytes,
-        is_lone: bool,
     ) -> Result<Self, PluginError> {
+        let is_lone = location.is_lone_component();
         check(&manifest, &anatomy, is_lone)?;
         let id = || manifest.id.clone();
         let offer = FunctionToolset::new(&anatomy.exported, &manifest.functions)
@@ -45,12 +43,12 @@ impl PluginPackage {
             return Err(PluginError::NoFunction { id: id(), why });
         }
         let (size, digest) = (component.bytes.len() as u64, component.digest);
-        Ok(Self { manifest, anatomy, offer, folder: folder.into(), is_lone, size, digest })
+        Ok(Self { manifest, anatomy, offer, location: location.clone(), size, digest })
     }
 
-    /// Returns the path of the plugin in a plugin directory: its folder, or the component file without a folder.
-    pub fn place(&self) -> PathBuf {
-        if self.is_lone { self.folder.join(&self.manifest.component) } else { self.folder.clone() }
+    /// Returns the path of the component, as errors name it.
+    pub(crate) fn component_path(&self) -> PathBuf {
+        self.location.component_path(Some(&self.manifest))
     }
 
     /// Returns the digest in the form that is stored and compared: `sha256:` and the hexadecimal digits.
@@ -60,15 +58,11 @@ impl PluginPackage {
 
     /// Reads the component's bytes again and checks that they are those that were checked before.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, PluginError> {
-        let path = self.folder.join(&self.manifest.component);
-        let bytes = match self.is_lone {
-            true => read_bounded(&path, limits::COMPONENT_BYTES)?,
-            false => read_inside(&path, &self.folder, limits::COMPONENT_BYTES)?,
-        };
-        if Sha256Digest::of(&bytes) != self.digest {
-            return Err(PluginError::Changed { path });
+        let component = self.location.read(Some(&self.manifest))?;
+        match component.digest == self.digest {
+            true => Ok(component.bytes),
+            false => Err(PluginError::Changed { path: self.component_path() }),
         }
-        Ok(bytes)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Plugins that come with the host, and their recognition in any directory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::manifest::PluginManifest;
-use crate::component::read_bounded;
-use shelly_core::{digest::Sha256Digest, files::resolved, limits};
+use super::{
+    catalog::plugins_in, embedded_plugin::EmbeddedPlugin, manifest::PluginManifest, plugin_location::PluginLocation,
+};
+use crate::contract::MANIFEST_FILE;
+use shelly_core::{digest::Sha256Digest, files::resolved};
 
 /// The ids of all plugins that come with the host.
 pub const SHIPPED_PLUGINS: [&str; 41] = [
@@ -51,33 +53,74 @@ pub const SHIPPED_PLUGINS: [&str; 41] = [
     "trim-tool-results",
 ];
 
-/// Returns `true` if a plugin equals the plugin of its id in one of these directories: the same bytes of the component,
-/// and a manifest with the same content.
-pub(super) fn is_copy(manifest: &PluginManifest, digest: Sha256Digest, directories: &[PathBuf]) -> bool {
-    directories.iter().any(|directory| {
-        let folder = directory.join(&manifest.id);
-        let says_the_same = || PluginManifest::read(&folder).is_ok_and(|original| original == *manifest);
-        let component = || read_bounded(&folder.join(&manifest.component), limits::COMPONENT_BYTES);
-        says_the_same() && component().is_ok_and(|bytes| Sha256Digest::of(&bytes) == digest)
-    })
+/// The plugins that come with the host: those that were built into the program, and the directories that may contain them.
+/// An id is looked up in the program first.
+#[derive(Debug, Clone, Default)]
+pub struct ShippedPlugins {
+    /// The plugins in the program; none in a development build.
+    pub embedded: &'static [EmbeddedPlugin],
+    /// The directories beside the program, which need not exist.
+    pub directories: Vec<PathBuf>,
+    /// The reason why none is in the program, if that is so and was not meant to be.
+    pub why_not_embedded: Option<&'static str>,
 }
 
-/// Returns a hint on how to get the plugins that come with the host, which are looked up in `directories`.
-pub fn how_to_install(directories: &[PathBuf]) -> String {
-    let installed = directories.iter().find(|directory| directory.ends_with(INSTALLED));
-    let copy = installed.map(|directory| format!(", or copy that folder to {}", resolved(directory).display()));
-    format!(
-        "build them with `cargo plugins` in a checkout of shelly-host, then name its target/plugins with --plugins{}",
-        copy.unwrap_or_default()
-    )
+impl ShippedPlugins {
+    /// Returns the shipped plugin of this id, or `None` if it is in neither.
+    pub(super) fn find(&self, id: &str) -> Option<PluginLocation> {
+        let in_program = self.embedded.iter().find(|plugin| plugin.id == id).map(PluginLocation::Program);
+        in_program.or_else(|| {
+            let mut folders = self.directories.iter().map(|directory| directory.join(id));
+            folders.find(|folder| folder.join(MANIFEST_FILE).is_file()).map(PluginLocation::Folder)
+        })
+    }
+
+    /// Returns `true` if the shipped plugin of this id is there.
+    pub fn has(&self, id: &str) -> bool {
+        self.find(id).is_some()
+    }
+
+    /// Returns the locations of all shipped plugins that are there; an id may be there more than once.
+    pub(super) fn all(&self) -> impl Iterator<Item = PluginLocation> {
+        let in_directories = self.directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten();
+        let in_directories = in_directories.map(|path| PluginLocation::at(&path));
+        self.embedded.iter().map(PluginLocation::Program).chain(in_directories)
+    }
+
+    /// Returns `true` if this is the location of a shipped plugin.
+    pub(super) fn contains(&self, location: &PluginLocation) -> bool {
+        match location {
+            PluginLocation::Program(_) => true,
+            PluginLocation::Folder(path) | PluginLocation::File(path) => {
+                // The plugin itself must lie there, not only a link to it.
+                path.canonicalize().is_ok_and(|path| PluginLocation::Folder(path).lies_in(&self.directories))
+            }
+        }
+    }
+
+    /// Returns `true` if a plugin equals a shipped one: the same bytes of the component, and a manifest with the same
+    /// content.
+    pub(super) fn has_copy_of(&self, manifest: &PluginManifest, digest: Sha256Digest) -> bool {
+        let in_directories = self.directories.iter().map(|directory| directory.join(&manifest.id));
+        let in_program = self.embedded.iter().filter(|plugin| plugin.id == manifest.id).map(PluginLocation::Program);
+        in_program.chain(in_directories.map(PluginLocation::Folder)).any(|location| {
+            let original = location.read_manifest().ok().flatten();
+            original.is_some_and(|original| original == *manifest)
+                && location.read(Some(manifest)).is_ok_and(|component| component.digest == digest)
+        })
+    }
+
+    /// Returns a hint on how to get the plugins that come with the host.
+    pub fn how_to_install(&self) -> String {
+        let installed = self.directories.iter().find(|directory| directory.ends_with(INSTALLED));
+        let copy = installed.map(|directory| format!(", or copy that folder to {}", resolved(directory).display()));
+        let why = self.why_not_embedded.map(|why| format!("{why}; ")).unwrap_or_default();
+        format!(
+            "{why}build them with `cargo plugins` in a checkout of shelly-host, then name its target/plugins with --plugins{}",
+            copy.unwrap_or_default()
+        )
+    }
 }
 
 /// The folder of the plugins in a binary package, relative to the parent of the program's folder.
 pub const INSTALLED: &str = "lib/shelly-host/plugins";
-
-/// Returns `true` if the parent folder of a plugin is one of these directories.
-pub fn lies_in(place: &Path, directories: &[PathBuf]) -> bool {
-    let parent = place.parent().and_then(|parent| parent.canonicalize().ok());
-    parent
-        .is_some_and(|parent| directories.iter().any(|directory| directory.canonicalize().is_ok_and(|it| it == parent)))
-}

@@ -4,7 +4,7 @@ use crate::{
     assemble::App,
     capability::Grant,
     config::{AgentConfig, ConfigEntryKind, PluginSection, ToolboxUse},
-    plugin::PluginKind,
+    plugin::{PluginKind, PluginLocation},
     trust::{RiskLevel, TrustFacts, TrustedTool, quoted, quoted_path},
 };
 
@@ -33,14 +33,12 @@ impl App {
         }));
         let fact = |id: &str| {
             let plugin = self.catalog.entry(id).filter(|plugin| !self.catalog.is_shipped(plugin))?;
-            let place = plugin.place();
-            let folder = place.canonicalize().unwrap_or_else(|_| place.to_owned());
-            let is_named = [place.parent(), folder.parent()].into_iter().flatten().any(|parent| {
-                let parent = parent.canonicalize().ok();
-                let mut own = self.named_dirs.iter().chain(&user.plugin_dirs);
-                own.any(|named| parent.is_some() && named.canonicalize().ok() == parent)
-            });
-            if is_named {
+            // A plugin that is not shipped is on disk.
+            let path = plugin.location().path()?;
+            let folder = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            // A link to it may lie in a directory that the person named, or what it leads to.
+            let locations = [plugin.location().clone(), PluginLocation::Folder(folder.clone())];
+            if locations.iter().any(|it| it.lies_in(&self.named_dirs) || it.lies_in(&user.plugin_dirs)) {
                 return None;
             }
             let (id, folder, digest) = (quoted(id), quoted_path(&folder), plugin.sealed()?.digest);

@@ -21,7 +21,7 @@ use crate::{
     capability::Usd,
     cli::{
         ask::{self, ApprovalModeArg},
-        config_path::read_config,
+        config_path::read_runner_config,
         host_environment::{compiling, environment, plugin_dirs},
         launch::{self, LaunchFlags},
         render::{self, DIM, PLAIN, RunOutputFormat, print, tell, warn},
@@ -122,7 +122,7 @@ impl BatchArgs {
         // One listener covers the whole command: a signal between two of them would be lost.
         let mut interrupt = pin!(signals::ended());
         let defaults = (self.agent.as_deref(), self.model.as_deref());
-        let mut config = read_config(self.config.as_ref())?;
+        let mut config = read_runner_config(self.config.as_ref())?;
         self.check_output()?;
         let (schemas, tasks_shown) = (SchemaCache::default(), shown(&self.tasks));
         let mut survey = TaskSurvey::new(&self.tasks, defaults, &schemas)?;

@@ -22,7 +22,7 @@ use crate::{
     app::{App, Recording},
     cli::{
         ask::{self, QuestionDialog},
-        config_path::read_config,
+        config_path::read_runner_config,
         live::{terminal_size, terminal_theme},
         render::{self, DIM, PLAIN, RunOutputFormat, name, tell, warn},
         runner_args::RunnerArgs,
@@ -137,7 +137,7 @@ impl ChatArgs {
             )
             .hint("give one task: shelly-host run \"…\""));
         };
-        let config = read_config(self.runner.config.as_ref())?;
+        let config = read_runner_config(self.runner.config.as_ref())?;
         let (broker, inbox) = ask::broker(self.runner.approve, true);
         let (mut recording, agent) = match self.continued() {
             Some(id) => {

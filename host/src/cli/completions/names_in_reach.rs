@@ -87,11 +87,11 @@ impl NamesInReach {
     fn plugins(&self) -> &PluginCatalog {
         self.plugins.get_or_init(|| {
             let config = self.config();
-            let PluginDirs { named, standard, .. } = plugin_dirs(&self.named_dirs);
+            let PluginDirs { named, shipped, standard, .. } = plugin_dirs(&self.named_dirs);
             let mut catalog = PluginCatalog::new(&ComponentCompiler::in_process());
-            catalog.add_all(
-                &[config.plugin_directories(&named), vec![config.root.join(".shelly/plugins")], standard].concat(),
-            );
+            catalog.add_all(&config.plugin_directories(&named));
+            let mut catalog = catalog.with_shipped(shipped, standard.clone());
+            catalog.add_all(&[vec![config.root.join(".shelly/plugins")], standard].concat());
             catalog
         })
     }

@@ -9,7 +9,7 @@ use crate::{
     cli::{
         command_runtime::{CommandRuntime, runtime},
         config::ConfigFindings,
-        config_path::{read_over_user_config, search},
+        config_path::{read_over_user_config, search, with_default_toolboxes},
         host_environment::{compiling, environment, plugin_dirs},
         secrets, trust,
         user_config::user_config_path,
@@ -73,6 +73,7 @@ impl DoctorContext {
         let read = read_over_user_config(path.as_deref()).map_err(ConfigErrors::first);
         let app = read.and_then(|config| {
             let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+            let (config, _) = with_default_toolboxes(config);
             let app = App::new(config, plugin_dirs(&named_dirs), compiling(), environment(), broker)?;
             Ok(app.with_approvals(trust::store(), false).with_logins(trust::logins()))
         });

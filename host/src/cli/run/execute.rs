@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use tokio::time::timeout;
+
 use super::{
     admit::AdmittedInvocation,
     common_run_args::CommonRunArgs,
@@ -16,6 +18,7 @@ use crate::{
     cli::{
         ask, launch,
         live::{DisplayOptions, FinishedDisplay, RunDisplay},
+        render::{ProgressLevel, tell},
         run_id::run_id,
         secrets,
         session_target::PendingWork,
@@ -39,7 +42,7 @@ pub(super) async fn execute(
     let mut prepared = tokio::select! {
         biased;
         code = &mut interrupt => return Ok(FinishedInvocation::cancelled(code)),
-        prepared = app.agent(agent.as_deref(), with.runner.model.as_deref(), recording) => prepared?,
+        prepared = explained(app.agent(agent.as_deref(), with.runner.model.as_deref(), recording), with.level()) => prepared?,
     };
     if let Some(schema) = &schema {
         prepared.entrant = schema.bind(prepared.entrant);
@@ -120,6 +123,19 @@ pub(super) async fn execute(
         Err(error) => InvocationOutcome::Failed(explain(&prepared, &error)),
     };
     Ok(FinishedInvocation { outcome, agents, session: name, shown, schema })
+}
+
+/// Waits until an agent has started, and tells a person who waits long what takes the time.
+async fn explained<T>(start: impl Future<Output = T>, level: ProgressLevel) -> T {
+    let mut start = pin!(start);
+    match timeout(limits::START_NOTICE_DELAY, &mut start).await {
+        Ok(started) => started,
+        Err(_) if level == ProgressLevel::Quiet => start.await,
+        Err(_) => {
+            tell("still starting: plugins are compiled at their first use, and servers are connected\n");
+            start.await
+        }
+    }
 }
 
 /// Closes the journal of a session. A failed write has ended the run already.

@@ -13,7 +13,7 @@ use crate::{
     chat::Message,
     cli::{
         ask::{self, TerminalPrompter},
-        config_path::read_config,
+        config_path::read_runner_config,
         input,
         live::FinishedDisplay,
         render::tell,
@@ -65,7 +65,7 @@ pub(super) fn prepare(
     let reads_task = task.is_some_and(|task| task == "-");
     let task = task.map(input::task).transpose()?;
     let schema = material.answer_schema()?;
-    let config = read_config(with.runner.config.as_ref())?;
+    let config = read_runner_config(with.runner.config.as_ref())?;
     let input = if reads_task { None } else { input::beside_task(with.stdin)? };
     if task.is_none() {
         input::refuse_without_task(input.as_deref())?;

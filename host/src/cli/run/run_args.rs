@@ -74,8 +74,9 @@ fn about() -> String {
     format!(
         "Give an agent a task and print its answer.\n\n\
          The answer goes to standard output, progress to standard error.\n\n\
-         Without a config, the agent has every tool plugin that needs no grant: those in the directories that --plugins \
-         names, otherwise the installed ones. The model is discovered: from a key in the environment ({keys}), or a local \
+         Without a config, the agent reads and searches the files of the folder, and asks before it changes one, runs a \
+         program, uses git or reads a page. It also has every tool plugin that needs no grant: those in the directories that \
+         --plugins names, otherwise the installed ones. The model is discovered: from a key in the environment ({keys}), or a local \
          server ({local}) on its usual port.\n\n\
          The plugin `offline-model` is not an LLM but a small deterministic stand-in that chooses tools by the words of the \
          task. For a real model set a key, start a local server, or name a model under `providers` in the config."

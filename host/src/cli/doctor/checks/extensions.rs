@@ -1,6 +1,6 @@
 //! Checks of plugins and of MCP servers.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use url::Url;
 
@@ -13,7 +13,7 @@ use crate::{
     },
     config::{Config, McpServerConfig},
     error::count,
-    plugin::{CatalogEntry, CompileStep, PluginDirs},
+    plugin::{CompileStep, PluginDirs, PluginLocation},
 };
 
 pub(super) fn plugins(context: &DoctorContext) -> Vec<UnnamedFinding> {
@@ -25,47 +25,46 @@ pub(super) fn plugins(context: &DoctorContext) -> Vec<UnnamedFinding> {
     };
     // Components are validated in a process of their own; no code of a plugin runs.
     context.block_on(catalog.open(catalog.iter().map(|(id, _)| id), CompileStep::Validate));
-    let count_in = |directory: &Path| {
-        let directory = directory.canonicalize().ok();
-        let lies_there =
-            |plugin: &CatalogEntry| plugin.place().parent().and_then(|parent| parent.canonicalize().ok()) == directory;
-        catalog.iter().filter(|(_, plugin)| directory.is_some() && lies_there(plugin)).count() as u64
+    let count_of = |is_there: &dyn Fn(&PluginLocation) -> bool| {
+        let there = catalog.iter().filter(|(_, plugin)| is_there(plugin.location())).count();
+        count(there as u64, "plugin", "plugins")
     };
     let line = |directory: PathBuf| {
         let there = match directory.is_dir() {
-            true => count(count_in(&directory), "plugin", "plugins"),
+            true => count_of(&|plugin| plugin.lies_in(std::slice::from_ref(&directory))),
             false => "not there".into(),
         };
         format!("{}: {there}", directory.display())
     };
-    let directories = directories(config, &context.named_dirs).into_iter().map(line);
+    let in_program = count_of(&|plugin| matches!(plugin, PluginLocation::Program(_)));
+    let sources = directories(config, &context.named_dirs).into_iter().map(line);
+    let sources = [format!("in the program: {in_program}")].into_iter().chain(sources);
     let all = catalog.iter().count();
     let usable = catalog.iter().filter(|(_, plugin)| plugin.package().is_ok()).count();
     let message = format!("{} of {} can be loaded", usable, count(all as u64, "plugin", "plugins"));
     let summary = match all {
-        0 => UnnamedFinding::note("no plugin is installed or named")
-            .hint("copy the plugins that come with the host into one of these directories"),
+        0 => UnnamedFinding::note("no plugin is installed or named").hint(plugin_dirs(&[]).shipped.how_to_install()),
         _ => UnnamedFinding::ok(message),
     };
     let unusable = catalog.iter().filter_map(|(id, plugin)| {
         let report = plugin.package().err()?.report();
         let causes = [report.message].into_iter().chain(report.causes);
-        let place = plugin.place().display();
+        let location = plugin.location();
         Some(
-            UnnamedFinding::problem(format!("`{id}` in {place} cannot be used"))
+            UnnamedFinding::problem(format!("`{id}` in {location} cannot be used"))
                 .details(causes)
                 .maybe_hint(report.hint),
         )
     });
-    [summary.details(directories)].into_iter().chain(unusable).collect()
+    [summary.details(sources)].into_iter().chain(unusable).collect()
 }
 
 /// Returns the directories in which plugins are looked for: those that are named, or else the usual ones.
 fn directories(config: &Config, named: &[PathBuf]) -> Vec<PathBuf> {
-    let PluginDirs { named, standard, .. } = plugin_dirs(named);
+    let PluginDirs { named, shipped, standard, .. } = plugin_dirs(named);
     let directories = config.plugin_directories(&named);
     match directories.is_empty() {
-        true => [vec![config.root.join(".shelly/plugins")], standard].concat(),
+        true => [vec![config.root.join(".shelly/plugins")], standard, shipped.directories].concat(),
         false => directories,
     }
 }

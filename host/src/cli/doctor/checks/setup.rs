@@ -23,7 +23,7 @@ pub(super) fn version(_: &DoctorContext) -> Vec<UnnamedFinding> {
 pub(super) fn config(context: &DoctorContext) -> Vec<UnnamedFinding> {
     let path = context.path.as_ref().or(context.user_path.as_ref());
     let (Some(path), Some(findings)) = (path, &context.config_findings) else {
-        let none = UnnamedFinding::note("no config: runs use one agent with every plugin that needs no grant");
+        let none = UnnamedFinding::note("no config: runs use one agent with the default toolboxes");
         return vec![match above() {
             Some(above) => none
                 .details([format!("{} is the config of another folder and is not used", above.display())])

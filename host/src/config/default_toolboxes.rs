@@ -1,0 +1,88 @@
+//! The toolboxes of the agent that runs if no config names agents or toolboxes.
+
+use std::path::Path;
+
+use serde::{Deserialize, de::IntoDeserializer};
+
+use super::{Config, ConfigEntryKind, ToolboxUse};
+
+/// The toolboxes that the agent has in any folder.
+const ANYWHERE: &[&str] = &["exec", "http"];
+
+/// The toolboxes that the agent also has for the files of its project.
+const IN_PROJECT: &[&str] = &["filesystem", "search", "git", "everyday"];
+
+impl Config {
+    /// Gives the agent of a config without agents and toolboxes what a person expects of an assistant: it reads and searches
+    /// the project's files and proposes changes of them, computes, and asks before it runs a program, uses git or reads a
+    /// page. The toolboxes count as entries of the person, who started the agent, so a project is not asked about them.
+    ///
+    /// `project` is the absolute path of the project's folder; `None` leaves its files out. A toolbox with a plugin for which
+    /// `is_installed` returns `false` is left out too.
+    pub fn with_default_toolboxes(mut self, project: Option<&Path>, is_installed: impl Fn(&str) -> bool) -> Self {
+        if !self.agents.is_empty() || !self.teams.is_empty() || !self.toolboxes.is_empty() {
+            return self;
+        }
+        let of_project = project.map(|folder| IN_PROJECT.iter().map(move |name| (*name, folder)));
+        let of_project = of_project.into_iter().flatten().map(|(name, folder)| toolbox(name, folder));
+        let anywhere = ANYWHERE.iter().map(|name| toolbox(name, Path::new("")));
+        let is_usable = |toolbox: &ToolboxUse| {
+            toolbox.shipped().is_none_or(|uses| uses.plugins.keys().all(|plugin| is_installed(plugin)))
+        };
+        let toolboxes: Vec<_> = of_project.chain(anywhere).filter(is_usable).collect();
+        self.user.add(ConfigEntryKind::Toolbox, &mut self.toolboxes, toolboxes, |one| one.name());
+        self
+    }
+}
+
+/// Returns a toolbox as its name alone describes it, with the folder below which its tools resolve relative paths.
+fn toolbox(name: &str, folder: &Path) -> ToolboxUse {
+    let name: serde::de::value::StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+    let mut toolbox =
+        ToolboxUse::deserialize(name).expect("each name in the lists is that of a toolbox, as a test says");
+    if let Some(uses) = toolbox.shipped_mut() {
+        uses.settle_paths(folder);
+    }
+    toolbox
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(config: &Config) -> Vec<&str> {
+        config.toolboxes.iter().map(ToolboxUse::name).collect()
+    }
+
+    #[test]
+    fn config_without_agents_gets_the_everyday_toolboxes() {
+        let project = Path::new("/project");
+        let config = Config::default().with_default_toolboxes(Some(project), |_| true);
+        assert_eq!(names(&config), [IN_PROJECT, ANYWHERE].concat());
+        assert!(config.toolboxes.iter().all(|one| config.user.contains(ConfigEntryKind::Toolbox, one.name())));
+        let filesystem = &config.toolboxes[0].shipped().unwrap().plugins["filesystem"];
+        assert_eq!(filesystem.files[0].name.as_deref(), Some("/project"));
+        assert_eq!(filesystem.params["root"], "/project");
+    }
+
+    #[test]
+    fn config_that_names_agents_or_toolboxes_is_left_alone() {
+        for text in ["agents: [{name: a}]", "toolboxes: [tasks]"] {
+            let read = || Config::parse(text, "/project".into()).unwrap_or_else(|_| panic!("{text}"));
+            let config = read().with_default_toolboxes(Some(Path::new("/project")), |_| true);
+            assert_eq!(names(&config), names(&read()), "{text}");
+        }
+    }
+
+    #[test]
+    fn toolbox_whose_plugin_is_not_installed_is_left_out() {
+        let config = Config::default().with_default_toolboxes(Some(Path::new("/project")), |id| id != "search");
+        assert_eq!(names(&config), ["filesystem", "git", "everyday", "exec", "http"]);
+    }
+
+    #[test]
+    fn toolboxes_for_files_need_a_project() {
+        let config = Config::default().with_default_toolboxes(None, |_| true);
+        assert_eq!(names(&config), ANYWHERE);
+    }
+}
