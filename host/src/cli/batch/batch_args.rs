@@ -11,8 +11,10 @@ use super::{
     dry_run, open_files,
     result_file::{PastResults, ResultFile, look_at_results},
     schema_cache::SchemaCache,
+    session_room::check_room_for_all,
     task_file::{TaskFile, shown},
     task_index::{TaskIndex, TaskState},
+    task_queue::TaskQueue,
     task_runner::TaskRunner,
     task_survey::TaskSurvey,
 };
@@ -156,8 +158,10 @@ impl BatchArgs {
         open_files::make_room_for(jobs)?;
         let sessions = match is_recorded {
             true => {
-                let identity = BatchIdentity::open(output, &app.config.root, is_new)?;
-                Some((app.sessions(), identity))
+                let (store, identity) = (app.sessions(), BatchIdentity::open(output, &app.config.root, is_new)?);
+                let tasks = TaskFile::open(&self.tasks)?;
+                check_room_for_all(&store, &identity, tasks, &survey.index, self.retry_failed)?;
+                Some((store, identity))
             }
             false => None,
         };
@@ -190,7 +194,6 @@ impl BatchArgs {
             schemas,
             progress,
             costs: BatchCosts::new(past.usd),
-            held: TaskRunner::memory(),
         });
         tell(&format!(
             "{DIM}running {pending} of {}, at most {jobs} at once{PLAIN}\n",
@@ -198,10 +201,8 @@ impl BatchArgs {
         ));
         let batch = BatchRun {
             runner: Arc::clone(&runner),
-            tasks: TaskFile::open(&self.tasks)?,
-            index: survey.index,
+            queue: TaskQueue::new(TaskFile::open(&self.tasks)?, survey.index, self.retry_failed),
             jobs,
-            retries_failed: self.retry_failed,
             max_cost: self.max_cost,
         };
         let end = batch.execute(results.into_writer()?, interrupt.as_mut()).await;
@@ -249,7 +250,8 @@ impl BatchArgs {
             if self.max_cost.is_some() && prepared.model.price.is_none() {
                 return Err(uses.explain(no_price(&prepared.model.model), tasks));
             }
-            prepared.warnings.iter().for_each(|warning| progress.warn(warning));
+            prepared.warnings.iter().for_each(|warning| progress.note_warning(warning));
+            progress.show_warnings();
             for note in prepared.notes {
                 if !notes.contains(&note) {
                     tell(&format!("{DIM}{}{PLAIN}\n", render::name(&note)));
