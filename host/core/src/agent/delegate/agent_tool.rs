@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
+    reply_calls::agent_calls_of_reply,
     sub_run::{ParentRun, take_recorded_answer},
     sub_run_attempts::SubRunAttempts,
 };
@@ -19,7 +20,7 @@ use crate::{
         outcome::{RunAnswer, RunEnding},
         text::in_tags,
     },
-    capability::{BudgetAccount, BudgetAllocation, Ceiling, RestoredAllocation},
+    capability::{Budget, Ceiling, RestoredAllocation},
     chat::{Message, Part, Role, ToolCall, ToolHints, ToolResultContent, ToolSpec},
     error::Fault,
     limits,
@@ -269,7 +270,7 @@ impl AgentTool {
             None => format!("{}/{name}#{}", me.cx.agent, number(cx, call)).into(),
         };
         let (parent_run, budget_account) = (ParentRun::from(&**me), Arc::clone(&me.budget_account));
-        let (allocated, due) = (me.allocated_calls.clone(), due(me, &caller.tools, cx, call));
+        let (allocated, reply) = (me.allocated_calls.clone(), agent_calls_of_reply(me, cx, &call.id));
         let (depth, agent, call) = (me.cx.depth + 1, Arc::clone(&self.agent), call.id.clone());
         // The spawned task does not keep the calling run alive.
         let work = me.tasks.spawn(async move {
@@ -278,10 +279,15 @@ impl AgentTool {
                 Some(chat) => Some(chat.turn().await),
                 None => None,
             };
-            let share = match &recorded_task {
-                Some(task) => recorded_share(&budget_account, task, &recorded),
-                None => allocated.share(&budget_account, &call, &due),
+            let mut share = match &recorded_task {
+                Some(task) => {
+                    let (bounds, spent) = (task.bounds, recorded.spent);
+                    let share = RestoredAllocation { bounds, time: None, start: Instant::now(), spent };
+                    allocated.restore(&budget_account, &call, &[share])
+                }
+                None => allocated.allocate(&budget_account, &reply, &call, &[Budget::default()]),
             };
+            let share = share.pop().expect("one share was asked for");
             if let (None, Some(log)) = (&recorded_task, &parent_run.log) {
                 let bounds = share.bounds();
                 let task = DelegatedTask { id: None, agent, instance: Arc::clone(&instance), bounds };
@@ -349,26 +355,6 @@ fn returned(me: &RunState, recorded: &DelegationState) -> Option<Result<RunAnswe
         // The agent had failed before its run began.
         None => Err(Fault::other(report.error.clone().unwrap_or_else(|| "the answer of the agent is lost".into()))),
     })
-}
-
-/// Restores the budget allocation that a call had before the calling run was interrupted.
-fn recorded_share(
-    budget_account: &Arc<BudgetAccount>,
-    task: &DelegatedTask,
-    recorded: &DelegationState,
-) -> BudgetAllocation {
-    let spent = recorded.spent;
-    let allocated = RestoredAllocation { bounds: task.bounds, time: None, start: Instant::now(), spent };
-    budget_account.restore_allocations(&[allocated]).pop().expect("one share was asked for")
-}
-
-/// Returns the calls of the same reply that run agents, without those that had begun before an interruption.
-fn due(me: &RunState, tools: &ToolBox, cx: &ToolCx, call: &ToolCall) -> Vec<String> {
-    let is_agent = |name: &str| tools.iter().any(|tool| tool.spec().name == name && tool.runs_agents());
-    let reply = cx.chat.iter().rev().find(|entry| entry.message.tool_calls().any(|there| there.id == call.id));
-    let calls = reply.into_iter().flat_map(|entry| entry.message.tool_calls()).take(limits::CALLS_PER_REPLY);
-    let due = calls.filter(|there| is_agent(&there.name) && me.children.recorded_task(&there.id).is_none());
-    due.map(|there| there.id.clone()).collect()
 }
 
 /// Returns the number of this call among the calls of this tool in its conversation, from 1 on.

@@ -1,8 +1,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::reply_calls::agent_calls_of_reply;
 use crate::{
-    agent::context::{InteractionMode, RunState, is_same_name},
+    agent::context::{AgentCalls, InteractionMode, RunState, is_same_name},
     capability::Budget,
     error::Fault,
     limits,
@@ -103,6 +104,8 @@ pub(super) struct DelegateCall {
     pub fail_fast: bool,
     /// The arguments, if middleware has changed those in the conversation.
     pub changed: Option<String>,
+    /// The calls of its reply; none for a call that is restored.
+    pub reply: AgentCalls,
 }
 
 impl DelegateCall {
@@ -113,7 +116,7 @@ impl DelegateCall {
     /// Returns a [`Fault`] for the model if a task is not valid.
     pub fn of(me: &RunState, cx: &ToolCx, args: DelegateArgs) -> Result<Self, Fault> {
         let changed = args.changed(cx);
-        Ok(Self { changed, ..Self::new(me, args)? })
+        Ok(Self { changed, reply: agent_calls_of_reply(me, cx, &cx.call), ..Self::new(me, args)? })
     }
 
     /// Returns the tasks of a call with these arguments.
@@ -122,6 +125,7 @@ impl DelegateCall {
     }
 
     fn new(me: &RunState, args: DelegateArgs) -> Result<Self, Fault> {
-        Ok(Self { orders: orders(me, args.tasks)?, fail_fast: args.fail_fast, changed: None })
+        let orders = orders(me, args.tasks)?;
+        Ok(Self { orders, fail_fast: args.fail_fast, changed: None, reply: AgentCalls::default() })
     }
 }

@@ -24,7 +24,7 @@ use crate::{
         },
         journal::{
             DelegatedTask, DelegationReport, DelegationState, JournalRecord, PendingQuestion, QuestionResult,
-            RecordedDelegateCall, RecordedQuestion, RecordedToolCall,
+            RecordedDelegateCall, RecordedQuestion, RecordedToolCall, RunJournal,
         },
     },
     capability::{BudgetAllocation, RestoredAllocation},
@@ -41,7 +41,7 @@ pub(super) async fn delegate_tasks(
     call: &str,
     delegation: DelegateCall,
 ) -> Vec<DelegationReport> {
-    let children = start_children(me, agent_group, call, delegation, |_| true, CancellationToken::new());
+    let children = start_children(me, agent_group, call, delegation, |_| true);
     me.permit.wait_for(gather(me, children)).await
 }
 
@@ -77,36 +77,50 @@ struct PendingDelegation {
     recorded: DelegationState,
 }
 
-/// Starts those tasks of a call that are `wanted`. `stop` ends them, if they are to fail together.
+/// Starts those tasks of a call that are `wanted`. They are stopped at once if they fail together and one has failed before
+/// the run was interrupted.
 fn start_children(
     me: &Arc<RunState>,
     agent_group: &Arc<AgentGroup>,
     call: &str,
-    DelegateCall { orders, fail_fast, changed }: DelegateCall,
+    DelegateCall { orders, fail_fast, changed, reply }: DelegateCall,
     wanted: impl Fn(usize) -> bool,
-    stop: CancellationToken,
 ) -> Vec<ChildDelegation> {
-    let recorded_call = me.children.recorded_call(call);
+    let (recorded_call, stop) = (me.children.recorded_call(call), CancellationToken::new());
+    let had_failed =
+        |log: &RunJournal| (0..orders.len()).any(|at| log.journal.has_failed(&log.delegation_key(call, at)));
+    if fail_fast && recorded_call.is_some() && me.log.as_ref().is_some_and(had_failed) {
+        stop.cancel();
+    }
     let recorded_task = |at: usize| recorded_call.and_then(|recorded| recorded.tasks.get(at));
     let recorded_state = |at: usize| {
         let log = me.log.as_ref().filter(|_| recorded_call.is_some())?;
         log.journal.take_delegation(&log.delegation_key(call, at))
     };
-    let orders = orders.into_iter().enumerate().filter(|(at, _)| wanted(*at));
-    let task = |(at, order): (usize, DelegationRequest)| PendingDelegation {
-        id: recorded_task(at).and_then(|task| task.id.clone()).unwrap_or_else(|| me.children.next_id()),
-        // Named here, so that the numbers follow the order of the tasks.
-        instance: recorded_task(at)
-            .map_or_else(|| instance_name(agent_group, &order.agent, &order.task), |task| task.instance.clone()),
-        recorded: recorded_state(at).unwrap_or_default(),
-        at,
-        order,
+    let instance = |agent: &str, task: &str| instance_name(agent_group, agent, task);
+    let named = orders.iter().map(|order| (order.agent.clone(), order.task.clone()));
+    let names = match recorded_call {
+        None => me.children.names(&reply, call, named, instance),
+        Some(_) => Vec::new(),
+    };
+    let (mut names, orders) = (names.into_iter(), orders.into_iter().enumerate().filter(|(at, _)| wanted(*at)));
+    let task = |(at, order): (usize, DelegationRequest)| {
+        let (id, instance) = match (recorded_task(at), names.next()) {
+            (Some(task), _) => (task.id.clone(), Arc::clone(&task.instance)),
+            (None, Some(names)) => (Some(names.id), names.instance),
+            (None, None) => (None, instance(&order.agent, &order.task)),
+        };
+        let id = id.unwrap_or_else(|| me.children.next_id());
+        PendingDelegation { id, instance, recorded: recorded_state(at).unwrap_or_default(), at, order }
     };
     let tasks: Vec<_> = orders.map(task).collect();
     // A returned task needs no share.
     let due = tasks.iter().filter(|task| task.recorded.returned.is_none());
     let shares = match recorded_call {
-        None => me.budget_account.allocate(&due.map(|task| task.order.budget).collect::<Vec<_>>()),
+        None => {
+            let budgets: Vec<_> = due.map(|task| task.order.budget).collect();
+            me.allocated_calls.allocate(&me.budget_account, &reply, call, &budgets)
+        }
         Some(_) => {
             let allocated = |task: &PendingDelegation| RestoredAllocation {
                 bounds: recorded_task(task.at).map(|recorded| recorded.bounds).unwrap_or_default(),
@@ -114,7 +128,8 @@ fn start_children(
                 start: Instant::now(),
                 spent: task.recorded.spent,
             };
-            me.budget_account.restore_allocations(&due.map(allocated).collect::<Vec<_>>())
+            let shares: Vec<_> = due.map(allocated).collect();
+            me.allocated_calls.restore(&me.budget_account, call, &shares)
         }
     };
     if recorded_call.is_none() {
@@ -247,6 +262,16 @@ pub(crate) fn restore_delegations(
     calls: &HashMap<String, Box<RecordedToolCall>>,
     open: &[ToolCall],
 ) {
+    let is_open = |call: &str| calls.get(call).is_none_or(|call| call.ended.is_none());
+    let interrupted =
+        open.iter().filter_map(|call| delegated.get_key_value(&call.id)).filter(|(call, _)| is_open(call));
+    let bounds = |(call, recorded): (&String, &RecordedDelegateCall)| {
+        let has_returned =
+            |at: usize| me.log.as_ref().is_some_and(|log| log.journal.has_returned(&log.delegation_key(call, at)));
+        let tasks = recorded.tasks.iter().enumerate().filter(|(at, _)| !has_returned(*at));
+        (call.clone(), tasks.map(|(_, task)| task.bounds).collect())
+    };
+    me.allocated_calls.note_interrupted(interrupted.map(bounds));
     me.children.restore(delegated, parked.keys());
     for (call, tasks) in interrupted_questions(parked, calls, open) {
         let arguments = me.children.recorded_call(&call).map(|recorded| recorded.arguments.as_str());
@@ -292,14 +317,7 @@ fn restore_children(
     delegation: DelegateCall,
     mut tasks: BTreeMap<usize, InterruptedQuestion>,
 ) {
-    let (stop, log) = (CancellationToken::new(), me.log.as_ref());
-    let has_failed = |at: &usize| log.is_some_and(|log| log.journal.has_failed(&log.delegation_key(call, *at)));
-    if delegation.fail_fast
-        && (0..delegation.orders.len()).filter(|at| !tasks.contains_key(at)).any(|at| has_failed(&at))
-    {
-        stop.cancel();
-    }
-    for child in start_children(me, agent_group, call, delegation, |at| tasks.contains_key(&at), stop) {
+    for child in start_children(me, agent_group, call, delegation, |at| tasks.contains_key(&at)) {
         if let Some(InterruptedQuestion { id, question, result, earlier }) = tasks.remove(&child.of.1) {
             let child = ChildDelegation { id: id.clone(), questions_put: earlier + 1, ..child };
             me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded { question, result } });

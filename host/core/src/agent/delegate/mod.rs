@@ -13,6 +13,7 @@ mod delegate_tools;
 mod delegation;
 mod instance_name;
 mod member_runs;
+mod reply_calls;
 mod sub_run;
 mod sub_run_attempts;
 
