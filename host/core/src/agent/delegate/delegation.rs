@@ -49,6 +49,28 @@ pub(super) struct Delegation {
     pub recorded_runs: Vec<u64>,
 }
 
+/// The state of a run from before the delegating run was interrupted, until another run continues it. If none does, what it has
+/// spent is spent on the task.
+struct InterruptedRun<'a> {
+    delegation: &'a Delegation,
+    recorded: Option<(u64, Box<RecordedRun>)>,
+}
+
+impl InterruptedRun<'_> {
+    fn take(mut self) -> Option<(u64, Box<RecordedRun>)> {
+        self.recorded.take()
+    }
+}
+
+impl Drop for InterruptedRun<'_> {
+    fn drop(&mut self) {
+        if let Some((run, recorded)) = self.recorded.take() {
+            let spent = self.delegation.parent_run.spent_by_abandoned(run, &recorded);
+            self.delegation.share.budget_account().charge_child(spent);
+        }
+    }
+}
+
 /// The agent that works on a task, which may hand it to another one.
 struct Assignee {
     /// Its name in the registry.
@@ -212,12 +234,10 @@ impl Delegation {
             });
         }
         let (cx, share) = (&self.parent_run.cx, self.share.budget_account());
-        let spawned = self.spawn_assignee(claim, assignee, recorded.is_none()).await;
-        let (runner, permit) = spawned.inspect_err(|_| {
-            if let Some((_, recorded)) = &recorded {
-                share.charge_child(recorded.spent.total());
-            }
-        })?;
+        // This task may be stopped while it waits for its agent and for permits.
+        let interrupted = InterruptedRun { delegation: self, recorded };
+        let (runner, permit) = self.spawn_assignee(claim, assignee, interrupted.recorded.is_none()).await?;
+        let recorded = interrupted.take();
         let in_vain = |error| DelegationFailure::Run(instance.clone(), error);
         let assignment = DelegationContext {
             delegator: cx.agent.clone(),
@@ -412,6 +432,22 @@ mod tests {
         matches!(record, JournalRecord::CallEnded { .. })
     }
 
+    /// Returns the records of a lead that delegates to these agents, and what it spends.
+    async fn recorded(agents: &[&str]) -> (Vec<(u64, JournalRecord)>, BudgetBreakdown) {
+        let recorder = Arc::<MemoryRecorder>::default();
+        let lead = hanging("lead", vec![calls("delegate", &delegate(agents)), ScriptedCompleter::text("done")]);
+        let lead = lead.with_agent_group(recorded_group(&recorder, &registry()), 1);
+        let whole = lead.run(&RunCx::new("lead"), &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
+        (recorder.records(), whole.account)
+    }
+
+    /// Returns what the lead spends if it is interrupted after these records, and resumed with this delegation depth.
+    async fn spent_after(records: &[(u64, JournalRecord)], agents: &AgentRegistry, depth: u32) -> BudgetBreakdown {
+        let (group, chat) = resumed_group(records, agents);
+        let lead = hanging("lead", vec![ScriptedCompleter::text("done")]).with_agent_group(group, depth);
+        lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap().account
+    }
+
     /// Returns what a lead spends that delegates to these agents, and what it spends if it is interrupted at the record that
     /// `cut` finds and resumed with this delegation depth.
     async fn spent(
@@ -419,16 +455,8 @@ mod tests {
         cut: impl Fn(&[(u64, JournalRecord)]) -> Option<usize>,
         depth: u32,
     ) -> (BudgetBreakdown, BudgetBreakdown) {
-        let (recorder, cx) = (Arc::<MemoryRecorder>::default(), RunCx::new("lead"));
-        let done = || ScriptedCompleter::text("done");
-        let lead = hanging("lead", vec![calls("delegate", &delegate(agents)), done()]);
-        let lead = lead.with_agent_group(recorded_group(&recorder, &registry()), 1);
-        let whole = lead.run(&cx, &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
-        let records = recorder.records();
-        let (group, chat) = resumed_group(&records[..=cut(&records).unwrap()], &registry());
-        let lead = hanging("lead", vec![done()]).with_agent_group(group, depth);
-        let resumed = lead.resume(&cx, &chat, vec![]).await.unwrap().unwrap();
-        (whole.account, resumed.account)
+        let (records, whole) = recorded(agents).await;
+        (whole, spent_after(&records[..=cut(&records).unwrap()], &registry(), depth).await)
     }
 
     #[tokio::test(start_paused = true)]
@@ -445,5 +473,37 @@ mod tests {
     async fn spending_of_agents_that_cannot_continue_counts() {
         let (whole, resumed) = spent(&["leaf"], |records| records.iter().position(ends_call), 0).await;
         assert_eq!((resumed.of_children.usage, resumed.own.usage), (whole.of_children.usage, whole.own.usage));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failed_call_begins_no_work_when_it_is_resumed() {
+        let first_returned =
+            |records: &[_]| records.iter().position(|(_, record)| matches!(record, JournalRecord::Returned { .. }));
+        // `late` has failed, and the others were not stopped yet: `leaf` would ask its model again.
+        for agents in [["late", "leaf"], ["late", "mid"]] {
+            let (whole, resumed) = spent(&agents, first_returned, 1).await;
+            assert!(whole.of_children.usage.total() > 0, "{agents:?}");
+            assert_eq!(resumed, whole, "{agents:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn spending_of_an_agent_stopped_while_it_waits_counts() {
+        let (records, _) = recorded(&["leaf", "leaf"]).await;
+        let lead = records[0].0;
+        let cut = records.iter().rposition(|(run, _)| *run != lead).unwrap();
+        let replies = records[..=cut].iter().filter_map(|(run, record)| match record {
+            JournalRecord::Replied { usage, .. } if *run != lead => Some(usage.total()),
+            _ => None,
+        });
+        let replies: Vec<_> = replies.collect();
+        assert_eq!(replies.len(), 2, "both have spent something");
+        // Only one works at once now. It fails after a minute, in which the other one waits for its permit.
+        let one_by_one = AgentRegistry::new();
+        one_by_one.register(AgentEntry { max_concurrency: Some(1), ..AgentEntry::new("leaf", "") }, || {
+            hanging("leaf", vec![]).with_budget(Budget { time: Some(Duration::from_secs(60)), ..Budget::default() })
+        });
+        let resumed = spent_after(&records[..=cut], &one_by_one, 1).await;
+        assert_eq!(resumed.of_children.usage.total(), replies.iter().sum::<u64>());
     }
 }

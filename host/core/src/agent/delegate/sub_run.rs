@@ -49,11 +49,18 @@ impl ParentRun {
     /// Returns what those of these runs have spent that had not ended before the parent run was interrupted, and that nobody
     /// has continued.
     pub fn spent_by_interrupted(&self, runs: &[u64]) -> BudgetUsage {
-        let recorded = (0..runs.len()).filter_map(|at| self.recorded(runs, at)).map(|(_, recorded)| recorded);
-        recorded.filter(|recorded| recorded.ended.is_none()).fold(BudgetUsage::default(), |mut sum, recorded| {
-            sum += recorded.spent.total();
+        let interrupted = (0..runs.len()).filter_map(|at| self.recorded(runs, at));
+        let interrupted = interrupted.filter(|(_, recorded)| recorded.ended.is_none());
+        interrupted.fold(BudgetUsage::default(), |mut sum, (run, recorded)| {
+            sum += self.spent_by_abandoned(run, &recorded);
             sum
         })
+    }
+
+    /// Returns what a run that was taken from the journal and is not continued after all has spent, with those that worked for
+    /// it.
+    pub fn spent_by_abandoned(&self, run: u64, recorded: &RecordedRun) -> BudgetUsage {
+        self.log.as_ref().map(|log| log.journal.spent_by_abandoned(run, recorded)).unwrap_or_default()
     }
 
     /// Takes the permits that a run for this parent needs: those of its agent, and one of the group.

@@ -210,6 +210,16 @@ impl JournalState {
         spent
     }
 
+    /// Returns what was spent by a run whose state was taken and that has not ended, and by those that worked for it. Takes
+    /// their states too.
+    pub(super) fn spent_by_abandoned(&mut self, run: u64, taken: &RecordedRun) -> BudgetUsage {
+        let mut spent = taken.spent.total();
+        spent.tool_calls += taken.open_calls();
+        let keys = self.unreturned(run).collect();
+        spent += self.take_spent(keys);
+        spent
+    }
+
     /// Returns the delegations of a run that have not returned.
     fn unreturned(&self, run: u64) -> impl Iterator<Item = DelegationKey> {
         let of_run = self.delegations.range(DelegationKey { run, call: String::new(), task: 0 }..);
