@@ -53,10 +53,20 @@ impl ConcurrencyPermit {
     }
 
     fn leave(&self) -> PermitReleaseGuard<'_> {
+        self.begin_wait();
+        PermitReleaseGuard(self)
+    }
+
+    /// Releases the permit. It can be taken again after as many calls of [`end_wait`](Self::end_wait).
+    pub fn begin_wait(&self) {
         let mut held = self.held();
         held.away += 1;
         held.permits.clear();
-        PermitReleaseGuard(self)
+    }
+
+    /// Ends a wait.
+    pub fn end_wait(&self) {
+        self.held().away -= 1;
     }
 
     async fn permits(&self) -> Vec<OwnedSemaphorePermit> {
@@ -78,6 +88,28 @@ struct PermitReleaseGuard<'a>(&'a ConcurrencyPermit);
 
 impl Drop for PermitReleaseGuard<'_> {
     fn drop(&mut self) {
-        self.0.held().away -= 1;
+        self.0.end_wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn permit_is_free_while_anything_is_waited_for() {
+        let semaphore = Arc::new(Semaphore::new(1));
+        let permit = ConcurrencyPermit::take(vec![Arc::clone(&semaphore)]).await;
+        let mut free = vec![semaphore.available_permits()];
+        for is_begin in [true, true, false, false] {
+            if is_begin {
+                permit.begin_wait()
+            } else {
+                permit.end_wait()
+            }
+            permit.enter().await;
+            free.push(semaphore.available_permits());
+        }
+        assert_eq!(free, [0, 1, 1, 1, 0]);
     }
 }

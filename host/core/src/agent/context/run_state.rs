@@ -13,7 +13,7 @@ use crate::{
     },
     capability::{Ceiling, Usd},
     chat::Usage,
-    event::{RunCaller, RunCx},
+    event::{RunCaller, RunCallerState, RunCx},
     limits,
 };
 
@@ -42,6 +42,16 @@ impl Deref for RunState {
 
     fn deref(&self) -> &RunParams {
         &self.params
+    }
+}
+
+impl RunCallerState for RunState {
+    fn begin_wait(&self) {
+        self.permit.begin_wait();
+    }
+
+    fn end_wait(&self) {
+        self.permit.end_wait();
     }
 }
 
