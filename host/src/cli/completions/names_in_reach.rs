@@ -133,10 +133,10 @@ impl NamesInReach {
         described.take(limits::COMPLETED_NAMES).collect()
     }
 
-    /// Returns the MCP servers of the config.
+    /// Returns the MCP servers of the config, each with its program, or with its host alone: a URL may hold credentials.
     pub fn mcp_servers(&self) -> Vec<DescribedName> {
         let described = |server: &McpServerConfig| {
-            (server.name.clone(), server.command.as_ref().or(server.url.as_ref()).cloned().unwrap_or_default())
+            (server.name.clone(), server.command.clone().or_else(|| server.host_name()).unwrap_or_default())
         };
         self.config().mcp_servers.iter().map(described).collect()
     }
@@ -204,6 +204,20 @@ mod tests {
         assert_eq!(names(of("shelly-host run ").agents()), ["ada"]);
         write("shelly.yaml", "agents: [");
         assert!(of("shelly-host run ").agents().is_empty());
+    }
+
+    #[test]
+    fn mcp_server_is_described_without_its_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        for (server, about) in [
+            ("{name: s, url: 'https://me:pass@mcp.example/key-in-path/mcp?token=t'}", "mcp.example"),
+            ("{name: s, command: npx, args: [--token, t]}", "npx"),
+            ("{name: s, url: 'https://${HOST}/mcp'}", ""),
+        ] {
+            fs::write(folder.path().join("shelly.yaml"), format!("mcp_servers: [{server}]\n")).unwrap();
+            let names = NamesInReach::new(&words("shelly-host mcp login "), folder.path(), OwnPlaces::default());
+            assert_eq!(names.mcp_servers(), [("s".to_owned(), about.to_owned())], "{server}");
+        }
     }
 
     #[test]
