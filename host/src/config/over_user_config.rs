@@ -195,13 +195,20 @@ agents: [{name: a, toolboxes: [web]}]
         assert_eq!(files.plugins["filesystem"].params["root"], "/project", "an agent works in the project");
         assert_eq!(config.root, Path::new("/project"));
         let of_user = "plugin_dirs: [plugins, /opt/plugins]\nmcp_servers: [{name: a, command: npx}, {name: b, command: bin/b}]\n\
-                       providers: [{name: m, kind: openai, model: m, api_key_file: keys/m}]";
+                       providers: [{name: m, kind: openai, model: m, api_key_file: keys/m}, \
+                                   {name: n, kind: openai, model: n, api_key_command: [./key.sh, ./n]}]\n\
+                       credentials: [{name: c, command: [bin/c, x/y], for: ['https://c.example']}, \
+                                     {name: d, command: [pass, d], for: ['https://d.example']}]";
         let config = merged("plugin_dirs: [own]", of_user).unwrap();
         assert_eq!(config.user.plugin_dirs, [folder.join("plugins"), "/opt/plugins".into()]);
         assert_eq!(config.plugin_dirs, [Path::new("own")]);
         let commands: Vec<_> = config.mcp_servers.iter().map(|one| one.command.as_deref()).collect();
         assert_eq!(commands, [Some("npx"), folder.join("bin/b").to_str()]);
         assert_eq!(config.providers[0].api_key_file.as_deref(), Some(&*folder.join("keys/m")));
+        let below = |path: &str| folder.join(path).to_str().unwrap().to_owned();
+        assert_eq!(config.providers[1].api_key_command, [below("./key.sh"), "./n".into()]);
+        assert_eq!(config.credentials[0].command, [below("bin/c"), "x/y".into()]);
+        assert_eq!(config.credentials[1].command, ["pass", "d"]);
     }
 
     #[test]

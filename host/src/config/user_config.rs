@@ -87,8 +87,11 @@ impl Config {
         self.plugin_dirs.iter_mut().for_each(below);
         let of_servers = self.mcp_servers.iter_mut().filter_map(|server| server.command.as_mut());
         let of_programs = self.programs.values_mut().filter_map(|program| program.command.as_mut());
+        let of_models = self.providers.iter_mut().filter_map(|provider| provider.api_key_command.first_mut());
+        let of_credentials = self.credentials.iter_mut().filter_map(|credential| credential.command.first_mut());
+        let commands = of_servers.chain(of_programs).chain(of_models).chain(of_credentials);
         // A bare name is looked up in `PATH`.
-        for command in of_servers.chain(of_programs).filter(|command| Path::new(command).components().count() > 1) {
+        for command in commands.filter(|command| Path::new(command).components().count() > 1) {
             *command = folder.join(&*command).to_string_lossy().into_owned();
         }
     }
