@@ -27,7 +27,7 @@ pub(super) fn named(id: &str) -> NewSession {
 }
 
 pub(super) fn began(of: Option<u64>) -> JournalRecord {
-    let errand = of.map(|run| DelegationKey { run, call: "c".into(), task: 0 });
+    let errand = of.map(|run| DelegationKey { run, call: "c".into(), position: 0 });
     let prompt = "p".repeat(limits::SESSION_INLINE_PROMPT_BYTES + 1).into();
     let (agent, instance) = ("ada".into(), "ada".into());
     JournalRecord::Began {

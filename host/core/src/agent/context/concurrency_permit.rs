@@ -29,18 +29,18 @@ impl ConcurrencyPermit {
     /// Waits for a permit of each semaphore.
     pub async fn take(semaphores: Vec<Arc<Semaphore>>) -> Self {
         let permit = Self { semaphores, held: Mutex::default() };
-        permit.enter().await;
+        permit.acquire().await;
         permit
     }
 
-    /// Releases the permit and waits for `work`, which others do; [`enter`](Self::enter) takes the permit again.
+    /// Releases the permit and waits for `work`, which others do; [`acquire`](Self::acquire) takes the permit again.
     pub async fn wait_for<T>(&self, work: impl Future<Output = T>) -> T {
         let _away = self.leave();
         work.await
     }
 
     /// Waits for the permit; returns at once if it is held, or while something else is waited for.
-    pub async fn enter(&self) {
+    pub async fn acquire(&self) {
         let is_free = |held: &HeldPermits| held.away == 0 && held.permits.is_empty();
         if self.semaphores.is_empty() || !is_free(&self.held()) {
             return;
@@ -107,7 +107,7 @@ mod tests {
             } else {
                 permit.end_wait()
             }
-            permit.enter().await;
+            permit.acquire().await;
             free.push(semaphore.available_permits());
         }
         assert_eq!(free, [0, 1, 1, 1, 0]);

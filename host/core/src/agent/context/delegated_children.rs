@@ -68,8 +68,10 @@ pub(crate) struct ChildDelegation {
     pub questions: Option<mpsc::Receiver<DelegateQuestion>>,
     /// Stops all tasks of its call, if they are to fail together.
     pub stop: Option<CancellationToken>,
-    /// The id of the call, and the position of the task in it.
-    pub of: (String, usize),
+    /// The id of the call.
+    pub call: String,
+    /// The position of the task in the call.
+    pub position: usize,
     /// The answer to a question that the agent asked before it was interrupted. It asks again if it did not receive the
     /// answer.
     pub owed: Option<UndeliveredAnswer>,
@@ -78,7 +80,8 @@ pub(crate) struct ChildDelegation {
 }
 
 pub(crate) struct UndeliveredAnswer {
-    question: String,
+    /// The id of the call that asked.
+    asking_call: String,
     answer: String,
 }
 
@@ -92,7 +95,7 @@ pub(crate) enum ParkedQuestion {
     /// The child has asked.
     Open(DelegateQuestion),
     /// The child had asked this before it was interrupted. It asks again unless its call had a result.
-    Recorded { question: String, result: Option<QuestionResult> },
+    Recorded { asking_call: String, result: Option<QuestionResult> },
 }
 
 /// The next event of a child.
@@ -106,8 +109,8 @@ impl ChildDelegation {
     pub fn answer(&mut self, question: ParkedQuestion, answer: String) {
         match question {
             ParkedQuestion::Open(question) => self.answer_open(question, answer),
-            ParkedQuestion::Recorded { question, result: None } => {
-                self.owed = Some(UndeliveredAnswer { question, answer });
+            ParkedQuestion::Recorded { asking_call, result: None } => {
+                self.owed = Some(UndeliveredAnswer { asking_call, answer });
             }
             // The call that answers is repeated, and had answered before.
             ParkedQuestion::Recorded { result: Some(QuestionResult::Answer), .. } => {}
@@ -127,7 +130,7 @@ impl ChildDelegation {
             tokio::select! {
                 biased;
                 // An answer is owed to one question; another one may come before it.
-                Some(question) = next_question => match self.owed.take_if(|owed| owed.question == question.call) {
+                Some(question) = next_question => match self.owed.take_if(|owed| owed.asking_call == question.call) {
                     Some(owed) => self.answer_open(question, owed.answer),
                     // An agent whose question timed out goes on without the answer.
                     None if question.answer.is_closed() => {}

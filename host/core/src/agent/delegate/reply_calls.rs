@@ -26,7 +26,7 @@ fn agent_call(me: &RunState, call: &ToolCall) -> Option<AgentCall> {
     if call.name == "delegate" && me.delegates_to().is_some() {
         let delegate = Some(call).filter(|_| !has_begun).and_then(|call| DelegateCall::read(me, &call.arguments));
         // A call that cannot be read fails.
-        let requests = delegate.map(|delegate| delegate.orders).unwrap_or_default();
+        let requests = delegate.map(|delegate| delegate.requests).unwrap_or_default();
         let (budgets, tasks) =
             requests.into_iter().map(|request| (request.budget, (request.agent, request.task))).unzip();
         return Some(AgentCall { id, budgets, tasks });
