@@ -127,7 +127,7 @@ impl BatchProgressBar {
     }
 
     /// Changes the counts. The change is shown with the next state.
-    pub fn count(&self, change: impl FnOnce(&mut BatchCounts)) {
+    pub fn update(&self, change: impl FnOnce(&mut BatchCounts)) {
         change(&mut self.lock().counts);
     }
 

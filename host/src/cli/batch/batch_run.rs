@@ -95,7 +95,7 @@ impl BatchRun {
                 BatchStep::Show => self.runner.progress.show(),
                 BatchStep::Warned => self.runner.progress.show_warnings(),
                 BatchStep::Finished(Err(report)) => {
-                    self.runner.progress.count(|counts| counts.at_work -= 1);
+                    self.runner.progress.update(|counts| counts.at_work -= 1);
                     end.get_or_insert(Err(report));
                 }
                 BatchStep::Finished(Ok(finished)) => {
@@ -131,7 +131,7 @@ impl BatchRun {
                 return BeginAttempt::End(Ok(BatchEnd::TooCostly(cost)));
             }
         }
-        self.runner.progress.count(|counts| counts.at_work += 1);
+        self.runner.progress.update(|counts| counts.at_work += 1);
         let runner = Arc::clone(&self.runner);
         at_work.spawn(async move {
             let _memory = memory;
@@ -142,14 +142,14 @@ impl BatchRun {
 
     /// Counts a task and writes its result. Returns `false` if results cannot be written any more.
     async fn finish(&self, finished: FinishedTask, writer: &ResultWriter) -> bool {
-        let FinishedTask { line, is_answered } = finished;
+        let FinishedTask { result_line, is_answered } = finished;
         let usd = self.runner.costs.total();
-        self.runner.progress.count(|counts| {
+        self.runner.progress.update(|counts| {
             counts.at_work -= 1;
             *if is_answered { &mut counts.answered } else { &mut counts.failed } += 1;
             counts.usd = usd;
         });
-        writer.append(line).await
+        writer.append(result_line).await
     }
 
     /// Breaks off the tasks at work, and writes the results of those that have ended by then.
@@ -164,6 +164,6 @@ impl BatchRun {
             }
         };
         let _ = timeout(limits::CANCEL_GRACE, ending).await;
-        self.runner.progress.count(|counts| counts.at_work = 0);
+        self.runner.progress.update(|counts| counts.at_work = 0);
     }
 }

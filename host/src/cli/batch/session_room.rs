@@ -1,6 +1,6 @@
 //! Room in a project for the sessions of a batch.
 
-use super::{batch_identity::BatchIdentity, task_file::TaskFile, task_index::TaskIndex};
+use super::{batch_name::BatchName, task_file::TaskFile, task_index::TaskIndex};
 use crate::{
     error::{ErrorKind, Report, count},
     session::{SessionError, SessionStore},
@@ -15,7 +15,7 @@ const MEND: &str = "remove sessions, which `shelly-host session prune --keep 20 
 /// A [`Report`] with the limit and the mend.
 pub(super) fn check_room_for_all(
     store: &SessionStore,
-    identity: &BatchIdentity,
+    batch_name: &BatchName,
     tasks: TaskFile,
     index: &TaskIndex,
     retries_failed: bool,
@@ -25,7 +25,7 @@ pub(super) fn check_room_for_all(
         return Ok(());
     }
     // Tasks that were interrupted go on in the sessions that they have.
-    let begun = begun(store, identity, tasks, index, retries_failed)?;
+    let begun = begun(store, batch_name, tasks, index, retries_failed)?;
     let new = pending - begun;
     store.check_room(new as usize).map_err(|full| {
         let sessions = count(new, "new session", "new sessions");
@@ -40,7 +40,7 @@ pub(super) fn check_room_for_all(
 /// Returns the number of tasks that are to be run and have a session already.
 fn begun(
     store: &SessionStore,
-    identity: &BatchIdentity,
+    batch_name: &BatchName,
     mut tasks: TaskFile,
     index: &TaskIndex,
     retries_failed: bool,
@@ -48,7 +48,7 @@ fn begun(
     let mut begun = 0;
     while let Some(task) = tasks.next()? {
         let state = index.state(&task.id).filter(|state| state.is_pending(retries_failed));
-        let name = state.map(|state| identity.session_name(&task, state.failures));
+        let name = state.map(|state| batch_name.session_name(&task, state.failures));
         begun += u64::from(name.is_some_and(|name| has_session(store, &name)));
     }
     Ok(begun)
@@ -77,7 +77,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.jsonl");
         fs::write(&path, "{\"id\": \"a\", \"task\": \"a\"}\n{\"id\": \"b\", \"task\": \"b\"}\n").unwrap();
-        let identity = BatchIdentity::open(&folder.path().join("o.jsonl"), folder.path(), true).unwrap();
+        let batch_name = BatchName::open(&folder.path().join("o.jsonl"), folder.path(), true).unwrap();
         let mut index = TaskIndex::default();
         assert!(index.add("a") && index.add("b"));
         let store = |sessions, sessions_bytes| {
@@ -86,7 +86,7 @@ mod tests {
         };
         let check = |sessions, bytes| {
             let tasks = TaskFile::open(&path).unwrap();
-            check_room_for_all(&store(sessions, bytes), &identity, tasks, &index, false)
+            check_room_for_all(&store(sessions, bytes), &batch_name, tasks, &index, false)
         };
         let all = 1 << 30;
         assert_eq!(check(2, all), Ok(()));
@@ -98,7 +98,7 @@ mod tests {
         assert!(report.hint.unwrap().contains("--no-session"), "the mend is named");
         // The task `a` was interrupted, and its session is there.
         let mut tasks = TaskFile::open(&path).unwrap();
-        let id = identity.session_name(&tasks.next().unwrap().unwrap(), 0);
+        let id = batch_name.session_name(&tasks.next().unwrap().unwrap(), 0);
         drop(store(2, all).create(NewSession { id: Some(id), ..NewSession::default() }).unwrap());
         assert_eq!(check(2, all), Ok(()));
         let report = check(2, 1).unwrap_err();

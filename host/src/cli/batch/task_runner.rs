@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 
 use super::{
     batch_costs::BatchCosts,
-    batch_identity::BatchIdentity,
+    batch_name::BatchName,
     batch_progress::BatchProgressBar,
     schema_cache::SchemaCache,
     session_room::{has_session, no_room},
@@ -43,7 +43,7 @@ pub(super) struct TaskRunner {
     /// The options of the command line, with the model of tasks that name none.
     pub flags: LaunchFlags,
     /// The sessions of the project, and the name of the batch; `None`: nothing is recorded.
-    pub sessions: Option<(SessionStore, BatchIdentity)>,
+    pub sessions: Option<(SessionStore, BatchName)>,
     /// `true` if the person goes on with sessions that somebody else may have made.
     pub is_trusted: bool,
     pub schemas: SchemaCache,
@@ -54,7 +54,7 @@ pub(super) struct TaskRunner {
 /// A task that has ended.
 pub(super) struct FinishedTask {
     /// Its line of the results file.
-    pub line: String,
+    pub result_line: String,
     pub is_answered: bool,
 }
 
@@ -87,14 +87,14 @@ impl TaskRunner {
                 TaskOutcome { error: Some(report), stop: "not_begun", ..TaskOutcome::default() }
             }
         };
-        self.costs.end(task.line, outcome.spent.usd);
+        self.costs.end(task.line_number, outcome.spent.usd);
         Ok(self.finished(&task, &outcome, started.elapsed()))
     }
 
     /// Checks that the task has a session, or can get one.
     fn check_room(&self, task: &BatchTask, state: TaskState) -> Result<(), Report> {
         match &self.sessions {
-            Some((store, identity)) if !has_session(store, &identity.session_name(task, state.failures)) => {
+            Some((store, batch_name)) if !has_session(store, &batch_name.session_name(task, state.failures)) => {
                 store.check_room(1).map_err(|full| no_room(&full))
             }
             _ => Ok(()),
@@ -122,7 +122,7 @@ impl TaskRunner {
             duration_ms: milliseconds(took),
             session: outcome.session.as_deref(),
         };
-        FinishedTask { line: result.line(), is_answered }
+        FinishedTask { result_line: result.line(), is_answered }
     }
 
     /// Prepares the run of a task and performs it.
@@ -142,18 +142,18 @@ impl TaskRunner {
         let agent = task.agent.as_deref().or(self.agent.as_deref());
         let model = task.model.as_deref().or(self.flags.model.as_deref());
         let mut prepared = self.app.agent(agent, model, recording).await?;
-        self.costs.begin(task.line, Arc::clone(&prepared.agent_group));
+        self.costs.begin(task.line_number, Arc::clone(&prepared.agent_group));
         let session = prepared.session.take();
         let left_out = session.iter().flat_map(|session| session.changed.iter().chain(&session.warnings));
         prepared.warnings.iter().chain(left_out).for_each(|warning| self.progress.note_warning(warning));
         if let Some(schema) = &input.schema {
-            prepared.entrant = schema.bind(prepared.entrant);
+            prepared.entrant = schema.enforce_on(prepared.entrant);
         }
         let work = pending_work(session.as_ref(), input);
         let name = session.as_ref().map(|session| session.journal.id().to_owned());
         let agents = Arc::clone(&prepared.agent_group);
         let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
-        let run = name.clone().unwrap_or_else(|| format!("task-{}", task.line));
+        let run = name.clone().unwrap_or_else(|| format!("task-{}", task.line_number));
         let outcome = {
             let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name()))
                 .with_run(run)
@@ -195,8 +195,8 @@ impl TaskRunner {
 
     /// Returns where the run of a task is recorded: in the session of an earlier start, or in a new one.
     fn recording(&self, task: &BatchTask, state: TaskState) -> Recording {
-        let Some((store, identity)) = &self.sessions else { return Recording::Off };
-        let id = identity.session_name(task, state.failures);
+        let Some((store, batch_name)) = &self.sessions else { return Recording::Off };
+        let id = batch_name.session_name(task, state.failures);
         if has_session(store, &id) {
             return Recording::Existing { id, up_to_damage: false, is_trusted: self.is_trusted };
         }
