@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{
     project_search::{CandidateStatus, ProjectSearch},
     render::{name, tell},
-    user_config::{home, user_config},
+    user_config_path::{home, user_config},
 };
 use crate::{
     config::{Config, ConfigErrors},

@@ -68,12 +68,14 @@ impl Config {
             entries.has_runners = !agents.is_empty() || !teams.is_empty();
             (self.agents, self.teams, self.entry_agent) = (agents, teams, entry_agent);
         }
-        entries.add(ConfigEntryKind::Model, &mut self.providers, providers, |one| &one.name);
-        entries.add(ConfigEntryKind::Credential, &mut self.credentials, credentials, |one| &one.name);
-        entries.add(ConfigEntryKind::McpServer, &mut self.mcp_servers, mcp_servers, |one| &one.name);
-        entries.add(ConfigEntryKind::Toolbox, &mut self.toolboxes, toolboxes, |one| one.name());
+        add_entries(&mut entries, ConfigEntryKind::Model, &mut self.providers, providers, |one| &one.name);
+        add_entries(&mut entries, ConfigEntryKind::Credential, &mut self.credentials, credentials, |one| &one.name);
+        add_entries(&mut entries, ConfigEntryKind::McpServer, &mut self.mcp_servers, mcp_servers, |one| &one.name);
+        add_entries(&mut entries, ConfigEntryKind::Toolbox, &mut self.toolboxes, toolboxes, |one| one.name());
         for (name, program) in programs {
-            if entries.is_new(ConfigEntryKind::Program, &name, self.programs.contains_key(&name)) {
+            let is_replaced = self.programs.contains_key(&name);
+            entries.note(ConfigEntryKind::Program, &name, is_replaced);
+            if !is_replaced {
                 self.programs.insert(name, program);
             }
         }
@@ -85,6 +87,23 @@ impl Config {
         self.runs = self.runs.over(&runs);
         self.limits = self.limits.over(&limits);
         self.user = entries;
+    }
+}
+
+/// Adds the entries `more` of the user-wide config to those of the project, except where the project has one of the same name.
+fn add_entries<T>(
+    entries: &mut UserEntries,
+    kind: ConfigEntryKind,
+    of_project: &mut Vec<T>,
+    more: Vec<T>,
+    name: impl Fn(&T) -> &str,
+) {
+    for entry in more {
+        let is_replaced = of_project.iter().any(|own| name(own) == name(&entry));
+        entries.note(kind, name(&entry), is_replaced);
+        if !is_replaced {
+            of_project.push(entry);
+        }
     }
 }
 

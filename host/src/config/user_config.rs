@@ -51,12 +51,12 @@ impl UserConfig {
         Self::parse(path, &text).map(Some)
     }
 
-    /// Parses the text of a user-wide config at this path.
+    /// Parses the text of a user-wide config at this path, which the caller has checked to belong to the person alone.
     ///
     /// # Errors
     ///
     /// [`ConfigErrors`], whose reports each name the file, the position in it and the fix.
-    pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigErrors> {
+    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, ConfigErrors> {
         let folder = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let folder = folder.parent().unwrap_or(Path::new("/")).to_owned();
         let mut config = Config::in_file(path, Config::parse_all(text, folder.clone()))?;

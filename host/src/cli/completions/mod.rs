@@ -21,7 +21,7 @@ use clap_complete::env::{EnvCompleter, Shells};
 use super::render::{self, RunOutputFormat, print};
 use crate::error::{ErrorKind, Report};
 use completed_values::with_completed_values;
-use names_in_reach::{NamesInReach, OwnPlaces};
+use names_in_reach::{NamesInReach, PersonPlaces};
 
 /// Print a script that lets a shell complete commands, options and names.
 ///
@@ -166,7 +166,7 @@ pub fn answer_shell(program: fn() -> clap::Command) -> Option<ExitCode> {
 /// Returns what a shell reads as completions for a command line whose first word is the program. Configs are looked for in
 /// `folder`; an empty path is the current folder.
 fn answer(program: clap::Command, shell: CompletionShell, words: Vec<OsString>, folder: &Path) -> Option<Vec<u8>> {
-    let names = Arc::new(NamesInReach::new(&words, folder, OwnPlaces::of_environment()));
+    let names = Arc::new(NamesInReach::new(&words, folder, PersonPlaces::of_environment()));
     let mut command = with_completed_values(program, &names, shell.quotes());
     let mut answer = Vec::new();
     let here = std::env::current_dir().ok();

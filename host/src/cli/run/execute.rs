@@ -42,7 +42,7 @@ pub(super) async fn execute(
         prepared = app.agent(agent.as_deref(), with.runner.model.as_deref(), recording) => prepared?,
     };
     if let Some(schema) = &schema {
-        prepared.entrant = schema.bind(prepared.entrant);
+        prepared.entrant = schema.enforce_on(prepared.entrant);
     }
     let session = prepared.session.take();
     secrets::hide(app.secrets());

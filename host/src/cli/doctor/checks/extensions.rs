@@ -82,7 +82,7 @@ pub(super) fn mcp_servers(context: &DoctorContext) -> Vec<UnnamedFinding> {
     if !context.starts_servers {
         return named("not connected; use --start-servers to connect");
     }
-    match context.acting_app() {
+    match context.app_if_trusted() {
         Ok(app) => app.servers().iter().map(|server| context.block_on(started(app, server))).collect(),
         Err(why) => named(&format!("not connected: {why}")),
     }
