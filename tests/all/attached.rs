@@ -84,3 +84,17 @@ fn answer_that_never_follows_is_a_failure() {
     assert!(ran.stderr.contains("the answer is not JSON"), "{}", ran.shown());
     assert!(ran.stderr.contains("--schema city.json"), "the command to resume has the schema: {}", ran.shown());
 }
+
+#[test]
+fn answer_with_a_schema_is_printed_without_secrets_and_controls() {
+    let answer = json!({"city": "\u{9b}2J\u{7f}\u{202e} sk-city-0123456789"});
+    let text = answer.to_string();
+    let server = ModelServer::start(move |_, _| Says::Text(text.clone()));
+    let place = server.place();
+    server.configure(&place, "api_key: sk-city-0123456789", "");
+    place.file("city.json", CITY);
+    let ran = place.run(&["run", "--schema", "city.json", "Where?"]);
+    let printed = "{\n  \"city\": \"\\u009b2J\\u007f\\u202e [secret ";
+    assert!(ran.code == 0 && ran.stdout.starts_with(printed), "{}", ran.shown());
+    assert!(!ran.stdout.contains("sk-city") && serde_json::from_str::<Value>(&ran.stdout).is_ok(), "{}", ran.shown());
+}

@@ -433,6 +433,30 @@ fn options_of_the_batch_apply_to_all_tasks() {
 }
 
 #[test]
+fn batch_without_room_for_sessions_stops_with_the_mend() {
+    let server = echo();
+    let place = server.place();
+    tasks(&place, &["a", "b", "c"]);
+    let config = fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
+    place.file("shelly.yaml", format!("{config}sessions: {{max_total_bytes: 1}}\n"));
+    // The first session fits, since nothing is there; after it the limit is reached.
+    let ran = batch(&place, &["--jobs", "1"]);
+    assert_eq!((ran.code, server.count(), results(&place).len()), (1, 1, 1), "{}", ran.shown());
+    assert!(ran.stderr.contains("no further task can be recorded"), "{}", ran.shown());
+    assert!(
+        ran.stderr.contains("session prune") && ran.stderr.contains("run the same command again"),
+        "{}",
+        ran.shown()
+    );
+    // The next start says so before anything runs.
+    let ran = batch(&place, &["--jobs", "1"]);
+    assert_eq!((ran.code, server.count(), results(&place).len()), (2, 1, 1), "{}", ran.shown());
+    assert!(ran.stderr.contains("the project has no room for 2 new sessions of this batch"), "{}", ran.shown());
+    let ran = batch(&place, &["--no-session"]);
+    assert_eq!((ran.code, server.count(), results(&place).len()), (0, 3, 3), "{}", ran.shown());
+}
+
+#[test]
 fn results_file_is_used_by_one_batch_at_a_time() {
     let server = ModelServer::start(|_, before| match before {
         0 => Says::Silence,

@@ -237,6 +237,14 @@ fn doctor_finds_directories_that_cannot_be_written() {
     for name in ["cache", "state"] {
         assert!(ran.stdout.contains(&format!("problem  directories    {name}: ")), "{}", ran.shown());
     }
+    // What is not recorded needs no directory.
+    place.file(".shelly/local", "");
+    for (config, code) in [("sessions: {record: true}\n", 1), ("sessions: {record: false}\n", 0)] {
+        place.file("shelly.yaml", config);
+        let ran = doctor(&place, &["--offline"], &[]);
+        assert_eq!(ran.code, code, "{}", ran.shown());
+        assert_eq!(ran.stdout.contains("problem  directories    sessions: "), code == 1, "{}", ran.shown());
+    }
     let ran = doctor(&place, &["--offline"], &[("PATH", "/nowhere")]);
     assert!(ran.code == 0 && ran.stdout.contains("note     programs       git is missing"), "{}", ran.shown());
 }

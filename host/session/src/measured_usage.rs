@@ -42,6 +42,27 @@ impl MeasuredUsage {
         *last = Some(UsageMeasurement { usage, at: Instant::now(), allowed: 1 });
         Ok(usage)
     }
+
+    /// Returns the usage, from a [recent](limits::SESSION_USAGE_AGE) measurement if there is one; the sessions that were allowed
+    /// since count as sessions, without their bytes.
+    ///
+    /// # Errors
+    ///
+    /// The error of `measure`.
+    pub(super) fn recent(
+        &self,
+        measure: impl FnOnce() -> Result<SessionDiskUsage, SessionError>,
+    ) -> Result<SessionDiskUsage, SessionError> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(UsageMeasurement { usage, at, allowed }) = &*last
+            && at.elapsed() < limits::SESSION_USAGE_AGE
+        {
+            return Ok(SessionDiskUsage { sessions: usage.sessions + allowed, bytes: usage.bytes });
+        }
+        let usage = measure()?;
+        *last = Some(UsageMeasurement { usage, at: Instant::now(), allowed: 0 });
+        Ok(usage)
+    }
 }
 
 #[cfg(test)]
@@ -62,5 +83,15 @@ mod tests {
             }
             assert_eq!(measurements, expected, "{there}");
         }
+    }
+
+    #[test]
+    fn recent_measurement_counts_sessions_allowed_since() {
+        let usage = |sessions| Ok(SessionDiskUsage { sessions, bytes: 7 });
+        let measured = MeasuredUsage::default();
+        assert_eq!(measured.recent(|| usage(64)).unwrap().sessions, 64);
+        assert_eq!(measured.recent(|| usage(0)).unwrap().sessions, 64, "it is not measured again");
+        assert_eq!(measured.before_one_more(|| usage(0)).unwrap().sessions, 64);
+        assert_eq!(measured.recent(|| usage(0)).unwrap().sessions, 65);
     }
 }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    JournalLineContent, JournalReader, LaunchOptions, MeasuredUsage, Secrets, Session, SessionError, SessionHeader,
-    SessionPart, SessionStorage, StorageEntryKind, StoredFile,
+    JournalLineContent, JournalReader, LaunchOptions, MeasuredUsage, Secrets, Session, SessionDiskUsage, SessionError,
+    SessionHeader, SessionPart, SessionStorage, StorageEntryKind, StoredFile,
     error::disk,
     file_names::{ATTACHMENTS, JOURNAL, LOCK, NEW},
     line_chain::LineChain,
@@ -212,6 +212,29 @@ impl SessionStore {
         Ok(session.with_not_marked(not_marked))
     }
 
+    /// Checks that the limits of this store allow `more` further sessions; those that are created meanwhile by others are not
+    /// counted.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`] if a limit does not allow them, or if the folder cannot be read.
+    pub fn check_room(&self, more: usize) -> Result<(), SessionError> {
+        let recent = self.options.measured.recent(|| self.usage())?;
+        // Sessions that were counted as created may have failed since.
+        self.check_limits(recent, more).or_else(|_| self.check_limits(self.usage()?, more))
+    }
+
+    fn check_limits(&self, usage: SessionDiskUsage, more: usize) -> Result<(), SessionError> {
+        let most = self.options.sessions.min(limits::SESSIONS);
+        if usage.sessions.saturating_add(more) > most {
+            return Err(SessionError::TooMany { there: usage.sessions, most });
+        }
+        if usage.bytes >= self.options.sessions_bytes {
+            return Err(SessionError::TooLarge { there: usage.bytes, most: self.options.sessions_bytes });
+        }
+        Ok(())
+    }
+
     /// Opens a session for writing. A truncated last line is removed.
     ///
     /// # Errors
@@ -358,13 +381,7 @@ impl SessionStore {
     ) -> Result<CreatedSession<T>, SessionError> {
         self.create_folders()?;
         let usage = self.options.measured.before_one_more(|| self.usage())?;
-        let most = self.options.sessions.min(limits::SESSIONS);
-        if usage.sessions >= most {
-            return Err(SessionError::TooMany { there: usage.sessions, most });
-        }
-        if usage.bytes >= self.options.sessions_bytes {
-            return Err(SessionError::TooLarge { there: usage.bytes, most: self.options.sessions_bytes });
-        }
+        self.check_limits(usage, 1)?;
         if usage.sessions == 0 {
             self.sync_folders()?;
         }

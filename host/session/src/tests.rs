@@ -27,7 +27,7 @@ pub(super) fn named(id: &str) -> NewSession {
 }
 
 pub(super) fn began(of: Option<u64>) -> JournalRecord {
-    let errand = of.map(|run| DelegationKey { run, call: "c".into(), task: 0 });
+    let errand = of.map(|run| DelegationKey { run, call: "c".into(), position: 0 });
     let prompt = "p".repeat(limits::SESSION_INLINE_PROMPT_BYTES + 1).into();
     let (agent, instance) = ("ada".into(), "ada".into());
     JournalRecord::Began {
@@ -92,6 +92,9 @@ fn sessions_are_bounded_in_number_and_bytes() {
     assert!(matches!(with(1, 1_000).fork("a", None), Err(SessionError::TooMany { .. })));
     assert!(matches!(with(2, 10).create(named("b")), Err(SessionError::TooLarge { most: 10, .. })));
     assert_eq!(with(2, 10).usage().unwrap().sessions, 1);
+    assert!(with(2, 1 << 20).check_room(1).is_ok());
+    assert!(matches!(with(2, 1 << 20).check_room(2), Err(SessionError::TooMany { there: 1, most: 2 })));
+    assert!(matches!(with(2, 10).check_room(1), Err(SessionError::TooLarge { most: 10, .. })));
 }
 
 #[test]

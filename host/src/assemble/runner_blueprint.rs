@@ -100,7 +100,7 @@ impl TeamBlueprint {
         };
         for (uses, made) in &self.members {
             let runner = made.under(ceiling)?;
-            let runner = runner.as_entered(Arc::clone(runner.name()), &ceiling.budget());
+            let runner = runner.with_name_and_budget(Arc::clone(runner.name()), &ceiling.budget());
             let MemberUse { agent: _, name: _, role, description, retries, on_failure } = uses;
             let member = Member {
                 name: uses.name().into(),

@@ -51,7 +51,8 @@ pub fn ask_user(broker: ApprovalBroker) -> impl Tool {
     let ask = move |cx: tool::ToolCx, args: AskUserArgs| {
         let broker = broker.clone();
         async move {
-            let answer = broker.ask(&cx.run, args.into()).await?.ok_or_else(|| {
+            // A person may take hours, in which other agents work.
+            let answer = cx.run.wait_for_others(broker.ask(&cx.run, args.into())).await?.ok_or_else(|| {
                 Fault::other(
                     "no person can be asked: decide yourself and state your assumption, or report what you need to know",
                 )
@@ -87,18 +88,41 @@ impl From<AskUserArgs> for OpenQuestion {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
     use super::*;
     use crate::{
         approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
         chat::ToolCall,
-        event::RunCx,
+        event::{RunCaller, RunCallerState, RunCx},
         tool::{ToolBox, ToolCx},
     };
 
+    /// Counts the waits of an agent.
+    #[derive(Default)]
+    struct WaitCounter(AtomicUsize);
+
+    impl RunCallerState for WaitCounter {
+        fn begin_wait(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn end_wait(&self) {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     async fn call(broker: &ApprovalBroker, arguments: &str) -> (bool, String) {
+        call_in(RunCx::new("a"), broker, arguments).await
+    }
+
+    async fn call_in(run: RunCx, broker: &ApprovalBroker, arguments: &str) -> (bool, String) {
         let mut tools = ToolBox::new();
-        tools.register(std::sync::Arc::new(ask_user(broker.clone()))).unwrap();
-        let cx = ToolCx::new(RunCx::new("a"));
+        tools.register(Arc::new(ask_user(broker.clone()))).unwrap();
+        let cx = ToolCx::new(run);
         let call = ToolCall { id: "c".into(), name: "ask_user".into(), arguments: arguments.into(), meta: vec![] };
         let result = tools.dispatch(&cx, &call).await.result;
         (result.is_error, result.text())
@@ -139,6 +163,20 @@ mod tests {
             let ((is_error, text), ()) = tokio::join!(call(&broker, arguments), person);
             assert!(text.starts_with(shown) && is_error != shown.starts_with('{'), "{arguments}: {text}");
         }
+    }
+
+    #[tokio::test]
+    async fn agent_that_asks_a_person_holds_no_permit() {
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let (mut inbox, waits) = (broker.attend().unwrap(), Arc::<WaitCounter>::default());
+        let run = RunCx { caller: RunCaller::new(Arc::downgrade(&waits)), ..RunCx::new("a") };
+        let person = async {
+            let asked = inbox.next().await.unwrap();
+            assert_eq!(waits.0.load(Ordering::Relaxed), 1);
+            inbox.answer(asked.id, OpenQuestionAnswer::Text("so".into())).unwrap();
+        };
+        let ((is_error, text), ()) = tokio::join!(call_in(run, &broker, r#"{"question":"why?"}"#), person);
+        assert!(!is_error && waits.0.load(Ordering::Relaxed) == 0, "{text}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use super::{
     plugin::CliOutputFormat,
     render::{self, RunOutputFormat, json_line, name, print, print_for_people, tell, warn},
     trust,
-    user_config::user_config_path,
+    user_config_path::user_config_path,
 };
 use crate::{
     app::{App, AppCheck, AppCheckFailure, ProjectTrustStatus},
@@ -98,15 +98,15 @@ pub struct UsableConfig {
     pub sources: ConfigSources,
 }
 
-/// The results of a check: the effective config if it can be used, and the mistakes and warnings.
+/// The result of a check of a config: the effective config if it can be used, and the mistakes and warnings.
 #[derive(Default)]
-pub struct ConfigFindings {
+pub struct ConfigCheck {
     pub checked: Option<UsableConfig>,
     pub mistakes: Vec<Report>,
     pub warnings: Vec<String>,
 }
 
-impl ConfigFindings {
+impl ConfigCheck {
     /// Checks the config at this path over the user-wide config, or that one alone, and everything that it names as far as
     /// its mistakes allow.
     pub fn of(path: Option<&Path>, is_named: bool, plugins: &[PathBuf], loading: Option<PluginLoadOptions>) -> Self {
@@ -133,11 +133,11 @@ impl ConfigFindings {
         }
         match app.check() {
             Ok(AppCheck { effective, warnings }) => {
-                let mut findings = Self { mistakes, warnings, ..Self::default() };
-                if let Some(loading) = loading.filter(|_| findings.mistakes.is_empty()) {
-                    findings.load_plugins(&app, &standing, loading);
+                let mut check = Self { mistakes, warnings, ..Self::default() };
+                if let Some(loading) = loading.filter(|_| check.mistakes.is_empty()) {
+                    check.load_plugins(&app, &standing, loading);
                 }
-                Self { checked: Some(UsableConfig { standing, effective, sources }), ..findings }
+                Self { checked: Some(UsableConfig { standing, effective, sources }), ..check }
             }
             Err(AppCheckFailure { mistakes: more, warnings }) => {
                 // Unknown names are found by both checks; the report of the file check also has its position.
@@ -192,20 +192,20 @@ fn check(
             .cause("this folder has neither .shelly/config.yaml nor shelly.yaml")
             .hint("write a config with shelly-host init, or name one with --config")
     })?;
-    let mut findings = ConfigFindings::of(path.as_deref(), is_named, plugins, loading);
+    let mut check = ConfigCheck::of(path.as_deref(), is_named, plugins, loading);
     let path = shown;
     // Every mistake is one of the config, so the exit code is that of wrong usage.
-    findings.mistakes.iter_mut().for_each(|report| report.kind = ErrorKind::Usage);
+    check.mistakes.iter_mut().for_each(|report| report.kind = ErrorKind::Usage);
     let shown = name(&path.display().to_string());
-    let code = match findings.mistakes.first() {
+    let code = match check.mistakes.first() {
         Some(first) => first.kind.exit_code(),
         None => 0,
     };
-    match (&findings.checked, findings.mistakes.first(), output) {
+    match (&check.checked, check.mistakes.first(), output) {
         (Some(UsableConfig { standing, effective, .. }), None, CliOutputFormat::Json) => print(&json_line(&json!({
             "ok": true,
             "config": effective,
-            "warnings": findings.warnings,
+            "warnings": check.warnings,
             "trust": trust::standing_json(standing),
         })))?,
         (Some(UsableConfig { effective, .. }), None, CliOutputFormat::Text) => {
@@ -215,19 +215,19 @@ fn check(
             "event": "result",
             "ok": false,
             "error": first,
-            "errors": findings.mistakes,
-            "warnings": findings.warnings,
+            "errors": check.mistakes,
+            "warnings": check.warnings,
             "exit_code": code,
         })))?,
         (_, _, CliOutputFormat::Text) => {}
     }
-    for report in &findings.mistakes {
+    for report in &check.mistakes {
         render::failed(report, RunOutputFormat::Text);
     }
-    findings.warnings.iter().for_each(|warning| warn(warning));
-    if let (Some(UsableConfig { standing, .. }), 0) = (&findings.checked, code) {
+    check.warnings.iter().for_each(|warning| warn(warning));
+    if let (Some(UsableConfig { standing, .. }), 0) = (&check.checked, code) {
         trust::tell_standing(standing, &path);
     }
-    tell(&format!("{shown}: {}\n", findings.verdict()));
+    tell(&format!("{shown}: {}\n", check.verdict()));
     Ok(code)
 }

@@ -12,7 +12,7 @@ use super::{
     plugin::CliOutputFormat,
     project_search::{CandidateStatus, ConfigCandidate, ProjectSearch},
     render::{self, RunOutputFormat, json_line, name, print},
-    user_config::{user_config, user_config_path},
+    user_config_path::{user_config, user_config_path},
 };
 use crate::{config::ConfigErrors, error::Report, files};
 

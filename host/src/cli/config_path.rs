@@ -7,7 +7,7 @@ use super::{
     host_environment::plugin_dirs,
     project_search::{CandidateStatus, ProjectSearch},
     render::{name, tell},
-    user_config::{home, user_config},
+    user_config_path::{home, user_config},
 };
 use crate::{
     config::{Config, ConfigErrors},

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{
-    config::{ConfigFindings, UsableConfig},
+    config::{ConfigCheck, UsableConfig},
     config_path::config_path,
     plugin::CliOutputFormat,
     render::{self, RunOutputFormat, json_line, print, print_for_people},
@@ -46,12 +46,12 @@ impl ConfigShowArgs {
     fn show(self) -> Result<(), Report> {
         let is_named = self.config.is_some();
         let path = config_path(self.config);
-        let mut findings = ConfigFindings::of(path.as_deref(), is_named, &self.plugins, None);
-        let UsableConfig { effective, sources, .. } = match findings.checked.take() {
-            Some(usable) if findings.mistakes.is_empty() => usable,
+        let mut check = ConfigCheck::of(path.as_deref(), is_named, &self.plugins, None);
+        let UsableConfig { effective, sources, .. } = match check.checked.take() {
+            Some(usable) if check.mistakes.is_empty() => usable,
             _ => {
                 // A check tells the others.
-                let mut first = findings.mistakes.swap_remove(0);
+                let mut first = check.mistakes.swap_remove(0);
                 first.kind = ErrorKind::Usage;
                 return Err(first);
             }

@@ -43,7 +43,7 @@ mod stdout;
 #[cfg(test)]
 mod tests;
 mod trust;
-mod user_config;
+mod user_config_path;
 mod wanted_output;
 
 pub use command_line::{command, main, main_that_compiles_here};

@@ -30,7 +30,8 @@ impl Config {
             toolbox.shipped().is_none_or(|uses| uses.plugins.keys().all(|plugin| is_installed(plugin)))
         };
         let toolboxes: Vec<_> = of_project.chain(anywhere).filter(is_usable).collect();
-        self.user.add(ConfigEntryKind::Toolbox, &mut self.toolboxes, toolboxes, |one| one.name());
+        toolboxes.iter().for_each(|one| self.user.note(ConfigEntryKind::Toolbox, one.name(), false));
+        self.toolboxes = toolboxes;
         self
     }
 }

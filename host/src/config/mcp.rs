@@ -138,6 +138,13 @@ fn output_chars() -> usize {
 }
 
 impl McpServerConfig {
+    /// Returns the host name or address in `url`, which may be shown: the rest of it may hold credentials. `None` if there is no
+    /// URL, or if it has variables in this place.
+    pub fn host_name(&self) -> Option<String> {
+        let url = Url::parse(self.url.as_deref()?).ok()?;
+        url.host_str().filter(|host| !host.contains("${")).map(str::to_owned)
+    }
+
     /// Replaces each `${NAME}` in `value`, the value of `key`, by the environment variable of that name.
     ///
     /// # Errors

@@ -68,12 +68,14 @@ impl Config {
             entries.has_runners = !agents.is_empty() || !teams.is_empty();
             (self.agents, self.teams, self.entry_agent) = (agents, teams, entry_agent);
         }
-        entries.add(ConfigEntryKind::Model, &mut self.providers, providers, |one| &one.name);
-        entries.add(ConfigEntryKind::Credential, &mut self.credentials, credentials, |one| &one.name);
-        entries.add(ConfigEntryKind::McpServer, &mut self.mcp_servers, mcp_servers, |one| &one.name);
-        entries.add(ConfigEntryKind::Toolbox, &mut self.toolboxes, toolboxes, |one| one.name());
+        add_entries(&mut entries, ConfigEntryKind::Model, &mut self.providers, providers, |one| &one.name);
+        add_entries(&mut entries, ConfigEntryKind::Credential, &mut self.credentials, credentials, |one| &one.name);
+        add_entries(&mut entries, ConfigEntryKind::McpServer, &mut self.mcp_servers, mcp_servers, |one| &one.name);
+        add_entries(&mut entries, ConfigEntryKind::Toolbox, &mut self.toolboxes, toolboxes, |one| one.name());
         for (name, program) in programs {
-            if entries.is_new(ConfigEntryKind::Program, &name, self.programs.contains_key(&name)) {
+            let is_replaced = self.programs.contains_key(&name);
+            entries.note(ConfigEntryKind::Program, &name, is_replaced);
+            if !is_replaced {
                 self.programs.insert(name, program);
             }
         }
@@ -85,6 +87,23 @@ impl Config {
         self.runs = self.runs.over(&runs);
         self.limits = self.limits.over(&limits);
         self.user = entries;
+    }
+}
+
+/// Adds the entries `more` of the user-wide config to those of the project, except where the project has one of the same name.
+fn add_entries<T>(
+    entries: &mut UserEntries,
+    kind: ConfigEntryKind,
+    of_project: &mut Vec<T>,
+    more: Vec<T>,
+    name: impl Fn(&T) -> &str,
+) {
+    for entry in more {
+        let is_replaced = of_project.iter().any(|own| name(own) == name(&entry));
+        entries.note(kind, name(&entry), is_replaced);
+        if !is_replaced {
+            of_project.push(entry);
+        }
     }
 }
 
@@ -195,13 +214,20 @@ agents: [{name: a, toolboxes: [web]}]
         assert_eq!(files.plugins["filesystem"].params["root"], "/project", "an agent works in the project");
         assert_eq!(config.root, Path::new("/project"));
         let of_user = "plugin_dirs: [plugins, /opt/plugins]\nmcp_servers: [{name: a, command: npx}, {name: b, command: bin/b}]\n\
-                       providers: [{name: m, kind: openai, model: m, api_key_file: keys/m}]";
+                       providers: [{name: m, kind: openai, model: m, api_key_file: keys/m}, \
+                                   {name: n, kind: openai, model: n, api_key_command: [./key.sh, ./n]}]\n\
+                       credentials: [{name: c, command: [bin/c, x/y], for: ['https://c.example']}, \
+                                     {name: d, command: [pass, d], for: ['https://d.example']}]";
         let config = merged("plugin_dirs: [own]", of_user).unwrap();
         assert_eq!(config.user.plugin_dirs, [folder.join("plugins"), "/opt/plugins".into()]);
         assert_eq!(config.plugin_dirs, [Path::new("own")]);
         let commands: Vec<_> = config.mcp_servers.iter().map(|one| one.command.as_deref()).collect();
         assert_eq!(commands, [Some("npx"), folder.join("bin/b").to_str()]);
         assert_eq!(config.providers[0].api_key_file.as_deref(), Some(&*folder.join("keys/m")));
+        let below = |path: &str| folder.join(path).to_str().unwrap().to_owned();
+        assert_eq!(config.providers[1].api_key_command, [below("./key.sh"), "./n".into()]);
+        assert_eq!(config.credentials[0].command, [below("bin/c"), "x/y".into()]);
+        assert_eq!(config.credentials[1].command, ["pass", "d"]);
     }
 
     #[test]

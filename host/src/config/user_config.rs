@@ -51,12 +51,12 @@ impl UserConfig {
         Self::parse(path, &text).map(Some)
     }
 
-    /// Parses the text of a user-wide config at this path.
+    /// Parses the text of a user-wide config at this path, which the caller has checked to belong to the person alone.
     ///
     /// # Errors
     ///
     /// [`ConfigErrors`], whose reports each name the file, the position in it and the fix.
-    pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigErrors> {
+    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, ConfigErrors> {
         let folder = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let folder = folder.parent().unwrap_or(Path::new("/")).to_owned();
         let mut config = Config::in_file(path, Config::parse_all(text, folder.clone()))?;
@@ -87,8 +87,11 @@ impl Config {
         self.plugin_dirs.iter_mut().for_each(below);
         let of_servers = self.mcp_servers.iter_mut().filter_map(|server| server.command.as_mut());
         let of_programs = self.programs.values_mut().filter_map(|program| program.command.as_mut());
+        let of_models = self.providers.iter_mut().filter_map(|provider| provider.api_key_command.first_mut());
+        let of_credentials = self.credentials.iter_mut().filter_map(|credential| credential.command.first_mut());
+        let commands = of_servers.chain(of_programs).chain(of_models).chain(of_credentials);
         // A bare name is looked up in `PATH`.
-        for command in of_servers.chain(of_programs).filter(|command| Path::new(command).components().count() > 1) {
+        for command in commands.filter(|command| Path::new(command).components().count() > 1) {
             *command = folder.join(&*command).to_string_lossy().into_owned();
         }
     }

@@ -57,19 +57,9 @@ impl UserEntries {
         self.replaced.iter().map(|(kind, name)| (*kind, name.as_str()))
     }
 
-    /// Adds the entries `more` to `list`, except those whose name is there already.
-    pub(super) fn add<T>(&mut self, kind: ConfigEntryKind, list: &mut Vec<T>, more: Vec<T>, name: impl Fn(&T) -> &str) {
-        for entry in more {
-            if self.is_new(kind, name(&entry), list.iter().any(|own| name(own) == name(&entry))) {
-                list.push(entry);
-            }
-        }
-    }
-
-    /// Notes an entry. Returns `false` if the project has one of this name, which takes its place.
-    pub(super) fn is_new(&mut self, kind: ConfigEntryKind, name: &str, is_replaced: bool) -> bool {
+    /// Notes an entry of the user-wide config. `is_replaced` says that the project has one of this name, which takes its place.
+    pub(super) fn note(&mut self, kind: ConfigEntryKind, name: &str, is_replaced: bool) {
         let names = if is_replaced { &mut self.replaced } else { &mut self.names };
         names.insert((kind, name.to_owned()));
-        !is_replaced
     }
 }

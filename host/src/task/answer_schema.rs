@@ -95,9 +95,9 @@ impl AnswerSchema {
         }
     }
 
-    /// Binds the answers of an agent or team. Every run of it then ends with an answer that follows the schema, or fails with
+    /// Enforces the schema on the answers of an agent or team. Every run of it then ends with an answer that follows the schema, or fails with
     /// [`RunError::Rejected`](crate::agent::RunError::Rejected).
-    pub fn bind(&self, runner: EntryRunner) -> EntryRunner {
+    pub fn enforce_on(&self, runner: EntryRunner) -> EntryRunner {
         // The outermost middleware sees the answer as the person gets it.
         match runner {
             EntryRunner::Agent(mut agent) => {
@@ -204,7 +204,7 @@ mod tests {
     ) -> (Result<String, RunError>, Vec<CompletionRequest>) {
         let model = Arc::new(ScriptedCompleter::new(replies.iter().map(|reply| ScriptedCompleter::text(reply))));
         let agent = agent(Agent::new("a", "", Arc::clone(&model) as _));
-        let runner = city().bind(EntryRunner::Agent(Box::new(agent)));
+        let runner = city().enforce_on(EntryRunner::Agent(Box::new(agent)));
         let answer = runner.runner().run(&RunCx::new("a"), &Chat::new(), vec![Message::user("Where?")]).await;
         (answer.map(|answer| answer.message.text_content()), model.requests())
     }

@@ -112,9 +112,9 @@ impl AttachedFile {
         match self {
             Self::Media(media) => parts.push(Part::Media(media)),
             Self::Text { name, text: content } => {
-                let origin = format!("is the content of the file `{name}`");
+                let what_it_is = format!("is the content of the file `{name}`");
                 text.push_str("\n\n");
-                text.push_str(&marked_text("attached_file", &origin, &content));
+                text.push_str(&marked_text("attached_file", &what_it_is, &content));
             }
         }
     }

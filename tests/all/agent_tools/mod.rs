@@ -260,7 +260,7 @@ async fn agent_tool_failure_is_a_result_and_the_caller_continues() {
     ];
     for (bob, says, is_error) in table {
         for conversation in [ConversationMode::Fresh, ConversationMode::Kept] {
-            let bob: Arc<dyn Runner> = bob.as_entered("bob".into(), &Budget::default());
+            let bob: Arc<dyn Runner> = bob.with_name_and_budget("bob".into(), &Budget::default());
             let tool = AgentTool::new(bob, AgentToolOptions { conversation, ..AgentToolOptions::default() }).unwrap();
             let lead = agent("lead", Mind::steps([act("bob", task("t")), text("I go on")])).with_tool(tool);
             let ran = run(&lead, "go").await;

@@ -152,7 +152,7 @@ impl AgentLoop<'_> {
     async fn begin_turn(&mut self, run: &mut Run<'_>) -> Result<(), RunError> {
         run.check_bytes()?;
         run.me.check_log()?;
-        in_time(&run.me.budget_account, run.me.permit.enter()).await?;
+        in_time(&run.me.budget_account, run.me.permit.acquire()).await?;
         self.look_for_tools(run).await;
         let iteration = run.iterations;
         run.iterations += 1;
@@ -264,7 +264,7 @@ impl AgentLoop<'_> {
     /// Asks the model, and adds its reply to the conversation. A conversation that is too long for it is shortened once.
     async fn ask_model(&mut self, run: &mut Run<'_>) -> Result<Box<TurnReply>, RunError> {
         // A run that is resumed in the middle of a turn has no permit yet.
-        in_time(&run.me.budget_account, run.me.permit.enter()).await?;
+        in_time(&run.me.budget_account, run.me.permit.acquire()).await?;
         let iteration = run.iterations.saturating_sub(1);
         let mut tools = self.visible_tools(run);
         let mut replied = self.complete(run, &tools, iteration).await;

@@ -28,7 +28,7 @@ impl Runner for Agent {
         RunnerProfile { name, description, budget, delegable, agent_group: agent_group.as_ref(), middleware }
     }
 
-    fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
+    fn with_name_and_budget(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
         Arc::new(Self { name, budget: self.budget.meet(budget), ..self.clone() })
     }
 
@@ -101,8 +101,8 @@ impl Agent {
         let caller = self.caller_context(Some(chat));
         let me = RunState::new(&self.name, &self.options, &self.delegable, *start, Some(caller));
         // A report or question that middleware may still change must not be seen before.
-        let was_asked = recorded.as_ref().is_some_and(|recorded| !recorded.parked.is_empty());
-        let run_tools = run_tools(&me, self.may_replace_answers(), was_asked);
+        let has_parked_children = recorded.as_ref().is_some_and(|recorded| !recorded.parked.is_empty());
+        let run_tools = run_tools(&me, self.may_replace_answers(), has_parked_children);
         let mut work = AgentLoop::new(self, &me, run_tools).await;
         let prompt = system_prompt(self, &me, &work.tools);
         let mut run = Run::new(self.info(), me, chat);

@@ -15,7 +15,7 @@ impl AgentLoop<'_> {
         self.effects.restore(recorded.effects, recorded.asked);
         self.calls = recorded.calls;
         let open = run.chat.reopen();
-        restore_delegations(&run.me, recorded.parked, recorded.delegated, &self.calls, open.calls());
+        restore_delegations(&run.me, recorded.parked, recorded.delegated, &self.calls);
         self.at = match recorded.at {
             RecordedTurnState::Turn => {
                 open.abandon("the run was interrupted");

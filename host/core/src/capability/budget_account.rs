@@ -264,7 +264,7 @@ impl BudgetAccount {
                 spent: BudgetBreakdown::default(),
             }
         };
-        self.restore_allocations(&shares.iter().map(allocated).collect::<Vec<_>>())
+        self.allocate_with_past(&shares.iter().map(allocated).collect::<Vec<_>>())
     }
 
     /// Allocates an equal part of all that is left to each of `count` children: the run itself spends nothing while they
@@ -282,6 +282,11 @@ impl BudgetAccount {
     /// Each gets its earlier bounds, but no more than what is left; the result equals the earlier state unless an account
     /// has overshot. As always, what an allocation has spent counts as spent by this run once it is settled.
     pub fn restore_allocations(self: &Arc<Self>, shares: &[RestoredAllocation]) -> Vec<BudgetAllocation> {
+        self.allocate_with_past(shares)
+    }
+
+    /// Sets the shares aside, each with what was spent from it before, which is nothing for a new one.
+    fn allocate_with_past(self: &Arc<Self>, shares: &[RestoredAllocation]) -> Vec<BudgetAllocation> {
         let mut state = self.state();
         let left = self.lefts(&state);
         let mut bounds: Vec<_> = shares.iter().map(|share| of_bounds(&share.bounds)).collect();

@@ -10,7 +10,7 @@ mod sink;
 
 pub use event::{AnsweredBy, Event, LogLevel, ModelWait, NO_ORIGIN};
 pub use nondeterministic_inputs::NondeterministicInputs;
-pub use run_caller::RunCaller;
+pub use run_caller::{RunCaller, RunCallerState};
 pub use run_cx::RunCx;
 pub use run_extensions::RunExtensions;
 pub use sink::{EventSink, EventStream};

@@ -42,6 +42,13 @@ impl RunCx {
         Self { events, ..self }
     }
 
+    /// Waits for `work` that others do, such as a person who is asked. Meanwhile the agent of this run holds no concurrency
+    /// permit, so that another agent can work.
+    pub async fn wait_for_others<T>(&self, work: impl Future<Output = T>) -> T {
+        let _wait = self.caller.begin_wait();
+        work.await
+    }
+
     /// Returns this context for another run, without a caller and with empty extensions.
     pub fn anew(&self) -> Self {
         Self { caller: RunCaller::default(), extensions: RunExtensions::default(), ..self.clone() }

@@ -22,7 +22,8 @@ pub const ANSWER_CORRECTIONS: u32 = 2;
 
 // ---- batches of tasks
 
-/// The maximum number of tasks in one file: their ids take about 50 bytes of memory each.
+/// The maximum number of tasks in one file: their ids take about 50 bytes of memory each. Those that are recorded must also fit
+/// into [`SESSIONS`](super::SESSIONS).
 pub const TASKS_IN_FILE: usize = 1_000_000;
 /// The maximum bytes of one line of a tasks file: the longest task with every character escaped, and its schema.
 pub const TASK_LINE_BYTES: usize = 8 << 20;
@@ -43,8 +44,8 @@ pub const TASK_JOBS_CEILING: usize = 1_000;
 pub const TASK_FILES: u64 = 4;
 /// The open files of the program besides those of tasks: plugins, servers, the files of the batch.
 pub const TASK_FILES_BESIDE: u64 = 256;
-/// The maximum bytes of the lines and attached files of all tasks at work together; further tasks wait. A task that alone takes
-/// more is impossible.
+/// The maximum bytes of the lines and attached files of all tasks at work together; one further task is read, and waits. A task
+/// that alone takes more is impossible.
 pub const TASKS_HELD_BYTES: u64 = 256 << 20;
 /// The number of results that wait for the disk before tasks wait for it.
 pub const TASK_RESULTS_WAITING: usize = 256;

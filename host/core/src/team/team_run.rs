@@ -31,7 +31,7 @@ impl Runner for Team {
         RunnerProfile { name, description, budget, delegable, agent_group: agent_group.as_ref(), middleware }
     }
 
-    fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
+    fn with_name_and_budget(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
         Arc::new(Self { name, budget: self.budget.meet(budget), ..self.clone() })
     }
 

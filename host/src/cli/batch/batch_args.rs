@@ -1,23 +1,31 @@
-use std::{collections::HashSet, path::PathBuf, pin::pin, sync::Arc};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    pin::pin,
+    sync::Arc,
+};
 
 use clap::Args;
 
 use super::{
     batch_costs::BatchCosts,
-    batch_identity::BatchIdentity,
+    batch_name::BatchName,
     batch_progress::{BatchCounts, BatchProgressBar},
-    batch_providers::use_batches,
     batch_run::{BatchEnd, BatchRun},
     dry_run, open_files,
     result_file::{PastResults, ResultFile, look_at_results},
     schema_cache::SchemaCache,
+    session_room::check_room_for_all,
     task_file::{TaskFile, shown},
     task_index::{TaskIndex, TaskState},
+    task_queue::TaskQueue,
     task_runner::TaskRunner,
     task_survey::TaskSurvey,
+    vendor_batches::use_vendor_batches,
 };
 use crate::{
     app::{App, Recording},
+    approval::ApprovalBroker,
     capability::Usd,
     cli::{
         ask::{self, ApprovalModeArg},
@@ -30,6 +38,7 @@ use crate::{
     error::{ErrorKind, Report, count},
     files, limits,
     model::Ledger,
+    session::SessionStore,
 };
 
 /// Run many tasks, each in a run of its own, and append their results to a file.
@@ -96,6 +105,16 @@ pub struct BatchArgs {
     trust: bool,
 }
 
+/// A batch of which only files were read.
+struct PreparedBatch {
+    app: App,
+    broker: ApprovalBroker,
+    schemas: SchemaCache,
+    survey: TaskSurvey,
+    /// With `--cheap`, the number of requests that a vendor's batch takes.
+    requests_per_vendor_batch: Option<usize>,
+}
+
 /// Parses the number of tasks at once.
 fn jobs(text: &str) -> Result<usize, String> {
     let most = limits::TASK_JOBS_CEILING;
@@ -118,20 +137,12 @@ impl BatchArgs {
         ended.unwrap_or_else(|report| render::failed(&report, RunOutputFormat::Text))
     }
 
+    /// Takes the batch through its steps, whose order matters: files are read, the person consents, the results file is locked,
+    /// sessions are named after it, agents are built, and tasks run.
     async fn run(&self) -> Result<u8, Report> {
         // One listener covers the whole command: a signal between two of them would be lost.
         let mut interrupt = pin!(signals::ended());
-        let defaults = (self.agent.as_deref(), self.model.as_deref());
-        let mut config = read_runner_config(self.config.as_ref())?;
-        self.check_output()?;
-        let (schemas, tasks_shown) = (SchemaCache::default(), shown(&self.tasks));
-        let mut survey = TaskSurvey::new(&self.tasks, defaults, &schemas)?;
-        let batch_size = if self.cheap { Some(use_batches(&mut config, &survey, &tasks_shown)?) } else { None };
-        let is_recorded = !self.no_session && config.sessions.is_recording();
-        let (broker, _) = ask::broker(Some(self.approve), false);
-        let app = App::new(config, plugin_dirs(&self.plugins), compiling(), environment(), broker.clone())?;
-        let app =
-            app.with_own_key(trust::own_key()).with_approvals(trust::store(), self.trust).with_logins(trust::logins());
+        let PreparedBatch { app, broker, schemas, mut survey, requests_per_vendor_batch } = self.prepare()?;
         let standing = app.standing(&trust::store(), self.config.is_some())?;
         // Up to here only files were read. From here on keys are sent and plugins run, so consent is needed first.
         let trusted = tokio::select! {
@@ -152,23 +163,17 @@ impl BatchArgs {
         if pending == 0 {
             return Ok(finished(&survey.index));
         }
-        let jobs = self.jobs.or(batch_size).unwrap_or(limits::TASK_JOBS).min(limits::TASK_JOBS_CEILING);
+        let jobs = self.jobs.or(requests_per_vendor_batch).unwrap_or(limits::TASK_JOBS).min(limits::TASK_JOBS_CEILING);
         open_files::make_room_for(jobs)?;
-        let sessions = match is_recorded {
-            true => {
-                let identity = BatchIdentity::open(output, &app.config.root, is_new)?;
-                Some((app.sessions(), identity))
-            }
-            false => None,
-        };
+        let sessions = self.sessions(&app, &survey.index, output, is_new)?;
         let progress = Arc::new(BatchProgressBar::new());
         tokio::select! {
             biased;
             code = &mut interrupt => return Ok(cancelled(code)),
-            ready = self.try_runners(&app, &survey, &tasks_shown, &progress) => ready?,
+            ready = self.try_runners(&app, &survey, &progress) => ready?,
         }
         secrets::hide(app.secrets());
-        if let Some(config) = self.config.as_ref().filter(|_| is_recorded) {
+        if let Some(config) = self.config.as_ref().filter(|_| sessions.is_some()) {
             launch::keep_config_begun_here(config);
         }
         let counts = BatchCounts {
@@ -190,7 +195,6 @@ impl BatchArgs {
             schemas,
             progress,
             costs: BatchCosts::new(past.usd),
-            held: TaskRunner::memory(),
         });
         tell(&format!(
             "{DIM}running {pending} of {}, at most {jobs} at once{PLAIN}\n",
@@ -198,14 +202,47 @@ impl BatchArgs {
         ));
         let batch = BatchRun {
             runner: Arc::clone(&runner),
-            tasks: TaskFile::open(&self.tasks)?,
-            index: survey.index,
+            queue: TaskQueue::new(TaskFile::open(&self.tasks)?, survey.index, self.retry_failed),
             jobs,
-            retries_failed: self.retry_failed,
             max_cost: self.max_cost,
         };
         let end = batch.execute(results.into_writer()?, interrupt.as_mut()).await;
         self.report(end, runner).await
+    }
+
+    /// Reads the config and all tasks. Nothing is sent and no plugin runs.
+    fn prepare(&self) -> Result<PreparedBatch, Report> {
+        let mut config = read_runner_config(self.config.as_ref())?;
+        self.check_output()?;
+        let schemas = SchemaCache::default();
+        let survey = TaskSurvey::new(&self.tasks, (self.agent.as_deref(), self.model.as_deref()), &schemas)?;
+        let requests_per_vendor_batch = match self.cheap {
+            true => Some(use_vendor_batches(&mut config, &survey, &shown(&self.tasks))?),
+            false => None,
+        };
+        let (broker, _) = ask::broker(Some(self.approve), false);
+        let app = App::new(config, plugin_dirs(&self.plugins), compiling(), environment(), broker.clone())?;
+        let app =
+            app.with_own_key(trust::own_key()).with_approvals(trust::store(), self.trust).with_logins(trust::logins());
+        Ok(PreparedBatch { app, broker, schemas, survey, requests_per_vendor_batch })
+    }
+
+    /// Returns the sessions of the project with the name of this batch, once its results file is locked; `None` if nothing is
+    /// recorded.
+    fn sessions(
+        &self,
+        app: &App,
+        index: &TaskIndex,
+        output: &Path,
+        is_new: bool,
+    ) -> Result<Option<(SessionStore, BatchName)>, Report> {
+        if self.no_session || !app.config.sessions.is_recording() {
+            return Ok(None);
+        }
+        let (store, batch_name) = (app.sessions(), BatchName::open(output, &app.config.root, is_new)?);
+        let tasks = TaskFile::open(&self.tasks)?;
+        check_room_for_all(&store, &batch_name, tasks, index, self.retry_failed)?;
+        Ok(Some((store, batch_name)))
     }
 
     /// Checks that the results file is not the tasks file.
@@ -235,21 +272,16 @@ impl BatchArgs {
     }
 
     /// Builds each agent that tasks name once, so that a mistake in the config fails the batch and not every task.
-    async fn try_runners(
-        &self,
-        app: &App,
-        survey: &TaskSurvey,
-        tasks: &str,
-        progress: &BatchProgressBar,
-    ) -> Result<(), Report> {
-        let mut notes = HashSet::new();
+    async fn try_runners(&self, app: &App, survey: &TaskSurvey, progress: &BatchProgressBar) -> Result<(), Report> {
+        let (tasks, mut notes) = (shown(&self.tasks), HashSet::new());
         for uses in &survey.runners {
             let prepared = app.agent(uses.agent.as_deref(), uses.model.as_deref(), Recording::Off).await;
-            let prepared = prepared.map_err(|report| uses.explain(report, tasks))?;
+            let prepared = prepared.map_err(|report| uses.explain(report, &tasks))?;
             if self.max_cost.is_some() && prepared.model.price.is_none() {
-                return Err(uses.explain(no_price(&prepared.model.model), tasks));
+                return Err(uses.explain(no_price(&prepared.model.model), &tasks));
             }
-            prepared.warnings.iter().for_each(|warning| progress.warn(warning));
+            prepared.warnings.iter().for_each(|warning| progress.note_warning(warning));
+            progress.show_warnings();
             for note in prepared.notes {
                 if !notes.contains(&note) {
                     tell(&format!("{DIM}{}{PLAIN}\n", render::name(&note)));
@@ -285,8 +317,8 @@ impl BatchArgs {
             tell(&format!("{DIM}repeat the failed tasks with --retry-failed{PLAIN}\n"));
             return Ok(ErrorKind::Run.exit_code());
         }
-        if let Some((_, identity)) = Arc::into_inner(runner).and_then(|runner| runner.sessions) {
-            identity.forget();
+        if let Some((_, batch_name)) = Arc::into_inner(runner).and_then(|runner| runner.sessions) {
+            batch_name.forget();
         }
         Ok(0)
     }

@@ -25,14 +25,14 @@ impl BatchCosts {
     }
 
     /// Counts what these agents spend, from now on, for the task on this line.
-    pub fn begin(&self, line: u64, agents: Arc<AgentGroup>) {
-        self.lock().at_work.insert(line, agents);
+    pub fn begin(&self, line_number: u64, agents: Arc<AgentGroup>) {
+        self.lock().at_work.insert(line_number, agents);
     }
 
     /// Counts the cost of the task on this line, which has ended.
-    pub fn end(&self, line: u64, cost: Usd) {
+    pub fn end(&self, line_number: u64, cost: Usd) {
         let mut costs = self.lock();
-        costs.at_work.remove(&line);
+        costs.at_work.remove(&line_number);
         costs.ended = costs.ended.saturating_add(cost);
     }
 

@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::sync::Notify;
+
 use super::task_index::TaskKey;
 use crate::{
     capability::Usd,
@@ -33,6 +35,10 @@ pub(super) struct BatchCounts {
 /// The progress of a batch on standard error: a bar on a terminal, lines elsewhere.
 pub(super) struct BatchProgressBar {
     state: Mutex<BatchProgressBarState>,
+    /// Apart from the state, which is locked while something is written to standard error.
+    warnings: Mutex<BatchWarnings>,
+    /// Notified when there is a warning to show.
+    warned: Notify,
     is_terminal: bool,
 }
 
@@ -41,9 +47,16 @@ struct BatchProgressBarState {
     began: Instant,
     /// The characters of the bar on the screen.
     shown: usize,
-    /// The warnings that were shown.
-    warnings: HashSet<TaskKey>,
+}
+
+/// The warnings of the tasks of a batch.
+#[derive(Default)]
+struct BatchWarnings {
+    /// Those that were noted, each once.
+    noted: HashSet<TaskKey>,
     is_warned_of_more: bool,
+    /// The lines that are not shown yet.
+    waiting: Vec<String>,
 }
 
 impl BatchCounts {
@@ -94,14 +107,13 @@ impl BatchCounts {
 
 impl BatchProgressBar {
     pub fn new() -> Self {
-        let state = BatchProgressBarState {
-            counts: BatchCounts::default(),
-            began: Instant::now(),
-            shown: 0,
-            warnings: HashSet::new(),
-            is_warned_of_more: false,
-        };
-        Self { state: Mutex::new(state), is_terminal: std::io::stderr().is_terminal() }
+        let state = BatchProgressBarState { counts: BatchCounts::default(), began: Instant::now(), shown: 0 };
+        Self {
+            state: Mutex::new(state),
+            warnings: Mutex::default(),
+            warned: Notify::new(),
+            is_terminal: std::io::stderr().is_terminal(),
+        }
     }
 
     /// Begins with these counts; the time of the batch runs from now on.
@@ -115,7 +127,7 @@ impl BatchProgressBar {
     }
 
     /// Changes the counts. The change is shown with the next state.
-    pub fn count(&self, change: impl FnOnce(&mut BatchCounts)) {
+    pub fn update(&self, change: impl FnOnce(&mut BatchCounts)) {
         change(&mut self.lock().counts);
     }
 
@@ -149,21 +161,39 @@ impl BatchProgressBar {
         self.draw(&mut self.lock(), "");
     }
 
-    /// Shows a warning once, up to [`limits::TASK_WARNINGS`] different ones.
-    pub fn warn(&self, message: &str) {
-        let mut state = self.lock();
-        if state.warnings.len() == limits::TASK_WARNINGS {
-            if !std::mem::replace(&mut state.is_warned_of_more, true) {
-                self.print(&mut state, &warning("further warnings are not shown"));
+    /// Notes a warning for [`show_warnings`](Self::show_warnings): each once, up to [`limits::TASK_WARNINGS`] different ones.
+    /// Never waits for standard error, since a run waits for what listens to its events.
+    pub fn note_warning(&self, message: &str) {
+        let mut warnings = self.warnings();
+        if warnings.noted.len() == limits::TASK_WARNINGS {
+            if !std::mem::replace(&mut warnings.is_warned_of_more, true) {
+                warnings.waiting.push(warning("further warnings are not shown"));
             }
-        } else if state.warnings.insert(TaskKey::of(message)) {
-            self.print(&mut state, &warning(message));
+        } else if warnings.noted.insert(TaskKey::of(message)) {
+            warnings.waiting.push(warning(message));
+        }
+        if !warnings.waiting.is_empty() {
+            self.warned.notify_one();
         }
     }
 
-    fn print(&self, state: &mut BatchProgressBarState, line: &str) {
-        self.draw(state, "");
-        tell(&format!("{line}\n"));
+    /// Waits until there is a warning to show.
+    pub async fn warned(&self) {
+        self.warned.notified().await;
+    }
+
+    /// Shows the warnings that were noted.
+    pub fn show_warnings(&self) {
+        let waiting = std::mem::take(&mut self.warnings().waiting);
+        let mut state = self.lock();
+        for line in waiting {
+            self.draw(&mut state, "");
+            tell(&format!("{line}\n"));
+        }
+    }
+
+    fn warnings(&self) -> MutexGuard<'_, BatchWarnings> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces the bar on the screen. Blanks remove what was longer: an escape sequence would not do where colours are off.
@@ -223,10 +253,25 @@ mod tests {
         let progress = BatchProgressBar::new();
         for _ in 0..2 {
             for n in 0..limits::TASK_WARNINGS + 5 {
-                progress.warn(&format!("warning {n}"));
+                progress.note_warning(&format!("warning {n}"));
             }
         }
-        let state = progress.lock();
-        assert!(state.warnings.len() == limits::TASK_WARNINGS && state.is_warned_of_more);
+        assert_eq!(progress.warnings().waiting.len(), limits::TASK_WARNINGS + 1);
+        progress.show_warnings();
+        assert!(progress.warnings().waiting.is_empty() && progress.warnings().is_warned_of_more);
+        progress.note_warning("warning 0");
+        assert!(progress.warnings().waiting.is_empty());
+    }
+
+    #[tokio::test]
+    async fn warning_is_noted_while_standard_error_is_stuck() {
+        let progress = BatchProgressBar::new();
+        // As long as something is written, this lock is held.
+        let writing = progress.lock();
+        progress.note_warning("of a task");
+        progress.warned().await;
+        drop(writing);
+        progress.show_warnings();
+        assert!(progress.warnings().waiting.is_empty());
     }
 }

@@ -9,25 +9,17 @@ use tokio::{
 
 use super::{
     result_file::ResultWriter,
-    task_file::TaskFile,
-    task_index::{TaskIndex, TaskState},
-    task_line::BatchTask,
+    task_queue::{AdmittedTask, NextTask, TaskQueue},
     task_runner::{FinishedTask, TaskRunner},
 };
-use crate::{
-    capability::Usd,
-    error::{ErrorKind, Report, legible},
-    limits,
-};
+use crate::{capability::Usd, error::Report, limits};
 
 /// The tasks of a batch that are to be run.
 pub(super) struct BatchRun {
     pub runner: Arc<TaskRunner>,
-    pub tasks: TaskFile,
-    pub index: TaskIndex,
+    pub queue: TaskQueue,
     /// The number of tasks at once.
     pub jobs: usize,
-    pub retries_failed: bool,
     /// The cost from which on no task begins.
     pub max_cost: Option<Usd>,
 }
@@ -46,8 +38,20 @@ pub(super) enum BatchEnd {
 /// The next step of a batch.
 enum BatchStep {
     Interrupted(u8),
-    Finished(FinishedTask),
+    /// A task has ended; `Err`: no further task can be recorded.
+    Finished(Result<FinishedTask, Report>),
+    /// A task has noted a warning.
+    Warned,
     Show,
+}
+
+/// The outcome of an attempt to begin a task.
+enum BeginAttempt {
+    Begun,
+    /// There is no memory until a task ends.
+    NoMemory,
+    /// No task can begin any more.
+    End(Result<BatchEnd, Report>),
 }
 
 impl BatchRun {
@@ -56,7 +60,7 @@ impl BatchRun {
     ///
     /// # Errors
     ///
-    /// A [`Report`] if the tasks file has changed, or a result could not be written.
+    /// A [`Report`] if the tasks file has changed, no session can be created any more, or a result could not be written.
     pub async fn execute(
         mut self,
         writer: ResultWriter,
@@ -70,7 +74,11 @@ impl BatchRun {
         let mut end: Option<Result<BatchEnd, Report>> = None;
         loop {
             while end.is_none() && at_work.len() < self.jobs {
-                end = self.begin_next(&mut at_work);
+                match self.begin_next(&mut at_work) {
+                    BeginAttempt::Begun => {}
+                    BeginAttempt::NoMemory => break,
+                    BeginAttempt::End(ended) => end = Some(ended),
+                }
             }
             if at_work.is_empty() {
                 break;
@@ -80,11 +88,17 @@ impl BatchRun {
                 code = &mut interrupt => BatchStep::Interrupted(code),
                 // A panic is a result; only an abort, which comes later, leads to none.
                 Some(Ok(finished)) = at_work.join_next() => BatchStep::Finished(finished),
+                () = self.runner.progress.warned() => BatchStep::Warned,
                 _ = ticks.tick() => BatchStep::Show,
             };
             match step {
                 BatchStep::Show => self.runner.progress.show(),
-                BatchStep::Finished(finished) => {
+                BatchStep::Warned => self.runner.progress.show_warnings(),
+                BatchStep::Finished(Err(report)) => {
+                    self.runner.progress.update(|counts| counts.at_work -= 1);
+                    end.get_or_insert(Err(report));
+                }
+                BatchStep::Finished(Ok(finished)) => {
                     if !self.finish(finished, &writer).await {
                         break;
                     }
@@ -97,71 +111,59 @@ impl BatchRun {
             }
         }
         drop(at_work);
+        self.runner.progress.show_warnings();
         self.runner.progress.clear();
         writer.finish().await?;
         end.unwrap_or(Ok(BatchEnd::Done))
     }
 
-    /// Begins the next task that is to be run. Returns the end of the batch if no task can begin.
-    fn begin_next(&mut self, at_work: &mut JoinSet<FinishedTask>) -> Option<Result<BatchEnd, Report>> {
-        let (task, state) = match self.next_task() {
-            Ok(Some(next)) => next,
-            Ok(None) => return Some(Ok(BatchEnd::Done)),
-            Err(report) => return Some(Err(report)),
+    /// Begins the next task that is to be run, if there is memory for it.
+    fn begin_next(&mut self, at_work: &mut JoinSet<Result<FinishedTask, Report>>) -> BeginAttempt {
+        let AdmittedTask { task, state, memory } = match self.queue.next(&self.runner.schemas) {
+            Ok(NextTask::Admitted(admitted)) => admitted,
+            Ok(NextTask::NoMemory) => return BeginAttempt::NoMemory,
+            Ok(NextTask::End) => return BeginAttempt::End(Ok(BatchEnd::Done)),
+            Err(report) => return BeginAttempt::End(Err(report)),
         };
         if self.max_cost.is_some() {
             let cost = self.runner.costs.total();
             if self.max_cost.is_some_and(|most| cost >= most) {
-                return Some(Ok(BatchEnd::TooCostly(cost)));
+                return BeginAttempt::End(Ok(BatchEnd::TooCostly(cost)));
             }
         }
-        self.runner.progress.count(|counts| counts.at_work += 1);
+        self.runner.progress.update(|counts| counts.at_work += 1);
         let runner = Arc::clone(&self.runner);
-        at_work.spawn(async move { runner.run(task, state).await });
-        None
-    }
-
-    /// Returns the next task that is to be run, with its state.
-    fn next_task(&mut self) -> Result<Option<(BatchTask, TaskState)>, Report> {
-        while let Some(task) = self.tasks.next()? {
-            let state = self.index.state(&task.id).ok_or_else(|| {
-                let (file, id) = (self.tasks.shown(), legible(&task.id));
-                let report = Report::new(ErrorKind::Usage, format!("{file} was changed while the batch was running"));
-                report
-                    .cause(format!("the task `{id}` was added"))
-                    .hint("run the same command again; answered tasks are not repeated")
-            })?;
-            if state.is_pending(self.retries_failed) {
-                return Ok(Some((task, state)));
-            }
-        }
-        Ok(None)
+        at_work.spawn(async move {
+            let _memory = memory;
+            runner.run(task, state).await
+        });
+        BeginAttempt::Begun
     }
 
     /// Counts a task and writes its result. Returns `false` if results cannot be written any more.
     async fn finish(&self, finished: FinishedTask, writer: &ResultWriter) -> bool {
-        let FinishedTask { line, is_answered } = finished;
+        let FinishedTask { result_line, is_answered } = finished;
         let usd = self.runner.costs.total();
-        self.runner.progress.count(|counts| {
+        self.runner.progress.update(|counts| {
             counts.at_work -= 1;
             *if is_answered { &mut counts.answered } else { &mut counts.failed } += 1;
             counts.usd = usd;
         });
-        writer.append(line).await
+        writer.append(result_line).await
     }
 
     /// Breaks off the tasks at work, and writes the results of those that have ended by then.
-    async fn break_off(&self, at_work: &mut JoinSet<FinishedTask>, writer: &ResultWriter) {
+    async fn break_off(&self, at_work: &mut JoinSet<Result<FinishedTask, Report>>, writer: &ResultWriter) {
         at_work.abort_all();
         // Dropping a task ends the programs that it has started.
         let ending = async {
             while let Some(ended) = at_work.join_next().await {
-                if let Ok(finished) = ended {
+                if let Ok(Ok(finished)) = ended {
                     self.finish(finished, writer).await;
                 }
             }
         };
         let _ = timeout(limits::CANCEL_GRACE, ending).await;
-        self.runner.progress.count(|counts| counts.at_work = 0);
+        self.runner.progress.update(|counts| counts.at_work = 0);
     }
 }

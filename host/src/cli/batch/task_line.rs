@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct BatchTask {
     /// The number of its line.
-    pub line: u64,
+    pub line_number: u64,
     pub id: String,
     pub text: String,
     /// The agent or team; `None`: the one of the command line.
@@ -108,7 +108,7 @@ impl BatchTask {
             }
         };
         let attachments = attachments.into_iter().map(|path| folder.join(path)).collect();
-        Ok(Some(Self { line: number, id, text: task, agent, model, attachments, schema, digest, bytes: size }))
+        Ok(Some(Self { line_number: number, id, text: task, agent, model, attachments, schema, digest, bytes: size }))
     }
 
     /// Checks that the attached files can be read and that the schema can be used. Returns the bytes that the task holds in
@@ -168,7 +168,7 @@ mod tests {
         let line = r#"{"id": "a", "task": "Sum up.", "agent": "ada", "model": "large", "attachments": ["x.txt", "/y"], "schema": "s.json"}"#;
         let task = parse_at(7, line.as_bytes()).unwrap().unwrap();
         let expected = BatchTask {
-            line: 7,
+            line_number: 7,
             id: "a".into(),
             text: "Sum up.".into(),
             agent: Some("ada".into()),

@@ -8,13 +8,13 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use tokio::sync::Semaphore;
 
 use super::{
     batch_costs::BatchCosts,
-    batch_identity::BatchIdentity,
+    batch_name::BatchName,
     batch_progress::BatchProgressBar,
     schema_cache::SchemaCache,
+    session_room::{has_session, no_room},
     task_index::TaskState,
     task_line::BatchTask,
     task_result::{TaskResult, answer_text, cost, milliseconds, stop_word},
@@ -30,7 +30,6 @@ use crate::{
     },
     error::{ErrorKind, Report},
     event::{Event, EventSink, RunCx},
-    limits,
     model::UsageTally,
     session::SessionStore,
     task::{AttachedFile, TaskInput},
@@ -44,20 +43,18 @@ pub(super) struct TaskRunner {
     /// The options of the command line, with the model of tasks that name none.
     pub flags: LaunchFlags,
     /// The sessions of the project, and the name of the batch; `None`: nothing is recorded.
-    pub sessions: Option<(SessionStore, BatchIdentity)>,
+    pub sessions: Option<(SessionStore, BatchName)>,
     /// `true` if the person goes on with sessions that somebody else may have made.
     pub is_trusted: bool,
     pub schemas: SchemaCache,
     pub progress: Arc<BatchProgressBar>,
     pub costs: BatchCosts,
-    /// The memory for lines and attached files, in KiB.
-    pub held: Semaphore,
 }
 
 /// A task that has ended.
 pub(super) struct FinishedTask {
     /// Its line of the results file.
-    pub line: String,
+    pub result_line: String,
     pub is_answered: bool,
 }
 
@@ -74,22 +71,34 @@ struct TaskOutcome {
 }
 
 impl TaskRunner {
-    /// Returns the memory for lines and attached files of tasks at work.
-    pub fn memory() -> Semaphore {
-        Semaphore::new(kib(limits::TASKS_HELD_BYTES) as usize)
-    }
-
-    /// Runs a task to its end. It never fails: a failure is a result.
-    pub async fn run(&self, task: BatchTask, state: TaskState) -> FinishedTask {
+    /// Runs a task to its end. Its failure is a result.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there is no room for a session of this task: other tasks would fail alike, and the task is as if it had
+    /// not begun.
+    pub async fn run(&self, task: BatchTask, state: TaskState) -> Result<FinishedTask, Report> {
         let started = Instant::now();
         let worked = AssertUnwindSafe(self.work(&task, state)).catch_unwind().await;
-        let outcome = worked.unwrap_or_else(|panic| Err(bug(&*panic))).unwrap_or_else(|report| TaskOutcome {
-            error: Some(report),
-            stop: "not_begun",
-            ..TaskOutcome::default()
-        });
-        self.costs.end(task.line, outcome.spent.usd);
-        self.finished(&task, &outcome, started.elapsed())
+        let outcome = match worked.unwrap_or_else(|panic| Err(bug(&*panic))) {
+            Ok(outcome) => outcome,
+            Err(report) => {
+                self.check_room(&task, state)?;
+                TaskOutcome { error: Some(report), stop: "not_begun", ..TaskOutcome::default() }
+            }
+        };
+        self.costs.end(task.line_number, outcome.spent.usd);
+        Ok(self.finished(&task, &outcome, started.elapsed()))
+    }
+
+    /// Checks that the task has a session, or can get one.
+    fn check_room(&self, task: &BatchTask, state: TaskState) -> Result<(), Report> {
+        match &self.sessions {
+            Some((store, batch_name)) if !has_session(store, &batch_name.session_name(task, state.failures)) => {
+                store.check_room(1).map_err(|full| no_room(&full))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the result of a task.
@@ -113,7 +122,7 @@ impl TaskRunner {
             duration_ms: milliseconds(took),
             session: outcome.session.as_deref(),
         };
-        FinishedTask { line: result.line(), is_answered }
+        FinishedTask { result_line: result.line(), is_answered }
     }
 
     /// Prepares the run of a task and performs it.
@@ -122,9 +131,7 @@ impl TaskRunner {
     ///
     /// A [`Report`] if the run cannot begin. The failure of a run is an outcome.
     async fn work(&self, task: &BatchTask, state: TaskState) -> Result<TaskOutcome, Report> {
-        let wanted = kib(task.check(&self.schemas)?).min(kib(limits::TASKS_HELD_BYTES));
-        // The semaphore is never closed.
-        let _memory = self.held.acquire_many(wanted).await.ok();
+        task.check(&self.schemas)?;
         let recording = self.recording(task, state);
         if let Recording::Existing { id, .. } = &recording
             && let Some(ended) = self.answered_before(id)
@@ -135,18 +142,18 @@ impl TaskRunner {
         let agent = task.agent.as_deref().or(self.agent.as_deref());
         let model = task.model.as_deref().or(self.flags.model.as_deref());
         let mut prepared = self.app.agent(agent, model, recording).await?;
-        self.costs.begin(task.line, Arc::clone(&prepared.agent_group));
+        self.costs.begin(task.line_number, Arc::clone(&prepared.agent_group));
         let session = prepared.session.take();
         let left_out = session.iter().flat_map(|session| session.changed.iter().chain(&session.warnings));
-        prepared.warnings.iter().chain(left_out).for_each(|warning| self.progress.warn(warning));
+        prepared.warnings.iter().chain(left_out).for_each(|warning| self.progress.note_warning(warning));
         if let Some(schema) = &input.schema {
-            prepared.entrant = schema.bind(prepared.entrant);
+            prepared.entrant = schema.enforce_on(prepared.entrant);
         }
         let work = pending_work(session.as_ref(), input);
         let name = session.as_ref().map(|session| session.journal.id().to_owned());
         let agents = Arc::clone(&prepared.agent_group);
         let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
-        let run = name.clone().unwrap_or_else(|| format!("task-{}", task.line));
+        let run = name.clone().unwrap_or_else(|| format!("task-{}", task.line_number));
         let outcome = {
             let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name()))
                 .with_run(run)
@@ -188,10 +195,9 @@ impl TaskRunner {
 
     /// Returns where the run of a task is recorded: in the session of an earlier start, or in a new one.
     fn recording(&self, task: &BatchTask, state: TaskState) -> Recording {
-        let Some((store, identity)) = &self.sessions else { return Recording::Off };
-        let id = identity.session_name(task, state.failures);
-        // Looking the name up would list all sessions.
-        if store.folder().join(&id).is_dir() {
+        let Some((store, batch_name)) = &self.sessions else { return Recording::Off };
+        let id = batch_name.session_name(task, state.failures);
+        if has_session(store, &id) {
             return Recording::Existing { id, up_to_damage: false, is_trusted: self.is_trusted };
         }
         let mut flags = self.flags.clone();
@@ -216,13 +222,13 @@ impl TaskRunner {
         })
     }
 
-    /// Returns the sink for the events of a run: they go to its session, and warnings are shown.
+    /// Returns the sink for the events of a run: they go to its session, and warnings are noted to be shown.
     fn events(&self, session: Option<&RunSession>) -> EventSink {
         let (events, progress) = (EventSink::new(), Arc::clone(&self.progress));
         session.iter().for_each(|session| session.listen(&events));
         events.tap(Arc::new(move |event| {
             if let Event::Warning { message } = event {
-                progress.warn(message);
+                progress.note_warning(message);
             }
         }));
         events
@@ -237,9 +243,4 @@ fn pending_work(session: Option<&RunSession>, input: TaskInput) -> PendingWork {
         Some(session) if session.has_failed => PendingWork::Begin(Vec::new()),
         _ => PendingWork::Begin(vec![input.into_message()]),
     }
-}
-
-/// Returns a number of bytes in KiB, rounded up.
-fn kib(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX)
 }

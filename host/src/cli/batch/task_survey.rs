@@ -21,13 +21,13 @@ pub(super) struct RunnerUse {
     pub agent: Option<String>,
     pub model: Option<String>,
     /// The first line that names them.
-    pub line: u64,
+    pub line_number: u64,
 }
 
 impl RunnerUse {
     /// Returns `report` with the line that names the runner.
     pub fn explain(&self, report: Report, tasks: &str) -> Report {
-        report.cause(format!("used by {tasks}, line {}", self.line))
+        report.cause(format!("used by {tasks}, line {}", self.line_number))
     }
 }
 
@@ -41,11 +41,11 @@ impl TaskSurvey {
         let mut tasks = TaskFile::open(path)?;
         let (mut index, mut runners) = (TaskIndex::default(), Vec::<RunnerUse>::new());
         while let Some(task) = tasks.next()? {
-            let place = format!("{}, line {}", tasks.shown(), task.line);
+            let place = format!("{}, line {}", tasks.shown(), task.line_number);
             if !index.add(&task.id) {
                 let (id, earlier) = (legible(&task.id), line_of(path, &task.id)?);
                 let report = Report::new(ErrorKind::Usage, format!("{place}: the id `{id}` is already used"));
-                let hint = match task.id == task.line.to_string() {
+                let hint = match task.id == task.line_number.to_string() {
                     true => "give this task an id; without one, its line number is the id",
                     false => "choose another id; results are identified by it",
                 };
@@ -86,7 +86,11 @@ fn add(
         let report = Report::new(ErrorKind::Usage, format!("{place}: more than {most} pairs of agent and model"));
         return Err(report.hint("split the file by agent and model"));
     }
-    runners.push(RunnerUse { agent: agent.map(str::to_owned), model: model.map(str::to_owned), line: task.line });
+    runners.push(RunnerUse {
+        agent: agent.map(str::to_owned),
+        model: model.map(str::to_owned),
+        line_number: task.line_number,
+    });
     Ok(())
 }
 
@@ -95,7 +99,7 @@ fn line_of(path: &Path, id: &str) -> Result<u64, Report> {
     let mut tasks = TaskFile::open(path)?;
     while let Some(task) = tasks.next()? {
         if task.id == id {
-            return Ok(task.line);
+            return Ok(task.line_number);
         }
     }
     Ok(0)
@@ -118,8 +122,11 @@ mod tests {
         let lines = "{\"task\": \"a\", \"attachments\": [\"there.txt\"]}\n{\"task\": \"b\", \"model\": \"large\"}\n\
                      {\"task\": \"c\", \"agent\": \"ada\"}\n{\"task\": \"d\", \"model\": \"small\"}\n";
         let survey = survey(lines).unwrap();
-        let runners: Vec<_> =
-            survey.runners.iter().map(|uses| (uses.agent.as_deref(), uses.model.as_deref(), uses.line)).collect();
+        let runners: Vec<_> = survey
+            .runners
+            .iter()
+            .map(|uses| (uses.agent.as_deref(), uses.model.as_deref(), uses.line_number))
+            .collect();
         assert_eq!(runners, [(None, Some("small"), 1), (None, Some("large"), 2), (Some("ada"), Some("small"), 3)]);
         assert_eq!(survey.index.len(), 4);
     }

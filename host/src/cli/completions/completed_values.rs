@@ -50,7 +50,8 @@ const fn row(command: &'static str, argument: &'static str, values: CompletedVal
     CompletedArgument { command, argument, values }
 }
 
-/// Every argument that takes a value and is no choice among fixed words. The first row that fits counts.
+/// Every argument that takes a value and is no choice among fixed words. The first row that fits counts: a row of one command must
+/// stand before the row of every command for the same argument, as `model` of `plugin certify` does.
 const ARGUMENTS: &[CompletedArgument] = &[
     row("", "config", CompletedValue::Configs),
     row("", "plugins", CompletedValue::Folders),
@@ -198,7 +199,7 @@ fn sessions(names: &NamesInReach) -> Vec<DescribedName> {
 mod tests {
     use std::{collections::BTreeSet, ffi::OsString, fs};
 
-    use super::{super::names_in_reach::OwnPlaces, *};
+    use super::{super::names_in_reach::PersonPlaces, *};
     use crate::cli::command_line;
 
     /// Runs `check` on each argument with values of its own, with the name of its command.
@@ -231,7 +232,7 @@ mod tests {
 
     fn offered(folder: &Path, line: &str, is_quoted: bool) -> Vec<String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let names = Arc::new(NamesInReach::new(&words, folder, OwnPlaces::default()));
+        let names = Arc::new(NamesInReach::new(&words, folder, PersonPlaces::default()));
         let mut command = with_completed_values(command_line::command(), &names, is_quoted);
         let last = words.len() - 1;
         let found = clap_complete::engine::complete(&mut command, words, last, Some(folder)).unwrap();

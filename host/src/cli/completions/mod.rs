@@ -21,7 +21,7 @@ use clap_complete::env::{EnvCompleter, Shells};
 use super::render::{self, RunOutputFormat, print};
 use crate::error::{ErrorKind, Report};
 use completed_values::with_completed_values;
-use names_in_reach::{NamesInReach, OwnPlaces};
+use names_in_reach::{NamesInReach, PersonPlaces};
 
 /// Print a script that lets a shell complete commands, options and names.
 ///
@@ -92,13 +92,20 @@ impl CompletionShell {
     const fn quotes(self) -> bool {
         matches!(self, Self::Zsh | Self::Fish | Self::Elvish)
     }
+
+    /// Returns `true` for a character of a path that the shell does not treat in a special way within its script.
+    fn takes_literally(self, c: char) -> bool {
+        // PowerShell separates folders with it, and escapes with a backtick.
+        let is_separator = self == Self::Powershell && c == '\\';
+        is_plain(c) || is_separator
+    }
 }
 
 /// Returns the script for a shell.
 fn script(shell: CompletionShell) -> Result<String, Report> {
     let failed = |cause: String| Report::new(ErrorKind::Bug, "the script cannot be written").cause(cause);
     let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_else(|| PROGRAM.into());
-    let (program, mut script) = (program_for_scripts(&called)?, Vec::new());
+    let (program, mut script) = (program_for_script(&called, shell)?, Vec::new());
     let completer = shell.completer().ok_or_else(|| failed(format!("nothing is known of {}", shell.name())))?;
     let written = completer.write_registration(VARIABLE, PROGRAM, PROGRAM, &program, &mut script);
     written.map_err(|error| failed(error.to_string()))?;
@@ -110,17 +117,17 @@ fn script(shell: CompletionShell) -> Result<String, Report> {
     Ok(script)
 }
 
-/// Returns the program as a script calls it, from the name by which it was `called` now. A bare name stays, so that the
-/// script outlives an update; anything else becomes absolute.
+/// Returns the program as the script of a shell calls it, from the name by which it was `called` now. A bare name stays, so
+/// that the script outlives an update; anything else becomes absolute.
 ///
 /// # Errors
 ///
-/// A [`Report`] if the path has characters that mean something else in one of the scripts.
-fn program_for_scripts(called: &Path) -> Result<String, Report> {
+/// A [`Report`] if the path has characters that mean something else in the script.
+fn program_for_script(called: &Path, shell: CompletionShell) -> Result<String, Report> {
     let is_bare = called.components().count() == 1 && !called.is_absolute();
     let path = if is_bare { Ok(called.to_owned()) } else { std::path::absolute(called) };
     let path = path.unwrap_or_else(|_| called.to_owned()).to_string_lossy().into_owned();
-    if path.chars().all(is_plain) {
+    if path.chars().all(|c| shell.takes_literally(c)) {
         return Ok(path);
     }
     Err(Report::new(
@@ -128,7 +135,7 @@ fn program_for_scripts(called: &Path) -> Result<String, Report> {
         format!("a completion script cannot call the program at {}", render::name(&path)),
     )
     .cause("its path has blanks or other characters that shells treat specially")
-    .hint("add its folder to PATH and call it by name: shelly-host completions bash"))
+    .hint(format!("add its folder to PATH and call it by name: {PROGRAM} completions {}", shell.name())))
 }
 
 /// Returns `true` for a character that no shell treats in a special way within a word.
@@ -159,7 +166,7 @@ pub fn answer_shell(program: fn() -> clap::Command) -> Option<ExitCode> {
 /// Returns what a shell reads as completions for a command line whose first word is the program. Configs are looked for in
 /// `folder`; an empty path is the current folder.
 fn answer(program: clap::Command, shell: CompletionShell, words: Vec<OsString>, folder: &Path) -> Option<Vec<u8>> {
-    let names = Arc::new(NamesInReach::new(&words, folder, OwnPlaces::of_environment()));
+    let names = Arc::new(NamesInReach::new(&words, folder, PersonPlaces::of_environment()));
     let mut command = with_completed_values(program, &names, shell.quotes());
     let mut answer = Vec::new();
     let here = std::env::current_dir().ok();
@@ -183,13 +190,23 @@ mod tests {
 
     #[test]
     fn script_calls_a_bare_name_or_an_absolute_path() {
-        assert_eq!(program_for_scripts(Path::new("shelly-host")).unwrap(), "shelly-host");
-        assert_eq!(program_for_scripts(Path::new("/opt/x/shelly-host")).unwrap(), "/opt/x/shelly-host");
-        let below = program_for_scripts(Path::new("target/shelly-host")).unwrap();
+        let program = |called: &str| program_for_script(Path::new(called), CompletionShell::Bash);
+        assert_eq!(program("shelly-host").unwrap(), "shelly-host");
+        assert_eq!(program("/opt/x/shelly-host").unwrap(), "/opt/x/shelly-host");
+        let below = program("target/shelly-host").unwrap();
         assert!(below.ends_with("/target/shelly-host") && Path::new(&below).is_absolute(), "{below}");
-        for odd in ["/my programs/shelly-host", "/a'b/shelly-host", "/$(date)/shelly-host"] {
-            let report = program_for_scripts(Path::new(odd)).unwrap_err();
+        for odd in ["/my programs/shelly-host", "/a'b/shelly-host", "/$(date)/shelly-host", r"/a\b/shelly-host"] {
+            let report = program(odd).unwrap_err();
             assert!(report.hint.is_some_and(|hint| hint.contains("PATH")), "{odd}");
+        }
+    }
+
+    #[test]
+    fn powershell_script_calls_a_path_of_windows() {
+        let powershell = CompletionShell::Powershell;
+        assert_eq!(program_for_script(Path::new(r"/C:\x\shelly-host"), powershell).unwrap(), r"/C:\x\shelly-host");
+        for odd in [r"/C:\my programs\shelly-host", r"/C:\$x\shelly-host", r"/C:\a`b\shelly-host"] {
+            assert!(program_for_script(Path::new(odd), powershell).is_err(), "{odd}");
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
         host_environment::plugin_dirs,
         project_search::ProjectSearch,
         trust,
-        user_config::{home, user_config_path},
+        user_config_path::{home, user_config_path},
     },
     config::{Config, ConfigErrors, McpServerConfig, ProviderConfig, RunnerConfig, UserConfig},
     limits,
@@ -26,7 +26,7 @@ pub type DescribedName = (String, String);
 /// Nothing is read before it is asked for, and what cannot be read has no names.
 pub struct NamesInReach {
     /// The folders and files of the person.
-    own: OwnPlaces,
+    person: PersonPlaces,
     /// The config that the command line names, or that is found; `None` if there is none.
     path: Option<PathBuf>,
     /// The folder whose sessions are meant if there is no config.
@@ -39,14 +39,14 @@ pub struct NamesInReach {
 
 /// The places of a person's settings.
 #[derive(Default)]
-pub struct OwnPlaces {
+pub struct PersonPlaces {
     /// The home folder, above which no config is looked for.
     pub home: Option<PathBuf>,
     /// The user-wide config, whether or not it exists.
     pub user_config: Option<PathBuf>,
 }
 
-impl OwnPlaces {
+impl PersonPlaces {
     /// Returns the places that the environment names.
     pub fn of_environment() -> Self {
         Self { home: home(), user_config: user_config_path() }
@@ -56,23 +56,23 @@ impl OwnPlaces {
 impl NamesInReach {
     /// Takes the config and the plugin directories from the words of a command line. Without a config there, one is looked
     /// for in `folder` and above it.
-    pub fn new(words: &[OsString], folder: &Path, own: OwnPlaces) -> Self {
+    pub fn new(words: &[OsString], folder: &Path, person: PersonPlaces) -> Self {
         let below = |path: PathBuf| if folder.as_os_str().is_empty() { path } else { folder.join(path) };
         let found = || {
             let real = if folder.as_os_str().is_empty() { Path::new(".") } else { folder }.canonicalize().ok()?;
-            ProjectSearch::of(folder, &real, own.home.as_deref()).used().map(|found| found.path.clone())
+            ProjectSearch::of(folder, &real, person.home.as_deref()).used().map(|found| found.path.clone())
         };
         let path = values_of(words, "--config").pop().map(below).or_else(found);
         let named_dirs = values_of(words, "--plugins").into_iter().map(below).collect();
         let (config, plugins) = Default::default();
-        Self { own, path, folder: folder.to_owned(), named_dirs, config, plugins }
+        Self { person, path, folder: folder.to_owned(), named_dirs, config, plugins }
     }
 
     /// Returns the config; an empty one if there is none that can be read.
     fn config(&self) -> &Config {
         self.config.get_or_init(|| {
-            let user = self.own.user_config.as_deref();
-            let user = user.and_then(|path| UserConfig::read(path, self.own.home.as_deref()).ok().flatten());
+            let user = self.person.user_config.as_deref();
+            let user = user.and_then(|path| UserConfig::read(path, self.person.home.as_deref()).ok().flatten());
             let read = match (&self.path, user) {
                 (Some(path), user) => Config::read_with_user(path, user),
                 (None, Some(user)) => Config::of_user(user, self.folder.clone()),
@@ -133,10 +133,10 @@ impl NamesInReach {
         described.take(limits::COMPLETED_NAMES).collect()
     }
 
-    /// Returns the MCP servers of the config.
+    /// Returns the MCP servers of the config, each with its program, or with its host alone: a URL may hold credentials.
     pub fn mcp_servers(&self) -> Vec<DescribedName> {
         let described = |server: &McpServerConfig| {
-            (server.name.clone(), server.command.as_ref().or(server.url.as_ref()).cloned().unwrap_or_default())
+            (server.name.clone(), server.command.clone().or_else(|| server.host_name()).unwrap_or_default())
         };
         self.config().mcp_servers.iter().map(described).collect()
     }
@@ -189,7 +189,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        let of = |line: &str| NamesInReach::new(&words(line), folder.path(), OwnPlaces::default());
+        let of = |line: &str| NamesInReach::new(&words(line), folder.path(), PersonPlaces::default());
         assert_eq!(names(of("shelly-host run --agent ").agents()), [] as [&str; 0], "there is no config");
         write("shelly.yaml", "agents: [{name: ada, description: counts}]\nmcp_servers: [{name: files, command: x}]\n");
         write("other.yaml", "agents: [{name: bob}]\nteams: [{name: crew, members: [bob], coordinator: sequence}]\n");
@@ -207,6 +207,20 @@ mod tests {
     }
 
     #[test]
+    fn mcp_server_is_described_without_its_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        for (server, about) in [
+            ("{name: s, url: 'https://me:pass@mcp.example/key-in-path/mcp?token=t'}", "mcp.example"),
+            ("{name: s, command: npx, args: [--token, t]}", "npx"),
+            ("{name: s, url: 'https://${HOST}/mcp'}", ""),
+        ] {
+            fs::write(folder.path().join("shelly.yaml"), format!("mcp_servers: [{server}]\n")).unwrap();
+            let names = NamesInReach::new(&words("shelly-host mcp login "), folder.path(), PersonPlaces::default());
+            assert_eq!(names.mcp_servers(), [("s".to_owned(), about.to_owned())], "{server}");
+        }
+    }
+
+    #[test]
     fn plugin_ids_are_read_from_manifests() {
         let folder = tempfile::tempdir().unwrap();
         for (id, kind) in [("echo", "tool"), ("oracle", "provider")] {
@@ -217,7 +231,7 @@ mod tests {
             fs::write(place.join("plugin.toml"), manifest).unwrap();
         }
         let names_there =
-            NamesInReach::new(&words("shelly-host run --plugins mine "), folder.path(), OwnPlaces::default());
+            NamesInReach::new(&words("shelly-host run --plugins mine "), folder.path(), PersonPlaces::default());
         let ids = names_there.plugin_ids();
         assert!(
             ids.contains(&("echo".into(), "Is echo".into())),

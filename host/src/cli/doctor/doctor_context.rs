@@ -8,11 +8,11 @@ use crate::{
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     cli::{
         command_runtime::{CommandRuntime, runtime},
-        config::ConfigFindings,
+        config::ConfigCheck,
         config_path::{read_over_user_config, search, with_default_toolboxes},
         host_environment::{compiling, environment, plugin_dirs},
         secrets, trust,
-        user_config::user_config_path,
+        user_config_path::user_config_path,
     },
     config::{Config, ConfigErrors, ShareableConfig},
     error::{ErrorKind, Report},
@@ -36,19 +36,23 @@ pub struct DoctorContext {
     pub user_path: Option<PathBuf>,
     /// The plugin directories that the command line names.
     pub named_dirs: Vec<PathBuf>,
-    /// The findings of `config check`; `None` if there is no config.
-    pub config_findings: Option<ConfigFindings>,
+    /// The result of `config check`; `None` if there is no config.
+    pub config_check: Option<ConfigCheck>,
     /// The app of the config, or of none if there is none; the error if it cannot be made.
     pub app: Result<App, Report>,
     /// The person's consent to the project; the error if that cannot be read.
     pub standing: Option<Result<ProjectTrustStatus, Report>>,
     runtime: CommandRuntime,
-    probes: OnceCell<Vec<ProbedModelResult>>,
+    probes: OnceCell<Vec<ModelProbeAnswer>>,
     local_servers: OnceCell<Result<Vec<LocalServerStatus>, Report>>,
 }
 
-/// The result of asking a model, by its name in the config; `None` is the model that a run without a config uses.
-pub type ProbedModelResult = (Option<String>, Result<ModelProbe, Report>);
+/// A model that was asked, and its answer.
+pub struct ModelProbeAnswer {
+    /// Its name in the config; `None`: the model that a run without a config uses.
+    pub name: Option<String>,
+    pub answer: Result<ModelProbe, Report>,
+}
 
 impl DoctorContext {
     /// Finds the config and reads it. Nothing of it is acted on.
@@ -68,8 +72,8 @@ impl DoctorContext {
         let is_above = found.is_some_and(|found| found.is_above);
         let path = config.or_else(|| found.map(|found| found.path.clone()));
         let user_path = user_config_path().filter(|path| path.symlink_metadata().is_ok());
-        let config_findings = (path.is_some() || user_path.is_some())
-            .then(|| ConfigFindings::of(path.as_deref(), is_named, &named_dirs, None));
+        let config_check = (path.is_some() || user_path.is_some())
+            .then(|| ConfigCheck::of(path.as_deref(), is_named, &named_dirs, None));
         let read = read_over_user_config(path.as_deref()).map_err(ConfigErrors::first);
         let app = read.and_then(|config| {
             let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
@@ -87,7 +91,7 @@ impl DoctorContext {
             is_above,
             user_path,
             named_dirs,
-            config_findings,
+            config_check,
             app,
             standing,
             runtime,
@@ -111,12 +115,12 @@ impl DoctorContext {
 
     /// Returns `true` if the config has a mistake, so that no run can use it.
     pub fn has_mistakes(&self) -> bool {
-        self.app.is_err() || self.config_findings.as_ref().is_some_and(|findings| !findings.mistakes.is_empty())
+        self.app.is_err() || self.config_check.as_ref().is_some_and(|check| !check.mistakes.is_empty())
     }
 
     /// Returns the app if it may act: its config can be used and the person has consented to the project. Otherwise the
     /// reason why it may not.
-    pub fn acting_app(&self) -> Result<&App, &'static str> {
+    pub fn app_if_trusted(&self) -> Result<&App, &'static str> {
         let app = self.app.as_ref().map_err(|_| "the config cannot be used")?;
         if self.has_mistakes() {
             return Err("the config cannot be used");
@@ -133,17 +137,16 @@ impl DoctorContext {
     }
 
     /// Returns the answers of the models, which are asked at the first call; none if nothing may be sent or acted on.
-    pub fn probes(&self) -> &[ProbedModelResult] {
+    pub fn probes(&self) -> &[ModelProbeAnswer] {
         self.probes.get_or_init(|| {
-            let Some(app) = self.acting_app().ok().filter(|_| !self.is_offline) else { return Vec::new() };
+            let Some(app) = self.app_if_trusted().ok().filter(|_| !self.is_offline) else { return Vec::new() };
             let mut wanted: Vec<_> = app.model_names().map(|name| Some(name.to_owned())).collect();
             if wanted.is_empty() {
                 wanted.push(None);
             }
             let probe = async |name: Option<String>| {
-                let probed = timeout(limits::DOCTOR_MODEL_TIME, app.probe(name.as_deref())).await;
-                let probed = probed.unwrap_or_else(|_| Err(too_slow()));
-                (name, probed)
+                let answer = timeout(limits::DOCTOR_MODEL_TIME, app.probe(name.as_deref())).await;
+                ModelProbeAnswer { answer: answer.unwrap_or_else(|_| Err(too_slow())), name }
             };
             self.block_on(join_all(wanted.into_iter().map(probe)))
         })

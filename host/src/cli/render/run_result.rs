@@ -10,7 +10,7 @@ use super::{
     output_format::RunOutputFormat,
     print::{print, print_for_people, say, tell},
     progress_display::ProgressLevel,
-    terminal_text::{DIM, PLAIN, RED, escaped, indented, json_line},
+    terminal_text::{DIM, PLAIN, RED, escaped, indented, indented_json, json_line},
 };
 use crate::{
     agent::RunAnswer,
@@ -61,7 +61,7 @@ pub fn answered(result: RunResult<'_>, output: RunOutputFormat, level: ProgressL
     let printed = match (output, &result.value) {
         (RunOutputFormat::Text, value) => {
             let printed = match value {
-                Some(value) => print(&format!("{value:#}\n")),
+                Some(value) => print(&indented_json(value)),
                 None if result.is_shown => Ok(()),
                 None => print_markdown(&text, result.theme.clone()),
             };

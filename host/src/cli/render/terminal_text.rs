@@ -23,8 +23,19 @@ pub fn without_colours(line: &str) -> String {
 
 /// Returns a line of JSON without credentials and with characters escaped that act on a terminal.
 pub fn json_line(value: &impl Serialize) -> String {
-    let line = json_without_secrets(serde_json::to_string(value).unwrap_or_default());
-    replaced(line, acts_on_terminal, |c| format!("\\u{:04x}", u32::from(c)))
+    safe_json(serde_json::to_string(value).unwrap_or_default())
+}
+
+/// Returns JSON as [`json_line`] does, but indented over several lines.
+pub fn indented_json(value: &impl Serialize) -> String {
+    safe_json(serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// Removes credentials from JSON, and escapes as JSON does what acts on a terminal: the text stays valid JSON.
+fn safe_json(json: String) -> String {
+    // Line breaks within strings are escaped already.
+    let acts = |c: char| acts_on_terminal(c) && c != '\n';
+    replaced(json_without_secrets(json), acts, |c| format!("\\u{:04x}", u32::from(c)))
 }
 
 /// Removes credentials from a text of many lines, and escapes all other characters that act on a terminal.
@@ -63,6 +74,8 @@ pub fn indented(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -78,6 +91,17 @@ mod tests {
         }
         assert_eq!(one_line("a\n  b \x1b[2J", 9), "a b \\u{1b…");
         assert_eq!(name("x\nerror: forged"), "x error: forged");
-        assert_eq!(json_line(&"a\u{9b}\u{202e}é\n"), r#""a\u009b\u202eé\n""#);
+    }
+
+    #[test]
+    fn json_stays_valid_when_it_is_made_safe() {
+        let value = json!({"a": "\u{9b}31m\u{7f}\n", "b": ["\u{202e}é"]});
+        for (shown, expected) in [
+            (json_line(&value), r#"{"a":"\u009b31m\u007f\n","b":["\u202eé"]}"#),
+            (indented_json(&value), "{\n  \"a\": \"\\u009b31m\\u007f\\n\",\n  \"b\": [\n    \"\\u202eé\"\n  ]\n}"),
+        ] {
+            assert_eq!(shown, expected);
+            assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
+        }
     }
 }

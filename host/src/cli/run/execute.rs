@@ -45,7 +45,7 @@ pub(super) async fn execute(
         prepared = explained(app.agent(agent.as_deref(), with.runner.model.as_deref(), recording), with.level()) => prepared?,
     };
     if let Some(schema) = &schema {
-        prepared.entrant = schema.bind(prepared.entrant);
+        prepared.entrant = schema.enforce_on(prepared.entrant);
     }
     let session = prepared.session.take();
     secrets::hide(app.secrets());

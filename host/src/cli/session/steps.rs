@@ -147,9 +147,9 @@ fn summary(record: &JournalRecord) -> (&'static str, String) {
         JournalRecord::Answered { delegation, answer, .. } => {
             ("answered", format!("{}: {}", name(delegation), short(answer)))
         }
-        JournalRecord::Returned { call, task, entry, .. } => {
+        JournalRecord::Returned { call, position, entry, .. } => {
             let what = entry.error.as_deref().or(entry.result.as_deref()).unwrap_or_default();
-            ("returned", format!("task {} of {}: {}", task + 1, name(call), short(what)))
+            ("returned", format!("task {} of {}: {}", position + 1, name(call), short(what)))
         }
         JournalRecord::Ended { outcome: ended, .. } => ("ended", outcome(ended)),
         JournalRecord::Task { task, .. } => {

@@ -350,9 +350,9 @@ impl AgentGroup {
         Err(SpawnError::Refused(refusal(cx, name, &refused).await))
     }
 
-    /// Adds an agent to the roster: see [`AgentHandle::enter`].
-    pub(crate) fn enter(&self, instance: &Arc<str>, waiting: Vec<Message>) -> AgentHandle {
-        AgentHandle::enter(&self.roster, instance, waiting)
+    /// Adds an agent to the roster: see [`AgentHandle::join`].
+    pub(crate) fn join(&self, instance: &Arc<str>, waiting: Vec<Message>) -> AgentHandle {
+        AgentHandle::join(&self.roster, instance, waiting)
     }
 
     /// Returns a system prompt as a message. All agents with the same prompt share it, as there can be a thousand of them.

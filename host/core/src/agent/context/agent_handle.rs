@@ -41,23 +41,23 @@ pub(crate) struct AgentHandle {
     pub inbox: AgentInbox,
     pub cancel: CancellationToken,
     /// The roster, and the agent's instance name there.
-    entered: Option<(Roster, Arc<str>)>,
+    joined: Option<(Roster, Arc<str>)>,
 }
 
 impl AgentHandle {
     /// Adds an agent to the roster, where others can send it messages or cancel it until the handle is dropped. `waiting`
     /// is in the journal already; messages sent later are recorded once [`AgentInbox::record`] was called.
-    pub fn enter(roster: &Roster, instance: &Arc<str>, waiting: Vec<Message>) -> Self {
+    pub fn join(roster: &Roster, instance: &Arc<str>, waiting: Vec<Message>) -> Self {
         let (inbox, cancel) = (AgentInbox::new(waiting), CancellationToken::new());
         let running = RunningAgent { inbox: inbox.clone(), cancel: cancel.clone() };
         roster.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(instance), running);
-        Self { inbox, cancel, entered: Some((Arc::clone(roster), Arc::clone(instance))) }
+        Self { inbox, cancel, joined: Some((Arc::clone(roster), Arc::clone(instance))) }
     }
 }
 
 impl Drop for AgentHandle {
     fn drop(&mut self) {
-        let Some((roster, name)) = self.entered.take() else { return };
+        let Some((roster, name)) = self.joined.take() else { return };
         let mut roster = roster.lock().unwrap_or_else(PoisonError::into_inner);
         // Another agent may have taken the name.
         if roster.get(&name).is_some_and(|working| Arc::ptr_eq(&working.inbox.0, &self.inbox.0)) {

@@ -62,8 +62,8 @@ impl AgentRegistry {
         let (name, factory, permits) = self
             .look(name, |there| (Arc::clone(&there.entry.name), Arc::clone(&there.factory), there.permits.clone()))
             .filter(|(name, ..)| ceiling.admits(name))?;
-        let entered = |runner: Arc<dyn Runner>| runner.as_entered(name, &ceiling.budget());
-        Some(factory(ceiling).map(|runner| SpawnedAgent { runner: entered(runner), permits }))
+        let named = |runner: Arc<dyn Runner>| runner.with_name_and_budget(name, &ceiling.budget());
+        Some(factory(ceiling).map(|runner| SpawnedAgent { runner: named(runner), permits }))
     }
 
     /// Returns the permits that bound how many instances of this agent work at once; `None` without a bound or without such

@@ -29,18 +29,18 @@ impl ConcurrencyPermit {
     /// Waits for a permit of each semaphore.
     pub async fn take(semaphores: Vec<Arc<Semaphore>>) -> Self {
         let permit = Self { semaphores, held: Mutex::default() };
-        permit.enter().await;
+        permit.acquire().await;
         permit
     }
 
-    /// Releases the permit and waits for `work`, which others do; [`enter`](Self::enter) takes the permit again.
+    /// Releases the permit and waits for `work`, which others do; [`acquire`](Self::acquire) takes the permit again.
     pub async fn wait_for<T>(&self, work: impl Future<Output = T>) -> T {
         let _away = self.leave();
         work.await
     }
 
     /// Waits for the permit; returns at once if it is held, or while something else is waited for.
-    pub async fn enter(&self) {
+    pub async fn acquire(&self) {
         let is_free = |held: &HeldPermits| held.away == 0 && held.permits.is_empty();
         if self.semaphores.is_empty() || !is_free(&self.held()) {
             return;
@@ -53,10 +53,20 @@ impl ConcurrencyPermit {
     }
 
     fn leave(&self) -> PermitReleaseGuard<'_> {
+        self.begin_wait();
+        PermitReleaseGuard(self)
+    }
+
+    /// Releases the permit. It can be taken again after as many calls of [`end_wait`](Self::end_wait).
+    pub fn begin_wait(&self) {
         let mut held = self.held();
         held.away += 1;
         held.permits.clear();
-        PermitReleaseGuard(self)
+    }
+
+    /// Ends a wait.
+    pub fn end_wait(&self) {
+        self.held().away -= 1;
     }
 
     async fn permits(&self) -> Vec<OwnedSemaphorePermit> {
@@ -78,6 +88,28 @@ struct PermitReleaseGuard<'a>(&'a ConcurrencyPermit);
 
 impl Drop for PermitReleaseGuard<'_> {
     fn drop(&mut self) {
-        self.0.held().away -= 1;
+        self.0.end_wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn permit_is_free_while_anything_is_waited_for() {
+        let semaphore = Arc::new(Semaphore::new(1));
+        let permit = ConcurrencyPermit::take(vec![Arc::clone(&semaphore)]).await;
+        let mut free = vec![semaphore.available_permits()];
+        for is_begin in [true, true, false, false] {
+            if is_begin {
+                permit.begin_wait()
+            } else {
+                permit.end_wait()
+            }
+            permit.acquire().await;
+            free.push(semaphore.available_permits());
+        }
+        assert_eq!(free, [0, 1, 1, 1, 0]);
     }
 }

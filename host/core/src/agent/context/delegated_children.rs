@@ -1,7 +1,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
 };
@@ -9,7 +9,7 @@ use std::{
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::DelegateQuestion;
+use super::{AgentCall, AgentCalls, DelegateQuestion};
 use crate::agent::journal::{DelegatedTask, DelegationReport, QuestionResult, RecordedDelegateCall};
 
 /// The tasks that a run has delegated: their ids, those that wait for an answer, and those from before an interruption.
@@ -17,9 +17,30 @@ use crate::agent::journal::{DelegatedTask, DelegationReport, QuestionResult, Rec
 pub(crate) struct DelegatedChildren {
     /// The number of tasks that it has delegated; the id of the newest contains it.
     count: AtomicU32,
+    /// The names of the tasks of the last reply.
+    planned: Mutex<PlannedDelegations>,
     parked: Mutex<ParkedChildren>,
     /// The calls that had delegated when the run was interrupted, by their id; unset if it never was.
     recorded: OnceLock<HashMap<String, RecordedDelegateCall>>,
+}
+
+/// The names of the tasks of a reply, by its calls; without those that have them already.
+#[derive(Default)]
+struct PlannedDelegations {
+    /// The message with the reply.
+    reply: Option<u64>,
+    by_call: HashMap<String, Vec<DelegationNames>>,
+}
+
+/// The names of one delegation.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct DelegationNames {
+    /// The agent that works on it first, and the text of its task.
+    task: (String, String),
+    /// The id by which the delegating agent answers questions.
+    pub id: String,
+    /// The instance name of that agent.
+    pub instance: Arc<str>,
 }
 
 /// The children that wait for an answer, by the id of their delegation.
@@ -47,8 +68,10 @@ pub(crate) struct ChildDelegation {
     pub questions: Option<mpsc::Receiver<DelegateQuestion>>,
     /// Stops all tasks of its call, if they are to fail together.
     pub stop: Option<CancellationToken>,
-    /// The id of the call, and the position of the task in it.
-    pub of: (String, usize),
+    /// The id of the call.
+    pub call: String,
+    /// The position of the task in the call.
+    pub position: usize,
     /// The answer to a question that the agent asked before it was interrupted. It asks again if it did not receive the
     /// answer.
     pub owed: Option<UndeliveredAnswer>,
@@ -57,7 +80,8 @@ pub(crate) struct ChildDelegation {
 }
 
 pub(crate) struct UndeliveredAnswer {
-    question: String,
+    /// The id of the call that asked.
+    asking_call: String,
     answer: String,
 }
 
@@ -71,7 +95,7 @@ pub(crate) enum ParkedQuestion {
     /// The child has asked.
     Open(DelegateQuestion),
     /// The child had asked this before it was interrupted. It asks again unless its call had a result.
-    Recorded { question: String, result: Option<QuestionResult> },
+    Recorded { asking_call: String, result: Option<QuestionResult> },
 }
 
 /// The next event of a child.
@@ -85,8 +109,8 @@ impl ChildDelegation {
     pub fn answer(&mut self, question: ParkedQuestion, answer: String) {
         match question {
             ParkedQuestion::Open(question) => self.answer_open(question, answer),
-            ParkedQuestion::Recorded { question, result: None } => {
-                self.owed = Some(UndeliveredAnswer { question, answer });
+            ParkedQuestion::Recorded { asking_call, result: None } => {
+                self.owed = Some(UndeliveredAnswer { asking_call, answer });
             }
             // The call that answers is repeated, and had answered before.
             ParkedQuestion::Recorded { result: Some(QuestionResult::Answer), .. } => {}
@@ -106,7 +130,7 @@ impl ChildDelegation {
             tokio::select! {
                 biased;
                 // An answer is owed to one question; another one may come before it.
-                Some(question) = next_question => match self.owed.take_if(|owed| owed.question == question.call) {
+                Some(question) = next_question => match self.owed.take_if(|owed| owed.asking_call == question.call) {
                     Some(owed) => self.answer_open(question, owed.answer),
                     // An agent whose question timed out goes on without the answer.
                     None if question.answer.is_closed() => {}
@@ -141,6 +165,37 @@ impl DelegatedChildren {
     /// Returns an id for one more delegation. Ids follow the order of the tasks.
     pub fn next_id(&self) -> String {
         format!("d-{}", self.count.fetch_add(1, Ordering::Relaxed).saturating_add(1))
+    }
+
+    /// Returns the names for the tasks of a call, given with their agents. All calls of the reply are named when the first of
+    /// them begins, so that the numbers follow the order of the calls in it. `instance` names the instance of an agent for a
+    /// task.
+    pub fn names(
+        &self,
+        reply: &AgentCalls,
+        call: &str,
+        tasks: impl Iterator<Item = (String, String)>,
+        instance: impl Fn(&str, &str) -> Arc<str>,
+    ) -> Vec<DelegationNames> {
+        let named = |task: (String, String)| {
+            let instance = instance(&task.0, &task.1);
+            DelegationNames { task, id: self.next_id(), instance }
+        };
+        let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        if reply.reply.is_none() || planned.reply != reply.reply {
+            let names = |call: &AgentCall| (call.id.clone(), call.tasks.iter().cloned().map(named).collect());
+            *planned = PlannedDelegations { reply: reply.reply, by_call: reply.calls.iter().map(names).collect() };
+        }
+        let mut there = planned.by_call.remove(call).unwrap_or_default().into_iter();
+        let names = |task: (String, String)| match there.next() {
+            // Middleware may have changed the task since.
+            Some(names) if names.task != task => {
+                DelegationNames { instance: instance(&task.0, &task.1), task, id: names.id }
+            }
+            Some(names) => names,
+            None => named(task),
+        };
+        tasks.map(names).collect()
     }
 
     /// Returns the number in an id.

@@ -28,7 +28,7 @@ pub(crate) use agent_group::{SpawnError, SpawnedAgent, refusal};
 pub(crate) use agent_handle::AgentHandle;
 pub use agent_handle::SendError;
 pub(crate) use agent_models::AgentModels;
-pub(crate) use allocated_calls::AllocatedCalls;
+pub(crate) use allocated_calls::{AgentCall, AgentCalls, AllocatedCalls};
 pub(crate) use caller_context::CallerContext;
 pub(crate) use concurrency_permit::ConcurrencyPermit;
 pub(crate) use delegated_children::{

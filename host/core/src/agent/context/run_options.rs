@@ -25,6 +25,21 @@ pub struct AgentRunOptions {
     pub behavioral_hints: bool,
 }
 
+impl AgentRunOptions {
+    /// Returns `true` if the agent may hand over a task that was delegated to it.
+    pub(crate) fn may_hand_over(&self) -> bool {
+        self.max_handoffs > 0
+    }
+
+    /// Returns the number of times that a task which the agent delegates may be handed over.
+    pub(crate) fn handoffs_of_delegated_task(&self) -> u32 {
+        match self.max_handoffs {
+            0 => limits::HANDOFFS,
+            most => most,
+        }
+    }
+}
+
 impl Default for AgentRunOptions {
     fn default() -> Self {
         Self {

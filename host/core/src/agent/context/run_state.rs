@@ -13,7 +13,7 @@ use crate::{
     },
     capability::{Ceiling, Usd},
     chat::Usage,
-    event::{RunCaller, RunCx},
+    event::{RunCaller, RunCallerState, RunCx},
     limits,
 };
 
@@ -42,6 +42,16 @@ impl Deref for RunState {
 
     fn deref(&self) -> &RunParams {
         &self.params
+    }
+}
+
+impl RunCallerState for RunState {
+    fn begin_wait(&self) {
+        self.permit.begin_wait();
+    }
+
+    fn end_wait(&self) {
+        self.permit.end_wait();
     }
 }
 
@@ -138,7 +148,7 @@ impl RunState {
     /// Counts what was spent on the delegations of a call before the run was interrupted, as far as nobody continues them.
     pub fn charge_abandoned(&self, call: &str) {
         if let (Some(log), Some(recorded)) = (&self.log, self.children.recorded_call(call)) {
-            let keys = (0..recorded.tasks.len()).map(|task| log.delegation_key(call, task)).collect();
+            let keys = (0..recorded.tasks.len()).map(|position| log.delegation_key(call, position)).collect();
             self.budget_account.charge_child(log.journal.take_spent(keys));
         }
     }
@@ -157,6 +167,6 @@ impl RunState {
     /// counted; at most [`limits::CANCEL_GRACE`].
     pub async fn dismiss(&self) {
         self.children.dismiss();
-        let _ = tokio::time::timeout(limits::CANCEL_GRACE, self.tasks.gone()).await;
+        let _ = tokio::time::timeout(limits::CANCEL_GRACE, self.spawned.gone()).await;
     }
 }

@@ -26,7 +26,7 @@ pub trait Runner: Send + Sync {
     fn profile(&self) -> RunnerProfile<'_>;
 
     /// Returns the same runner under another name and with at most this budget.
-    fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner>;
+    fn with_name_and_budget(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner>;
 
     /// Returns the name by which other agents know it.
     fn name(&self) -> &Arc<str> {
@@ -147,8 +147,8 @@ impl<R: Runner + ?Sized> Runner for Arc<R> {
         (**self).profile()
     }
 
-    fn as_entered(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
-        (**self).as_entered(name, budget)
+    fn with_name_and_budget(&self, name: Arc<str>, budget: &Budget) -> Arc<dyn Runner> {
+        (**self).with_name_and_budget(name, budget)
     }
 
     fn work<'a>(
@@ -187,7 +187,7 @@ pub struct RunParams {
     pub(crate) ceiling: Ceiling,
     pub(crate) handle: AgentHandle,
     pub(crate) permit: ConcurrencyPermit,
-    pub(crate) tasks: RunTasks,
+    pub(crate) spawned: RunTasks,
     pub(crate) run_origin: RunOrigin,
     /// Tools that the runner has in this run in addition to its own.
     pub(crate) more_tools: ToolBox,
@@ -224,9 +224,9 @@ impl RunParams {
             agent_group: agent_group.cloned(),
             budget_account: Arc::clone(budget_account),
             ceiling: Ceiling::default(),
-            handle: agent_group.map(|agent_group| agent_group.enter(&cx.agent, waiting)).unwrap_or_default(),
+            handle: agent_group.map(|agent_group| agent_group.join(&cx.agent, waiting)).unwrap_or_default(),
             permit: ConcurrencyPermit::free(),
-            tasks: RunTasks::default(),
+            spawned: RunTasks::default(),
             run_origin: RunOrigin::Person,
             more_tools: ToolBox::new(),
             team_instructions: Arc::default(),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
+    reply_calls::agent_calls_of_reply,
     sub_run::{ParentRun, take_recorded_answer},
     sub_run_attempts::SubRunAttempts,
 };
@@ -19,7 +20,7 @@ use crate::{
         outcome::{RunAnswer, RunEnding},
         text::in_tags,
     },
-    capability::{BudgetAccount, BudgetAllocation, Ceiling, RestoredAllocation},
+    capability::{Budget, Ceiling, RestoredAllocation},
     chat::{Message, Part, Role, ToolCall, ToolHints, ToolResultContent, ToolSpec},
     error::Fault,
     limits,
@@ -200,11 +201,11 @@ impl AgentTool {
 
     /// Returns the runner for a call, and the semaphore that bounds how many of it work at once.
     async fn runner(&self, me: &RunState) -> Result<(Arc<dyn Runner>, Option<Arc<Semaphore>>), Fault> {
-        let entered = |runner: &dyn Runner| runner.as_entered(Arc::clone(&self.agent), &me.ceiling.budget());
+        let named = |runner: &dyn Runner| runner.with_name_and_budget(Arc::clone(&self.agent), &me.ceiling.budget());
         match (&self.whom, &me.agent_group) {
-            (AgentToolTarget::This(runner), _) => Ok((entered(&**runner), None)),
+            (AgentToolTarget::This(runner), _) => Ok((named(&**runner), None)),
             (AgentToolTarget::Made(factory), _) => match factory(&me.ceiling) {
-                Ok(runner) => Ok((entered(&*runner), None)),
+                Ok(runner) => Ok((named(&*runner), None)),
                 Err(refused) => {
                     let message = refusal(&me.cx, &self.agent, &refused).await;
                     Err(Fault::Denied { message })
@@ -235,11 +236,11 @@ impl AgentTool {
         call: &ToolCall,
         input: Message,
     ) -> Result<RunAnswer, Fault> {
-        let recorded_task = me.children.recorded_task(&call.id).cloned();
-        let log = recorded_task.as_ref().and(me.log.as_ref());
-        let recorded = log.and_then(|log| log.journal.take_delegation(&log.delegation_key(&call.id, 0)));
-        let recorded = recorded.unwrap_or_default();
-        if let Some(returned) = returned(me, &recorded) {
+        let past_task = me.children.recorded_task(&call.id).cloned();
+        let log = past_task.as_ref().and(me.log.as_ref());
+        let past_state = log.and_then(|log| log.journal.take_delegation(&log.delegation_key(&call.id, 0)));
+        let past_state = past_state.unwrap_or_default();
+        if let Some(returned) = returned(me, &past_state) {
             return returned;
         }
         if me.cx.depth >= limits::DELEGATION_DEPTH_CEILING {
@@ -249,10 +250,10 @@ impl AgentTool {
             });
         }
         let (runner, permits) = self.runner(me).await.inspect_err(|_| {
-            me.budget_account.charge_child(recorded.spent.total());
-            me.budget_account.charge_child(ParentRun::from(&**me).spent_by_interrupted(&recorded.runs));
+            me.budget_account.charge_child(past_state.spent.total());
+            me.budget_account.charge_child(ParentRun::from(&**me).spent_by_interrupted(&past_state.runs));
         })?;
-        let has_begun = !recorded.runs.is_empty();
+        let has_begun = !past_state.runs.is_empty();
         if let Some(agent_group) = me.agent_group.as_ref().filter(|_| !has_begun) {
             agent_group.begin().map_err(|error| Fault::Exhausted { message: error.to_string() })?;
         }
@@ -263,26 +264,31 @@ impl AgentTool {
             let owner: Arc<str> = format!("{}/{name}", me.agent).into();
             (chat.side_chat(&owner), SideChatRef { name: owner, heard: None })
         });
-        let instance = match &recorded_task {
+        let instance = match &past_task {
             Some(task) => Arc::clone(&task.instance),
             None if kept.is_some() => format!("{}/{name}", me.cx.agent).into(),
             None => format!("{}/{name}#{}", me.cx.agent, number(cx, call)).into(),
         };
         let (parent_run, budget_account) = (ParentRun::from(&**me), Arc::clone(&me.budget_account));
-        let (allocated, due) = (me.allocated_calls.clone(), due(me, &caller.tools, cx, call));
+        let (allocated, reply) = (me.allocated_calls.clone(), agent_calls_of_reply(me, cx, &call.id));
         let (depth, agent, call) = (me.cx.depth + 1, Arc::clone(&self.agent), call.id.clone());
         // The spawned task does not keep the calling run alive.
-        let work = me.tasks.spawn(async move {
+        let work = me.spawned.spawn(async move {
             let (chat, side_chat) = kept.unzip();
             let _turn = match &chat {
                 Some(chat) => Some(chat.turn().await),
                 None => None,
             };
-            let share = match &recorded_task {
-                Some(task) => recorded_share(&budget_account, task, &recorded),
-                None => allocated.share(&budget_account, &call, &due),
+            let mut share = match &past_task {
+                Some(task) => {
+                    let (bounds, spent) = (task.bounds, past_state.spent);
+                    let share = RestoredAllocation { bounds, time: None, start: Instant::now(), spent };
+                    allocated.restore(&budget_account, &call, &[share])
+                }
+                None => allocated.allocate(&budget_account, &reply, &call, &[Budget::default()]),
             };
-            if let (None, Some(log)) = (&recorded_task, &parent_run.log) {
+            let share = share.pop().expect("one share was asked for");
+            if let (None, Some(log)) = (&past_task, &parent_run.log) {
                 let bounds = share.bounds();
                 let task = DelegatedTask { id: None, agent, instance: Arc::clone(&instance), bounds };
                 log.write(&JournalRecord::Delegated { call: call.clone(), tasks: vec![task], arguments: None });
@@ -290,7 +296,7 @@ impl AgentTool {
             let attempts = SubRunAttempts {
                 parent_run,
                 call,
-                task: 0,
+                position: 0,
                 runner,
                 name,
                 instance,
@@ -303,7 +309,7 @@ impl AgentTool {
                 retries: 0,
                 permits,
                 share,
-                recorded,
+                past_state,
             };
             attempts.execute().await
         });
@@ -341,34 +347,14 @@ fn task_schema() -> Value {
 }
 
 /// Returns the result of a call whose agent had returned before the calling run was interrupted.
-fn returned(me: &RunState, recorded: &DelegationState) -> Option<Result<RunAnswer, Fault>> {
-    let ((report, _), log) = (recorded.returned.as_ref()?, me.log.as_ref()?);
-    let run = recorded.runs.last().and_then(|run| log.journal.take_run(*run));
+fn returned(me: &RunState, past_state: &DelegationState) -> Option<Result<RunAnswer, Fault>> {
+    let ((report, _), log) = (past_state.returned.as_ref()?, me.log.as_ref()?);
+    let run = past_state.runs.last().and_then(|run| log.journal.take_run(*run));
     Some(match run.and_then(|mut run| take_recorded_answer(&mut run)) {
         Some(answer) => answer.map_err(|failure| failure.fault),
         // The agent had failed before its run began.
         None => Err(Fault::other(report.error.clone().unwrap_or_else(|| "the answer of the agent is lost".into()))),
     })
-}
-
-/// Restores the budget allocation that a call had before the calling run was interrupted.
-fn recorded_share(
-    budget_account: &Arc<BudgetAccount>,
-    task: &DelegatedTask,
-    recorded: &DelegationState,
-) -> BudgetAllocation {
-    let spent = recorded.spent;
-    let allocated = RestoredAllocation { bounds: task.bounds, time: None, start: Instant::now(), spent };
-    budget_account.restore_allocations(&[allocated]).pop().expect("one share was asked for")
-}
-
-/// Returns the calls of the same reply that run agents, without those that had begun before an interruption.
-fn due(me: &RunState, tools: &ToolBox, cx: &ToolCx, call: &ToolCall) -> Vec<String> {
-    let is_agent = |name: &str| tools.iter().any(|tool| tool.spec().name == name && tool.runs_agents());
-    let reply = cx.chat.iter().rev().find(|entry| entry.message.tool_calls().any(|there| there.id == call.id));
-    let calls = reply.into_iter().flat_map(|entry| entry.message.tool_calls()).take(limits::CALLS_PER_REPLY);
-    let due = calls.filter(|there| is_agent(&there.name) && me.children.recorded_task(&there.id).is_none());
-    due.map(|there| there.id.clone()).collect()
 }
 
 /// Returns the number of this call among the calls of this tool in its conversation, from 1 on.

@@ -19,7 +19,8 @@ impl BoardTaskClaim {
         Self { of: board.zip(id), holder: Mutex::default() }
     }
 
-    pub fn assign(&self, instance: &Arc<str>, from: &str) -> Result<(), String> {
+    /// Claims the board task for an agent of this delegation, in the name of the agent `from` that gave it the task.
+    pub fn claim(&self, instance: &Arc<str>, from: &str) -> Result<(), String> {
         let Some((board, id)) = &self.of else { return Ok(()) };
         board.claim_for(id, instance, from).map_err(|error| error.to_string())?;
         *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(instance));
@@ -27,7 +28,7 @@ impl BoardTaskClaim {
     }
 
     /// Restores the claim of an agent that held the task when the delegating run was interrupted.
-    pub fn hold(&self, instance: &Arc<str>) {
+    pub fn reclaim(&self, instance: &Arc<str>) {
         let has_it = |(board, id): &(TaskBoard, String)| {
             board.get(id).is_ok_and(|task| task.assignee.as_deref() == Some(instance))
         };
@@ -37,7 +38,7 @@ impl BoardTaskClaim {
     }
 
     /// Returns the outcome for the board task if the delegation ends with `status`.
-    pub fn board(&self, status: TaskStatus) -> Option<BoardTaskOutcome> {
+    pub fn outcome(&self, status: TaskStatus) -> Option<BoardTaskOutcome> {
         let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let ((_, id), holder) = self.of.clone().zip(holder)?;
         Some(BoardTaskOutcome { id, holder, status })
@@ -53,10 +54,10 @@ impl BoardTaskClaim {
     }
 
     pub fn settle(mut self, status: TaskStatus) -> Result<(), TaskError> {
-        self.set(status)
+        self.set_status(status)
     }
 
-    fn set(&mut self, status: TaskStatus) -> Result<(), TaskError> {
+    fn set_status(&mut self, status: TaskStatus) -> Result<(), TaskError> {
         let holder = self.holder.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let Some(((board, id), holder)) = self.of.take().zip(holder) else { return Ok(()) };
         board.set_status(&id, status, TaskActor::Agent(&holder)).map(drop)
@@ -66,6 +67,6 @@ impl BoardTaskClaim {
 impl Drop for BoardTaskClaim {
     fn drop(&mut self) {
         // It may have been canceled, or another agent may hold it by now.
-        let _ = self.set(TaskStatus::Failed);
+        let _ = self.set_status(TaskStatus::Failed);
     }
 }

@@ -1,8 +1,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::reply_calls::agent_calls_of_reply;
 use crate::{
-    agent::context::{InteractionMode, RunState, is_same_name},
+    agent::context::{AgentCalls, InteractionMode, RunState, is_same_name},
     capability::Budget,
     error::Fault,
     limits,
@@ -47,7 +48,7 @@ enum DelegationMode {
 
 impl DelegateArgs {
     /// Returns these arguments as JSON if they are not those that the model gave for the call in this conversation.
-    fn changed(&self, cx: &ToolCx) -> Option<String> {
+    fn changed_arguments(&self, cx: &ToolCx) -> Option<String> {
         let mut calls = cx.chat.iter().rev().flat_map(|entry| entry.message.tool_calls());
         let requested = calls.find(|call| *call.id == *cx.call);
         let requested = requested.and_then(|call| serde_json::from_str::<Self>(&call.arguments).ok());
@@ -64,16 +65,17 @@ pub(super) struct DelegationRequest {
     pub task_id: Option<String>,
     /// The most that may be spent on it.
     pub budget: Budget,
-    /// Set if its questions go to the delegating agent.
-    pub asks: bool,
+    /// Set if the questions of its agent go to the delegating agent.
+    pub may_ask_delegator: bool,
 }
 
-fn orders(me: &RunState, tasks: Vec<DelegateTaskArgs>) -> Result<Vec<DelegationRequest>, Fault> {
+/// Checks the tasks of a call, and returns them as requests.
+fn requests(me: &RunState, tasks: Vec<DelegateTaskArgs>) -> Result<Vec<DelegationRequest>, Fault> {
     if tasks.len() > limits::TASKS_PER_DELEGATION {
         let most = limits::TASKS_PER_DELEGATION;
         return Err(Fault::invalid(format!("{} tasks in one call, the maximum is {most}", tasks.len())));
     }
-    let order = |(at, task): (usize, DelegateTaskArgs)| {
+    let request = |(at, task): (usize, DelegateTaskArgs)| {
         if is_same_name(&task.agent, &me.agent) {
             return Err(Fault::invalid(format!(
                 "tasks[{at}]: you are {} and cannot delegate to yourself; choose another agent",
@@ -85,24 +87,26 @@ fn orders(me: &RunState, tasks: Vec<DelegateTaskArgs>) -> Result<Vec<DelegationR
                 return Err(Fault::invalid(format!("tasks[{at}]: `{name}` is empty")));
             }
         }
-        let asks = match (me.options.interaction, task.mode) {
+        let may_ask_delegator = match (me.options.interaction, task.mode) {
             (InteractionMode::Blocking, _) | (_, Some(DelegationMode::Blocking)) | (InteractionMode::Auto, None) => {
                 false
             }
             (_, Some(DelegationMode::Interactive)) | (InteractionMode::Interactive, None) => true,
         };
         let DelegateTaskArgs { agent, task, context, task_id, budget, .. } = task;
-        Ok(DelegationRequest { agent, task, context, task_id, budget: budget.unwrap_or_default(), asks })
+        Ok(DelegationRequest { agent, task, context, task_id, budget: budget.unwrap_or_default(), may_ask_delegator })
     };
-    tasks.into_iter().enumerate().map(order).collect()
+    tasks.into_iter().enumerate().map(request).collect()
 }
 
 /// The tasks of one `delegate` call.
 pub(super) struct DelegateCall {
-    pub orders: Vec<DelegationRequest>,
+    pub requests: Vec<DelegationRequest>,
     pub fail_fast: bool,
     /// The arguments, if middleware has changed those in the conversation.
-    pub changed: Option<String>,
+    pub arguments_from_middleware: Option<String>,
+    /// The calls of its reply; none for a call that is restored.
+    pub reply: AgentCalls,
 }
 
 impl DelegateCall {
@@ -112,8 +116,8 @@ impl DelegateCall {
     ///
     /// Returns a [`Fault`] for the model if a task is not valid.
     pub fn of(me: &RunState, cx: &ToolCx, args: DelegateArgs) -> Result<Self, Fault> {
-        let changed = args.changed(cx);
-        Ok(Self { changed, ..Self::new(me, args)? })
+        let arguments_from_middleware = args.changed_arguments(cx);
+        Ok(Self { arguments_from_middleware, reply: agent_calls_of_reply(me, cx, &cx.call), ..Self::new(me, args)? })
     }
 
     /// Returns the tasks of a call with these arguments.
@@ -122,6 +126,7 @@ impl DelegateCall {
     }
 
     fn new(me: &RunState, args: DelegateArgs) -> Result<Self, Fault> {
-        Ok(Self { orders: orders(me, args.tasks)?, fail_fast: args.fail_fast, changed: None })
+        let requests = requests(me, args.tasks)?;
+        Ok(Self { requests, fail_fast: args.fail_fast, arguments_from_middleware: None, reply: AgentCalls::default() })
     }
 }

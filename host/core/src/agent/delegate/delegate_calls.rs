@@ -24,13 +24,11 @@ use crate::{
         },
         journal::{
             DelegatedTask, DelegationReport, DelegationState, JournalRecord, PendingQuestion, QuestionResult,
-            RecordedDelegateCall, RecordedQuestion, RecordedToolCall,
+            RecordedDelegateCall, RecordedQuestion, RecordedToolCall, RunJournal, is_open_call,
         },
     },
     capability::{BudgetAllocation, RestoredAllocation},
-    chat::ToolCall,
     event::Event,
-    limits,
 };
 
 /// Runs agents on the tasks of a call, all at once. Returns a report for each task, in order, once all have ended or asked.
@@ -41,7 +39,7 @@ pub(super) async fn delegate_tasks(
     call: &str,
     delegation: DelegateCall,
 ) -> Vec<DelegationReport> {
-    let children = start_children(me, agent_group, call, delegation, |_| true, CancellationToken::new());
+    let children = start_children(me, agent_group, call, delegation, |_| true);
     me.permit.wait_for(gather(me, children)).await
 }
 
@@ -69,83 +67,109 @@ pub(super) async fn answer_children(
 /// A task of a call that is about to start, with its state from before the run was interrupted.
 struct PendingDelegation {
     at: usize,
-    order: DelegationRequest,
+    request: DelegationRequest,
     /// The id of the delegation.
     id: String,
     /// The instance name of the agent that works on it first.
     instance: Arc<str>,
-    recorded: DelegationState,
+    past_state: DelegationState,
 }
 
-/// Starts those tasks of a call that are `wanted`. `stop` ends them, if they are to fail together.
+/// Starts those tasks of a call that are `wanted`. They are stopped at once if they fail together and one has failed before
+/// the run was interrupted.
 fn start_children(
     me: &Arc<RunState>,
     agent_group: &Arc<AgentGroup>,
     call: &str,
-    DelegateCall { orders, fail_fast, changed }: DelegateCall,
+    DelegateCall { requests, fail_fast, arguments_from_middleware, reply }: DelegateCall,
     wanted: impl Fn(usize) -> bool,
-    stop: CancellationToken,
 ) -> Vec<ChildDelegation> {
-    let recorded_call = me.children.recorded_call(call);
-    let recorded_task = |at: usize| recorded_call.and_then(|recorded| recorded.tasks.get(at));
-    let recorded_state = |at: usize| {
-        let log = me.log.as_ref().filter(|_| recorded_call.is_some())?;
+    let (past_call, stop) = (me.children.recorded_call(call), CancellationToken::new());
+    let had_failed =
+        |log: &RunJournal| (0..requests.len()).any(|at| log.journal.has_failed(&log.delegation_key(call, at)));
+    if fail_fast && past_call.is_some() && me.log.as_ref().is_some_and(had_failed) {
+        stop.cancel();
+    }
+    let past_task = |at: usize| past_call.and_then(|call| call.tasks.get(at));
+    let past_state = |at: usize| {
+        let log = me.log.as_ref().filter(|_| past_call.is_some())?;
         log.journal.take_delegation(&log.delegation_key(call, at))
     };
-    let orders = orders.into_iter().enumerate().filter(|(at, _)| wanted(*at));
-    let task = |(at, order): (usize, DelegationRequest)| PendingDelegation {
-        id: recorded_task(at).and_then(|task| task.id.clone()).unwrap_or_else(|| me.children.next_id()),
-        // Named here, so that the numbers follow the order of the tasks.
-        instance: recorded_task(at)
-            .map_or_else(|| instance_name(agent_group, &order.agent, &order.task), |task| task.instance.clone()),
-        recorded: recorded_state(at).unwrap_or_default(),
-        at,
-        order,
+    let instance = |agent: &str, task: &str| instance_name(agent_group, agent, task);
+    let named = requests.iter().map(|request| (request.agent.clone(), request.task.clone()));
+    let names = match past_call {
+        None => me.children.names(&reply, call, named, instance),
+        Some(_) => Vec::new(),
     };
-    let tasks: Vec<_> = orders.map(task).collect();
+    let (mut names, requests) = (names.into_iter(), requests.into_iter().enumerate().filter(|(at, _)| wanted(*at)));
+    let task = |(at, request): (usize, DelegationRequest)| {
+        let (id, instance) = match (past_task(at), names.next()) {
+            (Some(task), _) => (task.id.clone(), Arc::clone(&task.instance)),
+            (None, Some(names)) => (Some(names.id), names.instance),
+            (None, None) => (None, instance(&request.agent, &request.task)),
+        };
+        let id = id.unwrap_or_else(|| me.children.next_id());
+        PendingDelegation { id, instance, past_state: past_state(at).unwrap_or_default(), at, request }
+    };
+    let tasks: Vec<_> = requests.map(task).collect();
     // A returned task needs no share.
-    let due = tasks.iter().filter(|task| task.recorded.returned.is_none());
-    let shares = match recorded_call {
-        None => me.budget_account.allocate(&due.map(|task| task.order.budget).collect::<Vec<_>>()),
+    let unreturned = tasks.iter().filter(|task| task.past_state.returned.is_none());
+    let shares = match past_call {
+        None => {
+            let budgets: Vec<_> = unreturned.map(|task| task.request.budget).collect();
+            me.allocated_calls.allocate(&me.budget_account, &reply, call, &budgets)
+        }
         Some(_) => {
             let allocated = |task: &PendingDelegation| RestoredAllocation {
-                bounds: recorded_task(task.at).map(|recorded| recorded.bounds).unwrap_or_default(),
-                time: task.order.budget.time,
+                bounds: past_task(task.at).map(|task| task.bounds).unwrap_or_default(),
+                time: task.request.budget.time,
                 start: Instant::now(),
-                spent: task.recorded.spent,
+                spent: task.past_state.spent,
             };
-            me.budget_account.restore_allocations(&due.map(allocated).collect::<Vec<_>>())
+            let shares: Vec<_> = unreturned.map(allocated).collect();
+            me.allocated_calls.restore(&me.budget_account, call, &shares)
         }
     };
-    if recorded_call.is_none() {
+    if past_call.is_none() {
         me.write(|| {
             let delegated = |(task, share): (&PendingDelegation, &BudgetAllocation)| DelegatedTask {
                 id: Some(task.id.clone()),
-                agent: task.order.agent.as_str().into(),
+                agent: task.request.agent.as_str().into(),
                 instance: task.instance.clone(),
                 bounds: share.bounds(),
             };
             let delegated = tasks.iter().zip(&shares).map(delegated).collect();
-            JournalRecord::Delegated { call: call.into(), tasks: delegated, arguments: changed }
+            JournalRecord::Delegated { call: call.into(), tasks: delegated, arguments: arguments_from_middleware }
         });
     }
     let mut shares = shares.into_iter();
     let child = |task: PendingDelegation| {
-        let of = (call.to_owned(), task.at);
-        let (id, agent) = (task.id.clone(), task.order.agent.clone());
-        let (work, questions) = match task.recorded.returned {
+        let (call_id, position) = (call.to_owned(), task.at);
+        let (id, agent) = (task.id.clone(), task.request.agent.clone());
+        let (work, questions) = match task.past_state.returned {
             Some((report, board)) => {
                 agent_group.settle(board);
-                (me.tasks.spawn(async { report }), None)
+                (me.spawned.spawn(async { report }), None)
             }
             None => {
                 let share = shares.next().expect("one was allocated for each that has not returned");
                 let (delegation, questions) = delegation(me, agent_group, call, task, share, stop.clone());
-                (me.tasks.spawn(delegation.run()), questions)
+                (me.spawned.spawn(delegation.run()), questions)
             }
         };
         let stop = fail_fast.then(|| stop.clone());
-        ChildDelegation { id, agent, questions_put: 0, work, questions, stop, of, owed: None, late: None }
+        ChildDelegation {
+            id,
+            agent,
+            questions_put: 0,
+            work,
+            questions,
+            stop,
+            call: call_id,
+            position,
+            owed: None,
+            late: None,
+        }
     };
     tasks.into_iter().map(child).collect()
 }
@@ -155,27 +179,24 @@ fn delegation(
     me: &RunState,
     agent_group: &Arc<AgentGroup>,
     call: &str,
-    PendingDelegation { at, order, instance, recorded, .. }: PendingDelegation,
+    PendingDelegation { at, request, instance, past_state, .. }: PendingDelegation,
     share: BudgetAllocation,
     stop: CancellationToken,
 ) -> (Box<Delegation>, Option<mpsc::Receiver<DelegateQuestion>>) {
-    let (sender, questions) = order.asks.then(|| mpsc::channel(1)).unzip();
+    let (sender, questions) = request.may_ask_delegator.then(|| mpsc::channel(1)).unzip();
     let delegation = Delegation {
-        parent_run: ParentRun { tasks: me.tasks.below(), ..ParentRun::from(me) },
+        parent_run: ParentRun { spawned: me.spawned.below(), ..ParentRun::from(me) },
         agent_group: Arc::clone(agent_group),
         delegator: Arc::clone(&me.agent),
-        handoffs: match me.options.max_handoffs {
-            0 => limits::HANDOFFS,
-            most => most,
-        },
+        handoffs: me.options.handoffs_of_delegated_task(),
         instance,
-        order,
+        request,
         share,
         question_route: sender.map_or(QuestionRoute::Context, QuestionRoute::Parent),
         question_time: me.options.question_timeout,
         stop,
         delegation_key: me.log.as_ref().map(|log| log.delegation_key(call, at)),
-        recorded_runs: recorded.runs,
+        past_runs: past_state.runs,
     };
     (Box::new(delegation), questions)
 }
@@ -207,7 +228,7 @@ async fn gather(me: &RunState, children: Vec<ChildDelegation>) -> Vec<Delegation
 
 /// Lets a child wait for the answer to its question. Returns the report with the question.
 fn park(me: &RunState, mut child: ChildDelegation, question: DelegateQuestion) -> DelegationReport {
-    let ((call, task), id) = (child.of.clone(), child.id.clone());
+    let (call, position, id) = (child.call.clone(), child.position, child.id.clone());
     let question_id = match child.questions_put {
         0 => id.replacen('d', "q", 1),
         earlier => format!("{}.{}", id.replacen('d', "q", 1), earlier + 1),
@@ -215,7 +236,7 @@ fn park(me: &RunState, mut child: ChildDelegation, question: DelegateQuestion) -
     child.questions_put += 1;
     let (agent, content) = (question.agent.clone(), question.question.clone());
     let pending = PendingQuestion { id: question_id, agent, content };
-    me.write(|| JournalRecord::Parked { call, task, delegation: id.clone(), question: question.call.clone() });
+    me.write(|| JournalRecord::Parked { call, position, delegation: id.clone(), asking_call: question.call.clone() });
     let mut report = DelegationReport {
         delegation_id: Some(id.clone()),
         pending_question: Some(pending),
@@ -231,8 +252,9 @@ fn park(me: &RunState, mut child: ChildDelegation, question: DelegateQuestion) -
 /// A child that waited for an answer when the run was interrupted.
 struct InterruptedQuestion {
     id: String,
-    question: String,
-    /// The result of the call that asked.
+    /// The id of the call that asked.
+    asking_call: String,
+    /// The result of that call.
     result: Option<QuestionResult>,
     /// The number of questions that it had asked before that one.
     earlier: usize,
@@ -245,10 +267,17 @@ pub(crate) fn restore_delegations(
     parked: BTreeMap<String, Vec<RecordedQuestion>>,
     delegated: HashMap<String, RecordedDelegateCall>,
     calls: &HashMap<String, Box<RecordedToolCall>>,
-    open: &[ToolCall],
 ) {
+    let interrupted = delegated.iter().filter(|(call, _)| is_open_call(calls, call));
+    let bounds = |(call, recorded): (&String, &RecordedDelegateCall)| {
+        let has_returned =
+            |at: usize| me.log.as_ref().is_some_and(|log| log.journal.has_returned(&log.delegation_key(call, at)));
+        let tasks = recorded.tasks.iter().enumerate().filter(|(at, _)| !has_returned(*at));
+        (call.clone(), tasks.map(|(_, task)| task.bounds).collect())
+    };
+    me.allocated_calls.note_interrupted(interrupted.map(bounds));
     me.children.restore(delegated, parked.keys());
-    for (call, tasks) in interrupted_questions(parked, calls, open) {
+    for (call, tasks) in interrupted_questions(parked, calls) {
         let arguments = me.children.recorded_call(&call).map(|recorded| recorded.arguments.as_str());
         let delegation = arguments.and_then(|arguments| DelegateCall::read(me, arguments));
         match me.delegates_to().zip(delegation) {
@@ -262,10 +291,9 @@ pub(crate) fn restore_delegations(
 fn interrupted_questions(
     parked: BTreeMap<String, Vec<RecordedQuestion>>,
     calls: &HashMap<String, Box<RecordedToolCall>>,
-    open: &[ToolCall],
 ) -> BTreeMap<String, BTreeMap<usize, InterruptedQuestion>> {
-    let is_open =
-        |call: &str| open.iter().any(|open| open.id == call) && calls.get(call).is_none_or(|call| call.ended.is_none());
+    let is_open = |call: &str| is_open_call(calls, call);
+    // As `RecordedRun::continues` has it for the children whose calls are not repeated.
     let waits =
         |parking: &RecordedQuestion| !is_open(&parking.call) && parking.answered_by.as_deref().is_none_or(is_open);
     let mut waiting: BTreeMap<String, BTreeMap<usize, InterruptedQuestion>> = BTreeMap::new();
@@ -278,8 +306,8 @@ fn interrupted_questions(
             continue;
         };
         let tasks = waiting.entry(parking.call).or_default();
-        let RecordedQuestion { task, question, result, .. } = parking;
-        tasks.entry(task).or_insert(InterruptedQuestion { id, question, result, earlier });
+        let RecordedQuestion { position, asking_call, result, .. } = parking;
+        tasks.entry(position).or_insert(InterruptedQuestion { id, asking_call, result, earlier });
     }
     waiting
 }
@@ -292,17 +320,11 @@ fn restore_children(
     delegation: DelegateCall,
     mut tasks: BTreeMap<usize, InterruptedQuestion>,
 ) {
-    let (stop, log) = (CancellationToken::new(), me.log.as_ref());
-    let has_failed = |at: &usize| log.is_some_and(|log| log.journal.has_failed(&log.delegation_key(call, *at)));
-    if delegation.fail_fast
-        && (0..delegation.orders.len()).filter(|at| !tasks.contains_key(at)).any(|at| has_failed(&at))
-    {
-        stop.cancel();
-    }
-    for child in start_children(me, agent_group, call, delegation, |at| tasks.contains_key(&at), stop) {
-        if let Some(InterruptedQuestion { id, question, result, earlier }) = tasks.remove(&child.of.1) {
+    for child in start_children(me, agent_group, call, delegation, |at| tasks.contains_key(&at)) {
+        if let Some(InterruptedQuestion { id, asking_call, result, earlier }) = tasks.remove(&child.position) {
             let child = ChildDelegation { id: id.clone(), questions_put: earlier + 1, ..child };
-            me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded { question, result } });
+            me.children
+                .park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded { asking_call, result } });
         }
     }
 }
@@ -312,15 +334,14 @@ fn restore_children(
 fn fail_children(me: &RunState, call: &str, tasks: BTreeMap<usize, InterruptedQuestion>) {
     me.charge_abandoned(call);
     let recorded = me.children.recorded_call(call);
-    for (at, InterruptedQuestion { id, question, result, earlier }) in tasks {
+    for (at, InterruptedQuestion { id, asking_call, result, earlier }) in tasks {
         let agent = recorded.and_then(|recorded| recorded.tasks.get(at)).map_or("", |task| &*task.agent).to_owned();
         let message =
             format!("{}: delegation `{id}` is lost, because the agent may no longer delegate its task", me.cx.agent);
         me.cx.events.emit_now(Event::Warning { message });
         let lost = "the agent was interrupted and cannot be resumed; delegate the task again as a new task";
         let report = DelegationReport::failed(&agent, lost);
-        let work = me.tasks.spawn(async { report });
-        let of = (call.to_owned(), at);
+        let work = me.spawned.spawn(async { report });
         let child = ChildDelegation {
             id: id.clone(),
             agent,
@@ -328,11 +349,12 @@ fn fail_children(me: &RunState, call: &str, tasks: BTreeMap<usize, InterruptedQu
             work,
             questions: None,
             stop: None,
-            of,
+            call: call.to_owned(),
+            position: at,
             owed: None,
             late: None,
         };
-        me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded { question, result } });
+        me.children.park(id, ParkedDelegation { child, question: ParkedQuestion::Recorded { asking_call, result } });
     }
 }
 
@@ -351,7 +373,7 @@ mod tests {
             testing::{MemoryRecorder, position_of, recorded_group, resumed_group},
         },
         capability::{AllocationBounds, Budget, BudgetAccount, Ceiling},
-        chat::{Chat, Message, ToolResultContent},
+        chat::{Chat, Message, ToolCall, ToolResultContent},
         error::Fault,
         event::{EventSink, RunCx},
         model::{Completion, ScriptedCompleter},
@@ -557,9 +579,14 @@ mod tests {
         // The lead has been given the name of that agent since, and no agent delegates to itself.
         let arguments = r#"{"tasks":[{"agent":"lead","task":"Paint","context":"It is old."}]}"#.into();
         let delegated = [("c1".into(), RecordedDelegateCall { arguments, tasks: vec![task] })].into();
-        let question =
-            RecordedQuestion { call: "c1".into(), task: 0, question: "q1".into(), answered_by: None, result: None };
-        restore_delegations(&me, [("d-4".into(), vec![question])].into(), delegated, &HashMap::new(), &[]);
+        let question = RecordedQuestion {
+            call: "c1".into(),
+            position: 0,
+            asking_call: "q1".into(),
+            answered_by: None,
+            result: None,
+        };
+        restore_delegations(&me, [("d-4".into(), vec![question])].into(), delegated, &HashMap::new());
         let event = stream.next().await.unwrap();
         assert!(matches!(&event, Event::Warning { message } if message.contains("`d-4` is lost")), "{event:?}");
         let unknown = answer_children(&me, "c2", vec![("d-1".into(), "Red.".into())]).await.unwrap_err();

@@ -40,23 +40,28 @@ pub const RUN_TOOLS: [&str; 7] = [
     READ_RESULT,
 ];
 
-/// Returns the tools that depend on the position of a run. `quiet`: middleware around the run may still change an answer.
-/// `was_asked`: the run was interrupted, and agents had asked it; it can answer them even if it may not delegate any more.
-pub(crate) fn run_tools(me: &Arc<RunState>, quiet: bool, was_asked: bool) -> Vec<Arc<dyn Tool>> {
+/// Returns the tools that depend on the position of a run. `answers_may_be_replaced`: middleware around the run may still
+/// change an answer. `has_parked_children`: the run was interrupted, and agents had asked it; it can answer them even if it may
+/// not delegate any more.
+pub(crate) fn run_tools(
+    me: &Arc<RunState>,
+    answers_may_be_replaced: bool,
+    has_parked_children: bool,
+) -> Vec<Arc<dyn Tool>> {
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     let delegates = me.delegates_to().is_some();
     if delegates {
         tools.push(Arc::new(list_agents(Arc::clone(me))));
         tools.push(Arc::new(delegate(Arc::clone(me))));
     }
-    if was_asked || (delegates && me.options.interaction != InteractionMode::Blocking) {
+    if has_parked_children || (delegates && me.options.interaction != InteractionMode::Blocking) {
         tools.push(Arc::new(answer_questions(Arc::clone(me))));
     }
     if me.run_origin.assignment().is_some() {
-        tools.push(Arc::new(task_complete(quiet)));
-        tools.push(Arc::new(request_input(Arc::clone(me), quiet)));
-        if me.agent_group.is_some() && me.options.max_handoffs > 0 {
-            tools.push(Arc::new(handoff(Arc::clone(me), quiet)));
+        tools.push(Arc::new(task_complete(answers_may_be_replaced)));
+        tools.push(Arc::new(request_input(Arc::clone(me), answers_may_be_replaced)));
+        if me.agent_group.is_some() && me.options.may_hand_over() {
+            tools.push(Arc::new(handoff(Arc::clone(me), answers_may_be_replaced)));
         }
     }
     tools
@@ -115,7 +120,8 @@ fn reports_as_output(mut reports: Vec<DelegationReport>) -> Result<ToolOutput, F
     if output.chars() <= RESULT_CHARS {
         return Ok(output);
     }
-    // Escapes of JSON can double a text. If the array is still too long, each text gets a sixteenth of its share.
+    // Escapes of JSON can make a text six times as long. If the array is still too long, each text gets a sixteenth of its
+    // share.
     let few = limits::DELEGATION_RESULT_CHARS / reports.len().max(1) / 16;
     fit(&mut reports, few);
     ToolOutput::json(&reports)
@@ -178,7 +184,7 @@ struct TaskCompleteArgs {
     caveats: Option<String>,
 }
 
-fn task_complete(quiet: bool) -> impl Tool {
+fn task_complete(answers_may_be_replaced: bool) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         tool::spec::<TaskCompleteArgs>(
             "task_complete",
@@ -203,7 +209,7 @@ fn task_complete(quiet: bool) -> impl Tool {
     .uncounted()
     .repeatable()
     .with_concurrency(ToolConcurrency::Independent)
-    .with_hidden_arguments(quiet)
+    .with_hidden_arguments(answers_may_be_replaced)
 }
 
 fn word(status: CompletionStatus) -> &'static str {
@@ -220,7 +226,7 @@ struct RequestInputArgs {
     question: String,
 }
 
-fn request_input(me: Arc<RunState>, quiet: bool) -> impl Tool {
+fn request_input(me: Arc<RunState>, answers_may_be_replaced: bool) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         tool::spec::<RequestInputArgs>(
             "request_input",
@@ -231,15 +237,15 @@ fn request_input(me: Arc<RunState>, quiet: bool) -> impl Tool {
     });
     FnTool::with_spec(Arc::clone(&SPEC), move |cx: ToolCx, args: RequestInputArgs| {
         let me = Arc::clone(&me);
-        async move { ask(&me, &cx.call, args.question, quiet).await }
+        async move { ask(&me, &cx.call, args.question, answers_may_be_replaced).await }
     })
     .repeatable()
     .with_concurrency(ToolConcurrency::Independent)
-    .with_hidden_arguments(quiet)
+    .with_hidden_arguments(answers_may_be_replaced)
     .with_time_limit(limits::DELEGATION_TIME)
 }
 
-async fn ask(me: &RunState, call: &str, question: String, quiet: bool) -> Result<String, Fault> {
+async fn ask(me: &RunState, call: &str, question: String, answers_may_be_replaced: bool) -> Result<String, Fault> {
     let assignment =
         me.run_origin.assignment().ok_or_else(|| Fault::other("no agent gave you a task, so there is none to ask"))?;
     if question.trim().is_empty() {
@@ -248,7 +254,7 @@ async fn ask(me: &RunState, call: &str, question: String, quiet: bool) -> Result
     // If middleware may rewrite answers, a question would reach the parent unchecked. The agent is then answered from its
     // context, even in interactive mode.
     let parent = match &assignment.question_route {
-        QuestionRoute::Parent(parent) if !quiet => Some(parent),
+        QuestionRoute::Parent(parent) if !answers_may_be_replaced => Some(parent),
         _ => None,
     };
     let Some(parent) = parent else {
@@ -300,7 +306,7 @@ struct HandoffArgs {
     context: String,
 }
 
-fn handoff(me: Arc<RunState>, quiet: bool) -> impl Tool {
+fn handoff(me: Arc<RunState>, answers_may_be_replaced: bool) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         tool::spec::<HandoffArgs>(
             "handoff",
@@ -345,5 +351,5 @@ fn handoff(me: Arc<RunState>, quiet: bool) -> impl Tool {
     .uncounted()
     .repeatable()
     .with_concurrency(ToolConcurrency::Independent)
-    .with_hidden_arguments(quiet)
+    .with_hidden_arguments(answers_may_be_replaced)
 }

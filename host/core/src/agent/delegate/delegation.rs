@@ -37,7 +37,7 @@ pub(super) struct Delegation {
     pub handoffs: u32,
     /// The instance name of the first agent that works on it.
     pub instance: Arc<str>,
-    pub order: DelegationRequest,
+    pub request: DelegationRequest,
     pub share: BudgetAllocation,
     pub question_route: QuestionRoute,
     pub question_time: Option<Duration>,
@@ -46,7 +46,29 @@ pub(super) struct Delegation {
     /// The key of this task in the journal of the delegating run.
     pub delegation_key: Option<DelegationKey>,
     /// The runs that worked on it before the delegating run was interrupted, in order.
-    pub recorded_runs: Vec<u64>,
+    pub past_runs: Vec<u64>,
+}
+
+/// The state of a run from before the delegating run was interrupted, until another run continues it. If none does, what it has
+/// spent is spent on the task.
+struct InterruptedRun<'a> {
+    delegation: &'a Delegation,
+    past_run: Option<(u64, Box<RecordedRun>)>,
+}
+
+impl InterruptedRun<'_> {
+    fn take(mut self) -> Option<(u64, Box<RecordedRun>)> {
+        self.past_run.take()
+    }
+}
+
+impl Drop for InterruptedRun<'_> {
+    fn drop(&mut self) {
+        if let Some((run, past_run)) = self.past_run.take() {
+            let spent = self.delegation.parent_run.spent_by_abandoned(run, &past_run);
+            self.delegation.share.budget_account().charge_child(spent);
+        }
+    }
 }
 
 /// The agent that works on a task, which may hand it to another one.
@@ -67,7 +89,7 @@ struct Assignee {
 impl Delegation {
     /// Works on the task. Boxed, as the future would otherwise hold it twice.
     pub async fn run(self: Box<Self>) -> DelegationReport {
-        let mut report = DelegationReport::of(&self.order.agent);
+        let mut report = DelegationReport::of(&self.request.agent);
         let claim = self.claim(&mut report);
         let outcome = tokio::select! {
             biased;
@@ -77,7 +99,7 @@ impl Delegation {
         };
         if matches!(outcome, Err(DelegationFailure::Stopped | DelegationFailure::Cancelled)) {
             // The agents that it had started have spent for this task too. Boxed, since few tasks are cut off.
-            let gone = tokio::time::timeout(limits::CANCEL_GRACE, self.parent_run.tasks.gone());
+            let gone = tokio::time::timeout(limits::CANCEL_GRACE, self.parent_run.spawned.gone());
             let _ = Box::pin(gone).await;
         }
         let status = match &outcome {
@@ -90,16 +112,20 @@ impl Delegation {
             Err(DelegationFailure::Cancelled) => TaskStatus::Canceled,
             Err(_) => TaskStatus::Failed,
         };
-        if let Some(completed) = report.take_outcome(outcome) {
-            self.reflect(&completed, &mut report).await;
-            report = report.completed(completed);
+        match completion_of(outcome) {
+            Ok(completed) => {
+                self.reflect(&completed, &mut report).await;
+                report = report.completed(completed);
+            }
+            Err(TaskEnd::Answer(text)) => report.result = Some(text),
+            Err(TaskEnd::Failure(failure)) => report.error = Some(failure.to_string()),
         }
-        self.share.budget_account().charge_child(self.parent_run.spent_by_interrupted(&self.recorded_runs));
+        self.share.budget_account().charge_child(self.parent_run.spent_by_interrupted(&self.past_runs));
         let account = self.share.settle();
         // Written before the board changes: after a crash in between, the resumed run changes the board.
-        if let Some((log, DelegationKey { call, task, .. })) = self.parent_run.log.zip(self.delegation_key) {
-            let (entry, board) = (report.clone(), claim.board(status));
-            log.write(&JournalRecord::Returned { call, task, entry, account, board });
+        if let Some((log, DelegationKey { call, position, .. })) = self.parent_run.log.zip(self.delegation_key) {
+            let (entry, board) = (report.clone(), claim.outcome(status));
+            log.write(&JournalRecord::Returned { call, position, entry, account, board });
         }
         if let Err(error) = claim.settle(status) {
             report.warn(format!("the task board was not updated: {error}"));
@@ -109,11 +135,11 @@ impl Delegation {
 
     /// Returns the claim on the board task that the request names.
     fn claim(&self, report: &mut DelegationReport) -> BoardTaskClaim {
-        let task = self.order.task_id.clone().filter(|id| !id.is_empty());
-        if task.is_some() && self.agent_group.board.is_none() {
+        let board_task = self.request.task_id.clone().filter(|id| !id.is_empty());
+        if board_task.is_some() && self.agent_group.board.is_none() {
             report.warn("there is no task board; `task_id` was ignored".into());
         }
-        BoardTaskClaim::new(self.agent_group.board.clone(), task)
+        BoardTaskClaim::new(self.agent_group.board.clone(), board_task)
     }
 
     /// Runs agents on the task, one after the other if it is handed over.
@@ -125,13 +151,14 @@ impl Delegation {
         let (mut assignee, mut input) = (self.first_assignee(), self.first_input().await);
         let mut stage = 0;
         loop {
-            let recorded = self.parent_run.recorded(&self.recorded_runs, stage);
-            if let Some((_, recorded)) = &recorded {
-                (assignee.name, assignee.instance) = (recorded.agent.to_string(), recorded.instance.clone());
+            // Each past run is that of one assignee, in order.
+            let past_run = self.parent_run.past_run(&self.past_runs, stage);
+            if let Some((_, past_run)) = &past_run {
+                (assignee.name, assignee.instance) = (past_run.agent.to_string(), past_run.instance.clone());
             }
-            let has_ended = recorded.as_ref().is_some_and(|(_, recorded)| recorded.ended.is_some());
-            input.push(Message::user(self.order.task.clone()));
-            let answer = self.run_assignee(claim, &assignee, input, recorded).await?;
+            let has_ended = past_run.as_ref().is_some_and(|(_, past_run)| past_run.ended.is_some());
+            input.push(Message::user(self.request.task.clone()));
+            let answer = self.run_assignee(claim, &assignee, input, past_run).await?;
             let RunEnding::HandedOver(handoff) = answer.ending else { return Ok(answer) };
             if !has_ended {
                 let (mut reason, to) = (handoff.reason.clone(), handoff.agent.as_str().into());
@@ -146,10 +173,10 @@ impl Delegation {
     }
 
     fn first_assignee(&self) -> Assignee {
-        let mut context = self.order.context.clone();
+        let mut context = self.request.context.clone();
         cut(&mut context, limits::DELEGATION_CONTEXT_CHARS);
         Assignee {
-            name: self.order.agent.clone(),
+            name: self.request.agent.clone(),
             instance: Arc::clone(&self.instance),
             ceiling: self.parent_run.ceiling.clone(),
             context,
@@ -161,9 +188,9 @@ impl Delegation {
     /// Returns what the first agent reads before the task.
     async fn first_input(&self) -> Vec<Message> {
         let from = &*self.parent_run.cx.agent;
-        let mut input = vec![Message::note(from, context_in_tags("delegation_context", &self.order.context))];
+        let mut input = vec![Message::note(from, context_in_tags("delegation_context", &self.request.context))];
         if let Some(reflections) = &self.agent_group.reflections {
-            let prior = reflections.relevant(&self.order.task).await;
+            let prior = reflections.relevant(&self.request.task).await;
             input.extend(prior.map(|prior| Message::note(from, context_in_tags("prior_reflections", &prior))));
         }
         input
@@ -180,10 +207,10 @@ impl Delegation {
         let input = vec![Message::note(&*name, context_in_tags("handoff_context", &handed))];
         cut(&mut context, limits::DELEGATION_CONTEXT_CHARS);
         let next = Assignee {
-            instance: match self.recorded_runs.get(stage) {
-                // The recorded run has the instance name.
+            instance: match self.past_runs.get(stage) {
+                // The past run has the instance name.
                 Some(_) => Arc::default(),
-                None => instance_name(&self.agent_group, &agent, &self.order.task),
+                None => instance_name(&self.agent_group, &agent, &self.request.task),
             },
             // The handoff tool has checked that there is such an agent, and that the task may still be handed over.
             handoffs_left: handoffs_left.saturating_sub(1),
@@ -201,24 +228,22 @@ impl Delegation {
         claim: &BoardTaskClaim,
         assignee: &Assignee,
         input: Vec<Message>,
-        mut recorded: Option<(u64, Box<RecordedRun>)>,
+        mut past_run: Option<(u64, Box<RecordedRun>)>,
     ) -> Result<RunAnswer, DelegationFailure> {
         let Assignee { instance, ceiling, context, handoffs_left, .. } = assignee;
-        if let Some(answer) = recorded.as_mut().and_then(|(_, recorded)| take_recorded_answer(recorded)) {
-            claim.hold(instance);
+        if let Some(answer) = past_run.as_mut().and_then(|(_, past_run)| take_recorded_answer(past_run)) {
+            claim.reclaim(instance);
             return answer.map_err(|failure| match failure.cancelled {
                 true => DelegationFailure::Cancelled,
                 false => DelegationFailure::Recorded(instance.clone(), failure),
             });
         }
         let (cx, share) = (&self.parent_run.cx, self.share.budget_account());
-        let spawned = self.spawn_assignee(claim, assignee, recorded.is_none()).await;
-        let (runner, permit) = spawned.inspect_err(|_| {
-            if let Some((_, recorded)) = &recorded {
-                share.charge_child(recorded.spent.total());
-            }
-        })?;
-        let in_vain = |error| DelegationFailure::Run(instance.clone(), error);
+        // This task may be stopped while it waits for its agent and for permits.
+        let interrupted = InterruptedRun { delegation: self, past_run };
+        let (runner, permit) = self.admit_assignee(claim, assignee, interrupted.past_run.is_none()).await?;
+        let past_run = interrupted.take();
+        let run_failed = |error| DelegationFailure::Run(instance.clone(), error);
         let assignment = DelegationContext {
             delegator: cx.agent.clone(),
             context: context.clone(),
@@ -237,18 +262,18 @@ impl Delegation {
             conversation: SubRunConversation::New,
             tools: ToolBox::new(),
             team_instructions: Arc::default(),
-            recorded,
+            recorded: past_run,
         };
         let own = sub_run.allocate(share);
         sub_run.execute(own, permit, input).await.map_err(|failure| match failure {
             SubRunFailure::Lost(error) => DelegationFailure::Other(format!("the work of the agent is lost: {error}")),
             SubRunFailure::Run(RunError::Cancelled) => DelegationFailure::Cancelled,
-            SubRunFailure::Run(error) => in_vain(error),
+            SubRunFailure::Run(error) => run_failed(error),
         })
     }
 
     /// Creates the agent, gives it the board task, and waits for the permits of its run. `is_new`: it has not run before.
-    async fn spawn_assignee(
+    async fn admit_assignee(
         &self,
         claim: &BoardTaskClaim,
         Assignee { name, instance, ceiling, from, .. }: &Assignee,
@@ -264,7 +289,7 @@ impl Delegation {
         if is_new {
             self.agent_group.begin().map_err(|error| DelegationFailure::Other(error.to_string()))?;
         }
-        claim.assign(instance, from).map_err(DelegationFailure::Other)?;
+        claim.claim(instance, from).map_err(DelegationFailure::Other)?;
         let permit = in_time(self.share.budget_account(), self.parent_run.take_permit(permits.as_ref())).await;
         Ok((runner, permit.map_err(|error| DelegationFailure::Run(instance.clone(), error))?))
     }
@@ -273,36 +298,38 @@ impl Delegation {
     async fn reflect(&self, completed: &TaskCompletion, report: &mut DelegationReport) {
         if completed.status == CompletionStatus::Failed
             && let Some(reflections) = &self.agent_group.reflections
-            && let Err(error) = reflections.write(&self.order.agent, &self.order.task, completed).await
+            && let Err(error) = reflections.write(&self.request.agent, &self.request.task, completed).await
         {
             report.warn(format!("cannot write the reflection: {error}"));
         }
     }
 }
 
-impl DelegationReport {
-    /// Adds the outcome of the task to the report. A structured completion is returned instead.
-    fn take_outcome(&mut self, outcome: Result<RunAnswer, DelegationFailure>) -> Option<TaskCompletion> {
-        match outcome {
-            Ok(RunAnswer { ending: RunEnding::Completed(completed), .. }) => return Some(completed),
-            Ok(answer) => self.result = Some(answer.message.text_content()),
-            Err(DelegationFailure::Run(instance, error)) if error.is_exhausted() => {
-                return Some(TaskCompletion::exhausted(&instance, &error.in_full()));
-            }
-            Err(DelegationFailure::Recorded(instance, failure)) if failure.exhausted => {
-                return Some(TaskCompletion::exhausted(&instance, &failure.fault.to_string()));
-            }
-            Err(failure) => self.error = Some(failure.to_string()),
+/// The end of a task without a structured completion.
+enum TaskEnd {
+    Answer(String),
+    Failure(DelegationFailure),
+}
+
+/// Returns the structured completion of a task, as its agent reported it, or as the end of a budget makes it.
+fn completion_of(outcome: Result<RunAnswer, DelegationFailure>) -> Result<TaskCompletion, TaskEnd> {
+    match outcome {
+        Ok(RunAnswer { ending: RunEnding::Completed(completed), .. }) => Ok(completed),
+        Ok(answer) => Err(TaskEnd::Answer(answer.message.text_content())),
+        Err(DelegationFailure::Run(instance, error)) if error.is_exhausted() => {
+            Ok(exhausted(&instance, &error.in_full()))
         }
-        None
+        Err(DelegationFailure::Recorded(instance, failure)) if failure.exhausted => {
+            Ok(exhausted(&instance, &failure.fault.to_string()))
+        }
+        Err(failure) => Err(TaskEnd::Failure(failure)),
     }
 }
 
-impl TaskCompletion {
-    fn exhausted(instance: &str, error: &str) -> Self {
-        let summary = format!("{instance} stopped before its task was done: {error}");
-        Self { summary, ..Self::bare(CompletionStatus::Failed) }
-    }
+/// Returns the completion of a task whose agent has used up a budget.
+fn exhausted(instance: &str, error: &str) -> TaskCompletion {
+    let summary = format!("{instance} stopped before its task was done: {error}");
+    TaskCompletion { summary, ..TaskCompletion::bare(CompletionStatus::Failed) }
 }
 
 /// The reason why there is no answer.
@@ -412,6 +439,22 @@ mod tests {
         matches!(record, JournalRecord::CallEnded { .. })
     }
 
+    /// Returns the records of a lead that delegates to these agents, and what it spends.
+    async fn recorded(agents: &[&str]) -> (Vec<(u64, JournalRecord)>, BudgetBreakdown) {
+        let recorder = Arc::<MemoryRecorder>::default();
+        let lead = hanging("lead", vec![calls("delegate", &delegate(agents)), ScriptedCompleter::text("done")]);
+        let lead = lead.with_agent_group(recorded_group(&recorder, &registry()), 1);
+        let whole = lead.run(&RunCx::new("lead"), &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
+        (recorder.records(), whole.account)
+    }
+
+    /// Returns what the lead spends if it is interrupted after these records, and resumed with this delegation depth.
+    async fn spent_after(records: &[(u64, JournalRecord)], agents: &AgentRegistry, depth: u32) -> BudgetBreakdown {
+        let (group, chat) = resumed_group(records, agents);
+        let lead = hanging("lead", vec![ScriptedCompleter::text("done")]).with_agent_group(group, depth);
+        lead.resume(&RunCx::new("lead"), &chat, vec![]).await.unwrap().unwrap().account
+    }
+
     /// Returns what a lead spends that delegates to these agents, and what it spends if it is interrupted at the record that
     /// `cut` finds and resumed with this delegation depth.
     async fn spent(
@@ -419,16 +462,8 @@ mod tests {
         cut: impl Fn(&[(u64, JournalRecord)]) -> Option<usize>,
         depth: u32,
     ) -> (BudgetBreakdown, BudgetBreakdown) {
-        let (recorder, cx) = (Arc::<MemoryRecorder>::default(), RunCx::new("lead"));
-        let done = || ScriptedCompleter::text("done");
-        let lead = hanging("lead", vec![calls("delegate", &delegate(agents)), done()]);
-        let lead = lead.with_agent_group(recorded_group(&recorder, &registry()), 1);
-        let whole = lead.run(&cx, &Chat::recorded(), vec![Message::user("go")]).await.unwrap();
-        let records = recorder.records();
-        let (group, chat) = resumed_group(&records[..=cut(&records).unwrap()], &registry());
-        let lead = hanging("lead", vec![done()]).with_agent_group(group, depth);
-        let resumed = lead.resume(&cx, &chat, vec![]).await.unwrap().unwrap();
-        (whole.account, resumed.account)
+        let (records, whole) = recorded(agents).await;
+        (whole, spent_after(&records[..=cut(&records).unwrap()], &registry(), depth).await)
     }
 
     #[tokio::test(start_paused = true)]
@@ -445,5 +480,37 @@ mod tests {
     async fn spending_of_agents_that_cannot_continue_counts() {
         let (whole, resumed) = spent(&["leaf"], |records| records.iter().position(ends_call), 0).await;
         assert_eq!((resumed.of_children.usage, resumed.own.usage), (whole.of_children.usage, whole.own.usage));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failed_call_begins_no_work_when_it_is_resumed() {
+        let first_returned =
+            |records: &[_]| records.iter().position(|(_, record)| matches!(record, JournalRecord::Returned { .. }));
+        // `late` has failed, and the others were not stopped yet: `leaf` would ask its model again.
+        for agents in [["late", "leaf"], ["late", "mid"]] {
+            let (whole, resumed) = spent(&agents, first_returned, 1).await;
+            assert!(whole.of_children.usage.total() > 0, "{agents:?}");
+            assert_eq!(resumed, whole, "{agents:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn spending_of_an_agent_stopped_while_it_waits_counts() {
+        let (records, _) = recorded(&["leaf", "leaf"]).await;
+        let lead = records[0].0;
+        let cut = records.iter().rposition(|(run, _)| *run != lead).unwrap();
+        let replies = records[..=cut].iter().filter_map(|(run, record)| match record {
+            JournalRecord::Replied { usage, .. } if *run != lead => Some(usage.total()),
+            _ => None,
+        });
+        let replies: Vec<_> = replies.collect();
+        assert_eq!(replies.len(), 2, "both have spent something");
+        // Only one works at once now. It fails after a minute, in which the other one waits for its permit.
+        let one_by_one = AgentRegistry::new();
+        one_by_one.register(AgentEntry { max_concurrency: Some(1), ..AgentEntry::new("leaf", "") }, || {
+            hanging("leaf", vec![]).with_budget(Budget { time: Some(Duration::from_secs(60)), ..Budget::default() })
+        });
+        let resumed = spent_after(&records[..=cut], &one_by_one, 1).await;
+        assert_eq!(resumed.of_children.usage.total(), replies.iter().sum::<u64>());
     }
 }

@@ -49,16 +49,16 @@ impl MemberAllocations {
 
     /// Restores the allocations of a step that had begun when the team was interrupted.
     pub fn of_recorded(me: &RunState, step: u32, chosen: &[ChosenMember]) -> Self {
-        let recorded = |task| {
+        let past_state = |position| {
             let log = me.log.as_ref()?;
-            log.journal.take_delegation(&log.delegation_key(&DelegationKey::call_of_step(step), task))
+            log.journal.take_delegation(&log.delegation_key(&DelegationKey::call_of_step(step), position))
         };
-        let states: Vec<_> = (0..chosen.len()).map(|at| recorded(at).unwrap_or_default()).collect();
-        let allocated = chosen.iter().zip(&states).map(|(chosen, recorded)| {
+        let states: Vec<_> = (0..chosen.len()).map(|at| past_state(at).unwrap_or_default()).collect();
+        let allocated = chosen.iter().zip(&states).map(|(chosen, past_state)| {
             // The cost of returned work is counted already, and its share is the others' again.
-            let (bounds, spent) = match recorded.returned {
+            let (bounds, spent) = match past_state.returned {
                 Some(_) => (AllocationBounds::NOTHING, Default::default()),
-                None => (chosen.bounds, recorded.spent),
+                None => (chosen.bounds, past_state.spent),
             };
             RestoredAllocation { bounds, time: None, start: Instant::now(), spent }
         });
@@ -73,7 +73,7 @@ impl MemberAllocations {
 
     /// Returns `true` if this member had its input before the team was interrupted.
     pub fn has_input(&self, at: usize) -> bool {
-        self.0.get(at).is_some_and(|(_, recorded)| recorded.has_input)
+        self.0.get(at).is_some_and(|(_, past_state)| past_state.has_input)
     }
 }
 
@@ -98,14 +98,14 @@ pub(crate) fn begin_members(
     stop: &CancellationToken,
 ) -> Vec<AbortOnDropHandle<MemberResult>> {
     let jobs = jobs.into_iter().zip(shares).enumerate();
-    let spawn = |(at, (job, (share, recorded))): (usize, (MemberRun, (BudgetAllocation, DelegationState)))| {
+    let spawn = |(at, (job, (share, past_state))): (usize, (MemberRun, (BudgetAllocation, DelegationState)))| {
         let MemberRun { runner, member, chat, side_chat, input, tools, instructions, retries } = job;
         let instance = me.member(&member);
         let may_work = me.agent_group.as_ref().map_or(Ok(()), |agent_group| agent_group.begin_member(&instance));
         let work = SubRunAttempts {
             parent_run: ParentRun::from(&**me),
             call: DelegationKey::call_of_step(step),
-            task: at,
+            position: at,
             // The bound of an agent holds across all runs that started it.
             permits: me.agent_group.as_ref().and_then(|agent_group| agent_group.registry.permits(runner.name())),
             runner,
@@ -119,10 +119,10 @@ pub(crate) fn begin_members(
             team_instructions: instructions,
             retries,
             share,
-            recorded,
+            past_state,
         };
         let stop = stop.clone();
-        me.tasks.spawn(async move {
+        me.spawned.spawn(async move {
             may_work.map_err(|error| MemberFailure::Of(Fault::Exhausted { message: error.to_string() }))?;
             tokio::select! {
                 biased;

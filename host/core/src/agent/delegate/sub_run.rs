@@ -23,7 +23,7 @@ pub(super) struct ParentRun {
     pub cx: RunCx,
     pub agent_group: Option<Arc<AgentGroup>>,
     pub ceiling: Ceiling,
-    pub tasks: RunTasks,
+    pub spawned: RunTasks,
     pub log: Option<RunJournal>,
 }
 
@@ -33,7 +33,7 @@ impl From<&RunState> for ParentRun {
             cx: me.cx.clone(),
             agent_group: me.agent_group.clone(),
             ceiling: me.ceiling.clone(),
-            tasks: me.tasks.clone(),
+            spawned: me.spawned.clone(),
             log: me.log.clone(),
         }
     }
@@ -41,7 +41,7 @@ impl From<&RunState> for ParentRun {
 
 impl ParentRun {
     /// Returns the recorded run that was the `at`th of these from before the parent run was interrupted.
-    pub fn recorded(&self, runs: &[u64], at: usize) -> Option<(u64, Box<RecordedRun>)> {
+    pub fn past_run(&self, runs: &[u64], at: usize) -> Option<(u64, Box<RecordedRun>)> {
         let run = *runs.get(at)?;
         self.log.as_ref()?.journal.take_run(run).map(|recorded| (run, recorded))
     }
@@ -49,11 +49,18 @@ impl ParentRun {
     /// Returns what those of these runs have spent that had not ended before the parent run was interrupted, and that nobody
     /// has continued.
     pub fn spent_by_interrupted(&self, runs: &[u64]) -> BudgetUsage {
-        let recorded = (0..runs.len()).filter_map(|at| self.recorded(runs, at)).map(|(_, recorded)| recorded);
-        recorded.filter(|recorded| recorded.ended.is_none()).fold(BudgetUsage::default(), |mut sum, recorded| {
-            sum += recorded.spent.total();
+        let interrupted = (0..runs.len()).filter_map(|at| self.past_run(runs, at));
+        let interrupted = interrupted.filter(|(_, recorded)| recorded.ended.is_none());
+        interrupted.fold(BudgetUsage::default(), |mut sum, (run, recorded)| {
+            sum += self.spent_by_abandoned(run, &recorded);
             sum
         })
+    }
+
+    /// Returns what a run that was taken from the journal and is not continued after all has spent, with those that worked for
+    /// it.
+    pub fn spent_by_abandoned(&self, run: u64, recorded: &RecordedRun) -> BudgetUsage {
+        self.log.as_ref().map(|log| log.journal.spent_by_abandoned(run, recorded)).unwrap_or_default()
     }
 
     /// Takes the permits that a run for this parent needs: those of its agent, and one of the group.
@@ -99,7 +106,8 @@ pub(super) enum SubRunFailure {
 }
 
 impl SubRun<'_> {
-    /// Allocates all that is left of the share, within the agent's own budget.
+    /// Allocates all that is left of the share, within the agent's own budget. The share belongs to the piece of work, which may
+    /// have several runs, one after the other; this allocation belongs to one of them, and gives back what the run does not spend.
     pub fn allocate(&self, share: &Arc<BudgetAccount>) -> BudgetAllocation {
         let Budget { tokens, usd, tool_calls, time } = self.runner.budget().meet(&share.left());
         let recorded = self.recorded.as_ref().map(|(_, recorded)| (recorded.elapsed, recorded.spent));
@@ -109,7 +117,7 @@ impl SubRun<'_> {
         share.restore_allocations(&[allocated]).pop().expect("one share was asked for")
     }
 
-    /// Runs the agent from its first record to its last. Returns what is left of the allocation when it has ended.
+    /// Runs the agent from its first record to its last. Gives back what is left of the allocation when it has ended.
     pub fn execute(
         self,
         own: BudgetAllocation,
@@ -132,7 +140,7 @@ impl SubRun<'_> {
         own: &BudgetAllocation,
         permit: ConcurrencyPermit,
     ) -> Result<(Box<RunParams>, Chat), ChatEditError> {
-        let ParentRun { cx, agent_group, tasks, log: parent_journal, .. } = self.parent_run;
+        let ParentRun { cx, agent_group, spawned, log: parent_journal, .. } = self.parent_run;
         let recorded_run = self.recorded.as_ref().map(|(_, recorded)| &**recorded);
         let (chat, is_shared, side_chat) = match (self.conversation, recorded_run, parent_journal) {
             (SubRunConversation::Shared(chat, side_chat), ..) => (chat, true, side_chat),
@@ -153,15 +161,15 @@ impl SubRun<'_> {
             Some((_, mut recorded)) => (std::mem::take(&mut recorded.inbox), Some(recorded)),
             None => (Vec::new(), None),
         };
-        let enter = |agent_group: &Arc<AgentGroup>| agent_group.enter(self.instance, waiting);
+        let join = |agent_group: &Arc<AgentGroup>| agent_group.join(self.instance, waiting);
         let params = RunParams {
             cx: RunCx { agent: Arc::clone(self.instance), depth: self.depth, ..cx.anew() },
             agent_group: agent_group.clone(),
             budget_account: Arc::clone(own.budget_account()),
             ceiling: self.ceiling.clone(),
-            handle: agent_group.as_ref().map(enter).unwrap_or_default(),
+            handle: agent_group.as_ref().map(join).unwrap_or_default(),
             permit,
-            tasks: tasks.below(),
+            spawned: spawned.below(),
             run_origin: self.run_origin,
             more_tools: self.tools,
             team_instructions: self.team_instructions,

@@ -23,7 +23,7 @@ pub(super) struct SubRunAttempts {
     /// The id of the tool call, or `step-N` for the members of step N of a team.
     pub call: String,
     /// The position among the pieces of work of that call or step, from 0; with `call` it is unique in the parent run.
-    pub task: usize,
+    pub position: usize,
     pub runner: Arc<dyn Runner>,
     /// The name by which the parent run refers to this agent.
     pub name: Arc<str>,
@@ -47,7 +47,7 @@ pub(super) struct SubRunAttempts {
     /// The budget allocation of this work.
     pub share: BudgetAllocation,
     /// The state from before the parent run was interrupted.
-    pub recorded: DelegationState,
+    pub past_state: DelegationState,
 }
 
 impl SubRunAttempts {
@@ -56,8 +56,9 @@ impl SubRunAttempts {
         let mut input = std::mem::take(&mut self.input);
         let (mut attempt, mut has_run, mut newest) = (0, false, self.newest_message());
         let done = loop {
-            let recorded = self.parent_run.recorded(&self.recorded.runs, attempt as usize);
-            match self.attempt(input.clone(), recorded, &mut has_run).await {
+            // Each recorded run is an attempt, in order.
+            let past_run = self.parent_run.past_run(&self.past_state.runs, attempt as usize);
+            match self.attempt(input.clone(), past_run, &mut has_run).await {
                 // An exhausted budget or bound stays exhausted at the next attempt.
                 Err(fault) if attempt < self.retries && !matches!(fault, Fault::Exhausted { .. }) => attempt += 1,
                 done => break done,
@@ -72,14 +73,14 @@ impl SubRunAttempts {
             // Its middleware may have answered or rejected the messages, which are then in no conversation.
             chat.hear_given();
         }
-        let Self { parent_run, call, task, name, share, recorded, .. } = self;
+        let Self { parent_run, call, position, name, share, past_state, .. } = self;
         let account = share.settle();
-        if recorded.returned.is_none()
+        if past_state.returned.is_none()
             && let Some(log) = parent_run.log
         {
             let error = done.as_ref().err().map(ToString::to_string);
             let entry = DelegationReport { error, ..DelegationReport::of(&name) };
-            log.write(&JournalRecord::Returned { call, task, entry, account, board: None });
+            log.write(&JournalRecord::Returned { call, position, entry, account, board: None });
         }
         done
     }
@@ -95,10 +96,10 @@ impl SubRunAttempts {
     async fn attempt(
         &self,
         input: Vec<Message>,
-        mut recorded: Option<(u64, Box<RecordedRun>)>,
+        mut past_run: Option<(u64, Box<RecordedRun>)>,
         has_run: &mut bool,
     ) -> Result<RunAnswer, Fault> {
-        if let Some(answer) = recorded.as_mut().and_then(|(_, recorded)| take_recorded_answer(recorded)) {
+        if let Some(answer) = past_run.as_mut().and_then(|(_, past_run)| take_recorded_answer(past_run)) {
             *has_run = true;
             return answer.map_err(|failure| failure.fault);
         }
@@ -110,14 +111,14 @@ impl SubRunAttempts {
             depth: self.depth,
             ceiling,
             run_origin: RunOrigin::Member(Arc::clone(&cx.agent)),
-            delegation_key: log.as_ref().map(|log| log.delegation_key(&self.call, self.task)),
+            delegation_key: log.as_ref().map(|log| log.delegation_key(&self.call, self.position)),
             conversation: match &self.chat {
                 Some(chat) => SubRunConversation::Shared(chat.clone(), self.side_chat.clone()),
                 None => SubRunConversation::New,
             },
             tools: self.tools.clone(),
             team_instructions: Arc::clone(&self.team_instructions),
-            recorded,
+            recorded: past_run,
         };
         let own = sub_run.allocate(self.share.budget_account());
         let permit = in_time(own.budget_account(), self.parent_run.take_permit(self.permits.as_ref())).await;

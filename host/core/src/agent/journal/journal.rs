@@ -56,6 +56,11 @@ impl Journal {
         self.recorded().delegations.remove(key)
     }
 
+    /// Returns `true` if a delegated task has returned and its state was not taken yet.
+    pub(crate) fn has_returned(&self, key: &DelegationKey) -> bool {
+        self.recorded().delegations.get(key).is_some_and(|delegation| delegation.returned.is_some())
+    }
+
     /// Returns `true` if a delegated task has returned as failed and its state was not taken yet.
     pub(crate) fn has_failed(&self, key: &DelegationKey) -> bool {
         let recorded = self.recorded();
@@ -72,6 +77,12 @@ impl Journal {
     /// state was not taken. Later calls return nothing.
     pub(crate) fn take_spent(&self, keys: Vec<DelegationKey>) -> BudgetUsage {
         self.recorded().take_spent(keys)
+    }
+
+    /// Returns what was spent by an interrupted run whose state was taken and that nobody continues after all, and by those
+    /// that worked for it.
+    pub(crate) fn spent_by_abandoned(&self, run: u64, taken: &RecordedRun) -> BudgetUsage {
+        self.recorded().spent_by_abandoned(run, taken)
     }
 
     /// Restores the conversation of an interrupted run, recorded from here on.

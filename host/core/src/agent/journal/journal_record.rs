@@ -152,8 +152,15 @@ pub enum JournalRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<String>,
     },
-    /// An agent that was delegated to waits for an answer. `question` is the id of its call.
-    Parked { call: String, task: usize, delegation: String, question: String },
+    /// An agent that was delegated to waits for an answer. `asking_call` is the id of the call with which it asked.
+    Parked {
+        call: String,
+        #[serde(rename = "task")]
+        position: usize,
+        delegation: String,
+        #[serde(rename = "question")]
+        asking_call: String,
+    },
     /// A question has its answer; `answered_by` is the id of the call that gave it.
     Answered {
         delegation: String,
@@ -164,7 +171,8 @@ pub enum JournalRecord {
     /// A delegated task has ended. `board` is the outcome for the board task that it stands for.
     Returned {
         call: String,
-        task: usize,
+        #[serde(rename = "task")]
+        position: usize,
         entry: DelegationReport,
         account: BudgetBreakdown,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,7 +221,8 @@ pub struct DelegationKey {
     /// The call that delegated it; for a team member, the step.
     pub call: String,
     /// Its position in that call, from 0 on.
-    pub task: usize,
+    #[serde(rename = "task")]
+    pub position: usize,
 }
 
 impl DelegationKey {
@@ -402,7 +411,7 @@ mod tests {
                 instance: instance.clone(),
                 model: "m".into(),
                 depth: 1,
-                delegation_key: Some(DelegationKey { run: 1, call: call.clone(), task: 2 }),
+                delegation_key: Some(DelegationKey { run: 1, call: call.clone(), position: 2 }),
                 continues: Some(3),
                 side_chat: Some(SideChatRef { name: "m".into(), heard: Some(7) }),
                 input: vec![message()],
@@ -457,11 +466,16 @@ mod tests {
                 }],
                 arguments: Some("{}".into()),
             },
-            JournalRecord::Parked { call: call.clone(), task: 1, delegation: "d-1".into(), question: "q".into() },
+            JournalRecord::Parked {
+                call: call.clone(),
+                position: 1,
+                delegation: "d-1".into(),
+                asking_call: "q".into(),
+            },
             JournalRecord::Answered { delegation: "d-1".into(), answered_by: call.clone(), answer: "a".into() },
             JournalRecord::Returned {
                 call: call.clone(),
-                task: 1,
+                position: 1,
                 entry: DelegationReport {
                     agent: "bob".into(),
                     result: Some("r".into()),

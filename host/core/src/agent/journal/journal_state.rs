@@ -210,9 +210,19 @@ impl JournalState {
         spent
     }
 
+    /// Returns what was spent by a run whose state was taken and that has not ended, and by those that worked for it. Takes
+    /// their states too.
+    pub(super) fn spent_by_abandoned(&mut self, run: u64, taken: &RecordedRun) -> BudgetUsage {
+        let mut spent = taken.spent.total();
+        spent.tool_calls += taken.open_calls();
+        let keys = self.unreturned(run).collect();
+        spent += self.take_spent(keys);
+        spent
+    }
+
     /// Returns the delegations of a run that have not returned.
     fn unreturned(&self, run: u64) -> impl Iterator<Item = DelegationKey> {
-        let of_run = self.delegations.range(DelegationKey { run, call: String::new(), task: 0 }..);
+        let of_run = self.delegations.range(DelegationKey { run, call: String::new(), position: 0 }..);
         let of_run = of_run.take_while(move |(key, _)| key.run == run);
         of_run.filter(|(_, delegation)| delegation.returned.is_none()).map(|(key, _)| key.clone())
     }
@@ -268,8 +278,8 @@ impl JournalState {
             JournalRecord::Decided { .. } | JournalRecord::Given { .. } => return Ok(()),
             _ => {}
         }
-        if let JournalRecord::Returned { call, task, entry, account, board } = record {
-            let key = DelegationKey { run, call, task };
+        if let JournalRecord::Returned { call, position, entry, account, board } = record {
+            let key = DelegationKey { run, call, position };
             self.run(run)?.spent.of_children += account.total();
             let delegation = self.delegations.entry(key).or_default();
             delegation.returned = Some((entry, board));
@@ -367,7 +377,7 @@ mod tests {
 
     #[test]
     fn parallel_runs_are_accepted_in_any_journal_order() {
-        let key = |task| Some(DelegationKey { run: 1, call: "c".into(), task });
+        let key = |position| Some(DelegationKey { run: 1, call: "c".into(), position });
         let records = [(1, began(None)), (3, began(key(1))), (2, began(key(0)))];
         let past = JournalState::of(records.clone()).unwrap();
         assert_eq!((past.runs.len(), past.delegations[&key(0).unwrap()].runs.as_slice()), (3, &[2][..]));

@@ -20,7 +20,7 @@ pub use journal_record::{
 pub use journal_state::{JournalReplayError, JournalState};
 pub(crate) use recorded_run::{
     DelegationState, EffectModelReply, PassedMiddleware, QuestionResult, RecordedCallEnd, RecordedDelegateCall,
-    RecordedQuestion, RecordedRun, RecordedToolCall, RecordedTurnState,
+    RecordedQuestion, RecordedRun, RecordedToolCall, RecordedTurnState, is_open_call,
 };
 pub(crate) use recorded_run_end::RecordedFailure;
 pub use recorded_run_end::RecordedRunEnd;

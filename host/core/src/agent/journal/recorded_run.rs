@@ -121,8 +121,10 @@ pub(crate) struct RecordedDelegateCall {
 #[derive(Debug, Clone)]
 pub(crate) struct RecordedQuestion {
     pub call: String,
-    pub task: usize,
-    pub question: String,
+    /// The position of the task in that call.
+    pub position: usize,
+    /// The id of the call that asked.
+    pub asking_call: String,
     /// The call that gave the answer.
     pub answered_by: Option<String>,
     /// The result of the call that asked; `None` while it waits.
@@ -271,10 +273,10 @@ impl RecordedRun {
                     self.delegated.insert(call, RecordedDelegateCall { arguments, tasks });
                 }
             }
-            JournalRecord::Parked { call, task, delegation, question } => {
+            JournalRecord::Parked { call, position, delegation, asking_call } => {
                 let questions = self.parked.entry(delegation).or_default();
-                let parking = RecordedQuestion { call, task, question, answered_by: None, result: None };
-                match questions.iter_mut().find(|there| there.question == parking.question) {
+                let parking = RecordedQuestion { call, position, asking_call, answered_by: None, result: None };
+                match questions.iter_mut().find(|there| there.asking_call == parking.asking_call) {
                     // After an interruption the agent asks the same question again.
                     Some(there) => *there = parking,
                     None => questions.push(parking),
@@ -321,10 +323,10 @@ impl RecordedRun {
     /// Returns `true` if the work on a delegation of this run continues when the run is resumed: its call is repeated, its
     /// step continues, or it waits for an answer.
     pub(super) fn continues(&self, key: &DelegationKey) -> bool {
-        let is_open = |call: &String| self.calls.get(call).is_some_and(|call| call.ended.is_none());
+        let is_open = |call: &str| is_open_call(&self.calls, call);
         let waits = |parking: &RecordedQuestion| {
-            let is_this = parking.call == key.call && parking.task == key.task;
-            is_this && parking.answered_by.as_ref().is_none_or(is_open)
+            let is_this = parking.call == key.call && parking.position == key.position;
+            is_this && parking.answered_by.as_deref().is_none_or(is_open)
         };
         let is_chosen = self.chose.as_ref().is_some_and(|chose| key.call == DelegationKey::call_of_step(chose.step));
         is_open(&key.call) || is_chosen || self.parked.values().flatten().any(waits)
@@ -365,7 +367,7 @@ impl RecordedRun {
     /// Notes the result of a call that may have asked this run, by an agent that works on one of its tasks.
     pub(super) fn end_question(&mut self, of: &DelegationKey, result: &ToolResult) {
         let is_this = |parking: &&mut RecordedQuestion| {
-            parking.question == result.call_id && parking.call == of.call && parking.task == of.task
+            parking.asking_call == result.call_id && parking.call == of.call && parking.position == of.position
         };
         if let Some(parking) = self.parked.values_mut().flatten().find(is_this) {
             parking.result = Some(if result.is_error { QuestionResult::Error } else { QuestionResult::Answer });
@@ -385,6 +387,12 @@ impl RecordedRun {
         self.usage += usage;
         self.spent.own += BudgetUsage { usage, usd, tool_calls: 0 };
     }
+}
+
+/// Returns `true` if a call of the last reply may have been made and has no result: it is repeated when the run is resumed.
+/// `calls` has each call that has begun, since one that delegates or answers is noted at its first record.
+pub(crate) fn is_open_call(calls: &HashMap<String, Box<RecordedToolCall>>, call: &str) -> bool {
+    calls.get(call).is_some_and(|call| call.ended.is_none())
 }
 
 /// Returns the arguments of a call in the conversation that these changes make.

@@ -42,8 +42,8 @@ impl RunJournal {
     }
 
     /// Returns the key of a task that this run delegates.
-    pub fn delegation_key(&self, call: &str, task: usize) -> DelegationKey {
-        DelegationKey { run: self.run, call: call.into(), task }
+    pub fn delegation_key(&self, call: &str, position: usize) -> DelegationKey {
+        DelegationKey { run: self.run, call: call.into(), position }
     }
 
     pub fn write(&self, record: &JournalRecord) -> JournalPosition {

@@ -45,7 +45,7 @@ pub(crate) async fn run_calls(
             dispatch(me, around, tools, cx, &call, recorded).await
         };
         // Spawned when its turn has come, so that no more than the allowed number run.
-        me.tasks.spawn(work).map(move |ended| (at, ended.unwrap_or_else(|_| crashed(me, &calls[at]))))
+        me.spawned.spawn(work).map(move |ended| (at, ended.unwrap_or_else(|_| crashed(me, &calls[at]))))
     };
     let concurrency: Vec<_> = calls.iter().map(|call| tools.concurrency(&call.name)).collect();
     // Boxed to keep a run with one call at a time small.

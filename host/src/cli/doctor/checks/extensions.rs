@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use url::Url;
-
 use crate::{
     app::App,
     cli::{
@@ -83,7 +81,7 @@ pub(super) fn mcp_servers(context: &DoctorContext) -> Vec<UnnamedFinding> {
     if !context.starts_servers {
         return named("not connected; use --start-servers to connect");
     }
-    match context.acting_app() {
+    match context.app_if_trusted() {
         Ok(app) => app.servers().iter().map(|server| context.block_on(started(app, server))).collect(),
         Err(why) => named(&format!("not connected: {why}")),
     }
@@ -91,8 +89,7 @@ pub(super) fn mcp_servers(context: &DoctorContext) -> Vec<UnnamedFinding> {
 
 /// Returns the name of a server, and where it is. Arguments and the path of an address may hold credentials.
 fn place(server: &McpServerConfig) -> String {
-    let host = server.url.as_deref().and_then(|url| Url::parse(url).ok()?.host_str().map(str::to_owned));
-    match (&server.command, host) {
+    match (&server.command, server.host_name()) {
         (Some(command), _) => format!("{}: the program {command}", server.name),
         (None, Some(host)) => format!("{}: at {host}", server.name),
         (None, None) => format!("{}: at an address with variables", server.name),

@@ -26,7 +26,12 @@ use crate::{
 pub(super) fn directories(context: &DoctorContext) -> Vec<UnnamedFinding> {
     let cache = compiling().cache;
     let state = trust::kept("trust.json").and_then(|path| path.parent().map(Path::to_owned));
-    let store = app::sessions(&context.root(), trust::own_key());
+    let is_recording = context.config().is_none_or(|config| config.sessions.is_recording());
+    let sessions = match is_recording {
+        true => directory("sessions", Some(app::sessions(&context.root(), trust::own_key()).folder().to_owned()), ""),
+        // No run writes there, so the project may be read-only.
+        false => UnnamedFinding::ok("sessions: not recorded, as the config says (`sessions.record`)"),
+    };
     [
         directory(
             "cache",
@@ -34,7 +39,7 @@ pub(super) fn directories(context: &DoctorContext) -> Vec<UnnamedFinding> {
             "set SHELLY_CACHE_DIR, XDG_CACHE_HOME or HOME: without it every run compiles its plugins",
         ),
         directory("state", state, "set XDG_STATE_HOME or HOME: without it nothing is remembered that you trust"),
-        directory("sessions", Some(store.folder().to_owned()), ""),
+        sessions,
     ]
     .into()
 }

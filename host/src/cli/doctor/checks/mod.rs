@@ -19,7 +19,7 @@ pub const CHECKS: &[DoctorCheck] = &[
     DoctorCheck { name: "config", run: setup::config },
     DoctorCheck { name: "trust", run: setup::trust },
     DoctorCheck { name: "keys", run: models::keys },
-    DoctorCheck { name: "models", run: models::answers },
+    DoctorCheck { name: "models", run: models::models },
     DoctorCheck { name: "local-servers", run: models::local_servers },
     DoctorCheck { name: "default-model", run: models::default_model },
     DoctorCheck { name: "plugins", run: extensions::plugins },

@@ -6,7 +6,7 @@ use crate::{
     app::{key_variables_in_words, local_servers_in_words, vendor_keys},
     cli::{
         doctor::{
-            doctor_context::{DoctorContext, ProbedModelResult},
+            doctor_context::{DoctorContext, ModelProbeAnswer},
             finding::UnnamedFinding,
         },
         provider::ProbeOutcome,
@@ -96,21 +96,21 @@ fn variables_of(config: &Config) -> Vec<(String, String)> {
     found
 }
 
-pub(super) fn answers(context: &DoctorContext) -> Vec<UnnamedFinding> {
+pub(super) fn models(context: &DoctorContext) -> Vec<UnnamedFinding> {
     let left_out = |why: &str| vec![UnnamedFinding::note(format!("models were not asked: {why}"))];
     if context.is_offline {
         return left_out("--offline");
     }
-    if let Err(why) = context.acting_app() {
+    if let Err(why) = context.app_if_trusted() {
         return left_out(why);
     }
     let mut findings = Vec::new();
-    for (wanted, probed) in context.probes() {
+    for ModelProbeAnswer { name, answer } in context.probes() {
         // The outcome takes the probe, and the window of the model is needed later.
-        let warnings: Vec<_> = probed.iter().flat_map(|probe| probe.warnings.clone()).collect();
+        let warnings: Vec<_> = answer.iter().flat_map(|probe| probe.warnings.clone()).collect();
         // A report that others read has no words of a model.
         let ProbeOutcome { line_without_answer: line, hint, failure, .. } =
-            ProbeOutcome::of(wanted.as_deref(), probed.clone());
+            ProbeOutcome::of(name.as_deref(), answer.clone());
         let finding = if failure.is_none() { UnnamedFinding::ok(line) } else { UnnamedFinding::problem(line) };
         findings.push(finding.details(warnings).maybe_hint(hint));
     }
@@ -150,9 +150,9 @@ pub(super) fn default_model(context: &DoctorContext) -> Vec<UnnamedFinding> {
     };
     let named = config.entry().ok().and_then(|entry: RunnerConfig<'_>| entry.own().provider.clone());
     let provider = config.provider(named.as_deref()).ok().flatten();
-    let of_provider =
-        |(wanted, _): &&ProbedModelResult| wanted.as_deref() == provider.map(|provider| provider.name.as_str());
-    let probe = context.probes().iter().find(of_provider).and_then(|(_, probed)| probed.as_ref().ok());
+    let is_of_provider =
+        |probed: &&ModelProbeAnswer| probed.name.as_deref() == provider.map(|provider| provider.name.as_str());
+    let probe = context.probes().iter().find(is_of_provider).and_then(|probed| probed.answer.as_ref().ok());
     let (called, model, window) = match (provider, probe) {
         (Some(provider), probe) => {
             let window = config.context_window(provider).or_else(|| probe?.context_window);

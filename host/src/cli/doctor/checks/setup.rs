@@ -22,7 +22,7 @@ pub(super) fn version(_: &DoctorContext) -> Vec<UnnamedFinding> {
 
 pub(super) fn config(context: &DoctorContext) -> Vec<UnnamedFinding> {
     let path = context.path.as_ref().or(context.user_path.as_ref());
-    let (Some(path), Some(findings)) = (path, &context.config_findings) else {
+    let (Some(path), Some(config_check)) = (path, &context.config_check) else {
         let none = UnnamedFinding::note("no config: runs use one agent with the default toolboxes");
         return vec![match above() {
             Some(above) => none
@@ -37,13 +37,13 @@ pub(super) fn config(context: &DoctorContext) -> Vec<UnnamedFinding> {
         (Some(_), None) => place_of(context).to_owned(),
         (Some(_), Some(user)) => format!("{}; with the user-wide config {}", place_of(context), user.display()),
     };
-    let Some(first) = findings.mistakes.first() else {
+    let Some(first) = config_check.mistakes.first() else {
         let message = format!("{place} is valid ({found})");
-        return vec![match findings.warnings.is_empty() {
+        return vec![match config_check.warnings.is_empty() {
             true => UnnamedFinding::ok(message),
             false => {
-                let message = format!("{place} can be used ({found}): {}", findings.verdict());
-                UnnamedFinding::note(message).details(findings.warnings.clone())
+                let message = format!("{place} can be used ({found}): {}", config_check.verdict());
+                UnnamedFinding::note(message).details(config_check.warnings.clone())
             }
         }];
     };
@@ -52,8 +52,8 @@ pub(super) fn config(context: &DoctorContext) -> Vec<UnnamedFinding> {
         format!("{}{causes}", report.message)
     };
     let hint = first.hint.clone().unwrap_or_else(|| "run shelly-host config check".into());
-    let problem = UnnamedFinding::problem(format!("{place} cannot be used ({found}): {}", findings.verdict()));
-    vec![problem.details(findings.mistakes.iter().map(told)).details(findings.warnings.clone()).hint(hint)]
+    let problem = UnnamedFinding::problem(format!("{place} cannot be used ({found}): {}", config_check.verdict()));
+    vec![problem.details(config_check.mistakes.iter().map(told)).details(config_check.warnings.clone()).hint(hint)]
 }
 
 /// Names the place of the project's config.

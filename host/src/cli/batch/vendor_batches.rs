@@ -1,4 +1,5 @@
-//! `--cheap`: requests of a batch go through the batch API of their vendor.
+//! `--cheap`: requests of a batch go through the batch API of their vendor. A vendor's batch holds requests of many tasks, and has
+//! nothing to do with the batch of tasks.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::{
 /// # Errors
 ///
 /// A [`Report`] if one of the models has no batches, or no config names it.
-pub(super) fn use_batches(config: &mut Config, survey: &TaskSurvey, tasks: &str) -> Result<usize, Report> {
+pub(super) fn use_vendor_batches(config: &mut Config, survey: &TaskSurvey, tasks: &str) -> Result<usize, Report> {
     let mut names = BTreeSet::new();
     for uses in &survey.runners {
         let runner = match &uses.agent {
@@ -73,9 +74,9 @@ teams: [{name: pair, members: [ada, bob]}]";
 
     fn used(config: &str, agent: Option<&str>, model: Option<&str>) -> Result<(usize, Vec<String>), Report> {
         let mut config = Config::parse(config, "/p".into()).unwrap();
-        let uses = RunnerUse { agent: agent.map(str::to_owned), model: model.map(str::to_owned), line: 7 };
+        let uses = RunnerUse { agent: agent.map(str::to_owned), model: model.map(str::to_owned), line_number: 7 };
         let survey = TaskSurvey { index: TaskIndex::default(), runners: vec![uses] };
-        let size = use_batches(&mut config, &survey, "t.jsonl")?;
+        let size = use_vendor_batches(&mut config, &survey, "t.jsonl")?;
         let batched = config.providers.into_iter().filter(|provider| provider.batch.is_some());
         Ok((size, batched.map(|provider| provider.name).collect()))
     }

@@ -18,20 +18,20 @@ use crate::{
 /// The name of a batch. It is stored beside the sessions as long as the batch is not complete, under the path of the results
 /// file: the same command finds the same sessions again. A results file that is not there begins another batch.
 #[derive(Debug)]
-pub(super) struct BatchIdentity {
+pub(super) struct BatchName {
     token: String,
     path: PathBuf,
 }
 
 /// The content of the file in which a batch's name is stored.
 #[derive(Serialize, Deserialize)]
-struct StoredIdentity {
+struct StoredBatchName {
     /// The results file, for people.
     output: String,
     batch: String,
 }
 
-impl BatchIdentity {
+impl BatchName {
     /// Returns the name of the batch with the results file `output` in the project `root`. `is_new`: the results file was not
     /// there, so that sessions of earlier batches with this file are not used.
     ///
@@ -52,14 +52,14 @@ impl BatchIdentity {
         let output = output.to_string_lossy().into_owned();
         let path = folder.join(format!("{}.json", &Sha256Digest::of(&output).hex()[..16]));
         let stored = (!is_new).then(|| files::read(&path, &folder, limits::TASK_BATCH_BYTES).ok()).flatten();
-        let stored = stored.and_then(|text| serde_json::from_str::<StoredIdentity>(&text).ok());
-        if let Some(StoredIdentity { batch: token, .. }) = stored.filter(|stored| is_token(&stored.batch)) {
+        let stored = stored.and_then(|text| serde_json::from_str::<StoredBatchName>(&text).ok());
+        if let Some(StoredBatchName { batch: token, .. }) = stored.filter(|stored| is_token(&stored.batch)) {
             return Ok(Self { token, path });
         }
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| unwritable(io::Error::other(error)))?;
         let token = Sha256Digest::of(random).hex()[..8].to_owned();
-        let stored = serde_json::json!(StoredIdentity { output, batch: token.clone() });
+        let stored = serde_json::json!(StoredBatchName { output, batch: token.clone() });
         files::replace(&path, stored.to_string().as_bytes()).map_err(unwritable)?;
         Ok(Self { token, path })
     }
@@ -94,7 +94,7 @@ mod tests {
 
     fn task(id: &str, text: &str) -> BatchTask {
         BatchTask {
-            line: 1,
+            line_number: 1,
             id: id.into(),
             text: text.into(),
             agent: None,
@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn session_names_differ_by_batch_id_task_and_attempt() {
-        let identity = |token: &str| BatchIdentity { token: token.into(), path: PathBuf::new() };
-        let (one, other) = (identity("0a1b2c3d"), identity("ffffffff"));
+        let batch_name = |token: &str| BatchName { token: token.into(), path: PathBuf::new() };
+        let (one, other) = (batch_name("0a1b2c3d"), batch_name("ffffffff"));
         let name = one.session_name(&task("page-7", "x"), 0);
         assert_eq!(name, format!("batch-0a1b2c3d-page-7-{}", &Sha256Digest::of("x").hex()[..8]));
         let mut names = vec![
@@ -132,10 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn identity_lasts_until_the_output_is_new() {
+    fn batch_name_lasts_until_the_output_is_new() {
         let folder = tempfile::tempdir().unwrap();
-        let open =
-            |output: &str, is_new| BatchIdentity::open(&folder.path().join(output), folder.path(), is_new).unwrap();
+        let open = |output: &str, is_new| BatchName::open(&folder.path().join(output), folder.path(), is_new).unwrap();
         let first = open("a.jsonl", true).token;
         assert_eq!((open("a.jsonl", false).token, open("x/../a.jsonl", false).token), (first.clone(), first.clone()));
         assert_ne!(open("b.jsonl", false).token, first);
