@@ -1,7 +1,7 @@
 use std::{io::Write, sync::Arc, time::Duration};
 
 use shelly_terminal::{
-    live_region::{LiveRegion, TerminalSize},
+    live_region::{LiveRegion, RegionCursor, TerminalSize},
     safe_text::safe_lines,
     styled_line::StyledLine,
     theme::{StyleRole, Theme},
@@ -129,8 +129,10 @@ impl<W: Write> ChatScreen<W> {
         if !lines.is_empty() {
             lines.push(StyledLine::default());
         }
-        lines.extend(chat_rows(state, status, working, self.columns(), &self.theme));
-        let _ = self.region.update(&std::mem::take(&mut self.above), lines);
+        let (rows, cursor) = chat_rows(state, status, working, self.columns(), &self.theme);
+        let cursor = RegionCursor { line: lines.len() + cursor.line, ..cursor };
+        lines.extend(rows);
+        let _ = self.region.update_with_cursor(&std::mem::take(&mut self.above), lines, Some(cursor));
     }
 
     /// Erases the region, so that the next drawing writes all of it.
