@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     cli::{
-        live::{RunLines, SizeQuery, rendered},
-        render::{escaped, styled_lines},
+        live::{RunActivity, RunLines, SizeQuery, rendered},
+        render::{escaped, one_line, styled_lines},
     },
     event::Event,
     limits,
@@ -102,6 +102,11 @@ impl<W: Write> ChatScreen<W> {
         self.is_dirty = true;
     }
 
+    /// Returns the present state of the run.
+    pub fn activity(&self) -> &RunActivity {
+        self.run.activity()
+    }
+
     fn take_run_lines(&mut self) {
         self.above.extend(self.run.take_finished());
     }
@@ -139,6 +144,11 @@ impl<W: Write> ChatScreen<W> {
     pub fn erase(&mut self) {
         let _ = self.region.clear();
         self.is_dirty = true;
+    }
+
+    /// Calls the person's attention with a text, in which untrusted parts may be.
+    pub fn notify(&mut self, text: &str) {
+        let _ = self.region.notify(&one_line(text, limits::CHAT_NOTIFICATION_CHARS));
     }
 
     /// Prints what is left, and takes the region off the screen.
