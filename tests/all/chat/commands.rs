@@ -9,6 +9,8 @@ use crate::{
     support::Place,
 };
 
+const SERVER: &str = env!("CARGO_BIN_EXE_shelly-mcp-server");
+
 /// The body of a reply with this text.
 fn reply(text: &str) -> String {
     format!(r#"{{"choices":[{{"message":{{"content":"{text}"}},"finish_reason":"stop"}}]}}"#)
@@ -137,6 +139,41 @@ fn lists_say_what_there_is_or_that_there_is_none() {
     chat.say("of notes.md");
     chat.wait_for("› Use the skill `words`; load it first unless it is part of your instructions.");
     chat.wait_for_times("• two", 2);
+    chat.leave();
+}
+
+#[test]
+fn shared_state_and_servers_are_listed() {
+    let place = Place::new();
+    place.file("tools.json", r#"[{"name": "echo", "description": "Says it.", "inputSchema": {"type": "object"}}]"#);
+    let config = format!(
+        r#"plugin_dirs: ['{PLUGIN_ROOT}']
+mcp_servers: [{{name: t, command: '{SERVER}', args: ['tools.json']}}, {{name: gone, command: ./no-such-server}}]
+providers:
+  - name: script
+    kind: plugin
+    plugin: scripted-model
+    params:
+      replies:
+        - calls:
+            - {{tool: shared_tasks_create, arguments: {{title: Read the notes, description: All of them.}}}}
+            - {{tool: project_state_set, arguments: {{key: plan, value: {{steps: 2}}}}}}
+        - Done.
+agents:
+  - {{name: helper, provider: script, toolboxes: [tasks, {{name: state, ns: project}}, t]}}
+"#
+    );
+    place.file("shelly.yaml", config);
+    let mut chat = ChatTerminal::open(&place, &[]);
+    chat.say("/mcp");
+    let text = chat.wait_for("no-such-server");
+    assert!(text.lines().any(|line| line.starts_with("t: ") && line.contains("approved")), "{text}");
+    chat.say("Plan it.");
+    chat.wait_for("Done.");
+    chat.say("/tasks");
+    chat.wait_for("  task-1  Read the notes  pending");
+    chat.say("/board");
+    chat.wait_for("  plan: {\"steps\":");
     chat.leave();
 }
 
