@@ -106,7 +106,7 @@ fn answer_at_a_terminal_is_rendered_once() {
         assert_eq!(ran.code, 0, "{text}");
         assert_eq!(text.matches("Found").count(), 1, "{text}");
         assert_eq!(text.matches("three").count(), 2, "as text and in the list: {text}");
-        assert!(ran.lines.iter().any(|line| line.starts_with("✓ read_file {\"path\":\"notes.md\"} (")), "{text}");
+        assert!(ran.lines.iter().any(|line| line.starts_with("✓ read_file notes.md (")), "{text}");
         // A narrow terminal breaks the summary.
         let end = ran.lines.concat();
         assert!(end.contains("2 turns · ") && end.ends_with("tokens · cost unknown"), "{text}");

@@ -129,9 +129,14 @@ impl SessionStore {
     }
 
     /// Returns `true` if a process writes to the session; `false` if that cannot be determined.
-    pub(super) fn is_in_use(&self, id: &str) -> bool {
+    pub fn is_in_use(&self, id: &str) -> bool {
         let lock = self.storage.open(&self.folder.join(id).join(LOCK));
         lock.and_then(|lock| lock.try_lock()).is_ok_and(|free| !free)
+    }
+
+    /// Returns the size of the journal of a session in bytes; `None` if it cannot be determined.
+    pub fn journal_bytes(&self, id: &str) -> Option<u64> {
+        self.storage.entry(&self.folder.join(id).join(JOURNAL)).ok().map(|entry| entry.len)
     }
 
     /// Returns the size of a session in bytes. Unreadable parts are not counted, so that they do not make the other sessions

@@ -16,5 +16,5 @@ mod task_input;
 
 pub use answer_schema::AnswerSchema;
 pub use attached_file::AttachedFile;
-pub(crate) use marked_text::marked_text;
+pub(crate) use marked_text::{marked_text, without_marked_texts};
 pub use task_input::TaskInput;

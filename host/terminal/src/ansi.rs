@@ -26,6 +26,20 @@ pub const ERASE_BELOW: &str = "\r\x1b[J";
 /// Goes to the first column of the next row, and scrolls if there is none.
 pub const NEW_LINE: &str = "\r\n";
 
+/// Begins the text of a notification of the desktop (OSC 9 of iTerm2, which many terminals have).
+pub const BEGIN_NOTIFICATION: &str = "\x1b]9;";
+/// Ends the text of a notification.
+pub const END_NOTIFICATION: &str = "\x1b\\";
+/// Rings the bell.
+pub const BELL: &str = "\x07";
+
+/// Moves the cursor so many columns to the right.
+pub fn move_right(output: &mut String, columns: usize) {
+    if columns > 0 {
+        write(output, format_args!("\x1b[{columns}C"));
+    }
+}
+
 /// Moves the cursor to the first column, so many rows up.
 pub fn move_up(output: &mut String, rows: usize) {
     output.push('\r');

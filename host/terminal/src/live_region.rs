@@ -3,13 +3,17 @@
 //! Between two draws the cursor stays in the first column of the region's first row, hidden. The place of the region is
 //! thereby known whatever happens to the screen: terminals that break or cut lines anew when they are resized move the cursor
 //! with its row, and what other code writes meanwhile stays above the next draw.
+//!
+//! A region in which a person types shows the cursor where they type ([`LiveRegion::update_with_cursor`]): input methods open
+//! their window there. Then nothing else may write to the terminal, and a terminal that breaks lines anew when it becomes
+//! narrower may leave old rows of the region above it.
 
 #[cfg(test)]
 mod tests;
 
 use std::io::{self, Write};
 
-use crate::{ansi, styled_line::StyledLine};
+use crate::{ansi, safe_text::safe_line, styled_line::StyledLine};
 
 /// Erases a region that was drawn last, and makes the cursor visible.
 ///
@@ -26,6 +30,15 @@ pub struct TerminalSize {
     pub columns: u16,
     /// The rows.
     pub rows: u16,
+}
+
+/// The place of a visible cursor in a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegionCursor {
+    /// The line, counted from 0.
+    pub line: usize,
+    /// The columns before it.
+    pub column: usize,
 }
 
 /// A region of lines at the bottom of the screen.
@@ -53,13 +66,25 @@ pub struct LiveRegion<W: Write, S: FnMut() -> TerminalSize> {
     /// The lines on the screen, cut to the size with which they were drawn.
     drawn: Vec<StyledLine>,
     drawn_size: TerminalSize,
+    cursor: Option<RegionCursor>,
+    /// The place of the cursor among the lines on the screen; `None` if it is hidden in the first row.
+    drawn_cursor: Option<RegionCursor>,
 }
 
 impl<W: Write, S: FnMut() -> TerminalSize> LiveRegion<W, S> {
     /// Creates an empty region of at most `most_lines` lines; it writes nothing yet. It also takes at most all rows of the
     /// terminal but one. If there are more lines, the last ones are shown.
     pub fn new(output: W, size: S, most_lines: usize) -> Self {
-        Self { output, size, most_lines, lines: Vec::new(), drawn: Vec::new(), drawn_size: UNKNOWN_SIZE }
+        Self {
+            output,
+            size,
+            most_lines,
+            lines: Vec::new(),
+            drawn: Vec::new(),
+            drawn_size: UNKNOWN_SIZE,
+            cursor: None,
+            drawn_cursor: None,
+        }
     }
 
     /// Prints final lines above the region, from where they scroll away. The terminal breaks a line that is too long.
@@ -89,8 +114,36 @@ impl<W: Write, S: FnMut() -> TerminalSize> LiveRegion<W, S> {
     ///
     /// If the output cannot be written.
     pub fn update(&mut self, above: &[StyledLine], lines: Vec<StyledLine>) -> io::Result<()> {
-        self.lines = lines;
+        self.update_with_cursor(above, lines, None)
+    }
+
+    /// Updates the region like [`LiveRegion::update`], and shows the cursor at a place in it. A place in a line that is not shown
+    /// hides it.
+    ///
+    /// # Errors
+    ///
+    /// If the output cannot be written.
+    pub fn update_with_cursor(
+        &mut self,
+        above: &[StyledLine],
+        lines: Vec<StyledLine>,
+        cursor: Option<RegionCursor>,
+    ) -> io::Result<()> {
+        (self.lines, self.cursor) = (lines, cursor);
         self.draw(above)
+    }
+
+    /// Calls the person's attention: rings the bell, and asks the terminal for a notification of the desktop with this text
+    /// (OSC 9), which terminals without it ignore. The screen does not change.
+    ///
+    /// # Errors
+    ///
+    /// If the output cannot be written.
+    pub fn notify(&mut self, text: &str) -> io::Result<()> {
+        let notification =
+            format!("{}{}{}{}", ansi::BEGIN_NOTIFICATION, safe_line(text), ansi::END_NOTIFICATION, ansi::BELL);
+        self.output.write_all(notification.as_bytes())?;
+        self.output.flush()
     }
 
     /// Erases the region and makes the cursor visible. The region can be set again.
@@ -110,11 +163,21 @@ impl<W: Write, S: FnMut() -> TerminalSize> LiveRegion<W, S> {
         let most_lines = self.most_lines.min(usize::from(size.rows).saturating_sub(1).max(1));
         let hidden = self.lines.len().saturating_sub(most_lines);
         let lines: Vec<_> = self.lines[hidden..].iter().map(|line| line.cut(size.columns.into())).collect();
-        if above.is_empty() && lines == self.drawn && (size == self.drawn_size || lines.is_empty()) {
+        let in_lines = |cursor: RegionCursor| {
+            let line = cursor.line.checked_sub(hidden).filter(|line| *line < lines.len())?;
+            Some(RegionCursor { line, column: cursor.column.min(usize::from(size.columns) - 1) })
+        };
+        let cursor = self.cursor.and_then(in_lines);
+        let is_same = lines == self.drawn && cursor == self.drawn_cursor;
+        if above.is_empty() && is_same && (size == self.drawn_size || lines.is_empty()) {
             return Ok(());
         }
         let mut output = String::from(ansi::BEGIN_UPDATE);
         if !self.drawn.is_empty() {
+            if let Some(before) = self.drawn_cursor {
+                output.push_str(ansi::HIDE_CURSOR);
+                ansi::move_up(&mut output, before.line);
+            }
             output.push_str(ansi::ERASE_BELOW);
         }
         for line in above {
@@ -132,13 +195,17 @@ impl<W: Write, S: FnMut() -> TerminalSize> LiveRegion<W, S> {
                 line.write_ansi(&mut output);
             }
             output.push_str(ansi::AUTO_WRAP);
-            ansi::move_up(&mut output, lines.len() - 1);
+            ansi::move_up(&mut output, lines.len() - 1 - cursor.map_or(0, |cursor| cursor.line));
+            if let Some(RegionCursor { column, .. }) = cursor {
+                ansi::move_right(&mut output, column);
+                output.push_str(ansi::SHOW_CURSOR);
+            }
         } else if !self.drawn.is_empty() {
             output.push_str(ansi::SHOW_CURSOR);
         }
         output.push_str(ansi::END_UPDATE);
         // After a failure too, what is on the screen is rather this than what was there before.
-        (self.drawn, self.drawn_size) = (lines, size);
+        (self.drawn, self.drawn_size, self.drawn_cursor) = (lines, size, cursor);
         self.output.write_all(output.as_bytes())?;
         self.output.flush()
     }
@@ -147,8 +214,11 @@ impl<W: Write, S: FnMut() -> TerminalSize> LiveRegion<W, S> {
 impl<W: Write, S: FnMut() -> TerminalSize> Drop for LiveRegion<W, S> {
     fn drop(&mut self) {
         if !self.drawn.is_empty() {
+            let mut leave = String::new();
+            ansi::move_up(&mut leave, self.drawn_cursor.map_or(0, |cursor| cursor.line));
+            leave.push_str(LEAVE_REGION);
             // The terminal may have gone away, and there is nobody left to be told.
-            let _ = self.output.write_all(LEAVE_REGION.as_bytes()).and_then(|()| self.output.flush());
+            let _ = self.output.write_all(leave.as_bytes()).and_then(|()| self.output.flush());
         }
     }
 }

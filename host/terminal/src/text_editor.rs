@@ -7,6 +7,7 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use crate::{
     display_width::{display_width, grapheme_width},
+    live_region::RegionCursor,
     safe_text::safe_line,
     styled_line::{Style, StyledLine},
 };
@@ -30,6 +31,15 @@ pub enum CursorMotion {
     Up,
     /// To the line below.
     Down,
+}
+
+/// The rows in which a text is shown, and the place of its cursor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditorView {
+    /// The rows, at least one.
+    pub rows: Vec<StyledLine>,
+    /// The place of the cursor among them.
+    pub cursor: RegionCursor,
 }
 
 /// A text with a cursor.
@@ -163,9 +173,9 @@ impl TextEditor {
         self.insert(&removed);
     }
 
-    /// Returns the rows of the text for so many columns: at most `most_rows` around the cursor, which is shown in
-    /// `cursor_style`. A line that is too long is broken.
-    pub fn rows(&self, columns: usize, most_rows: usize, style: Style, cursor_style: Style) -> Vec<StyledLine> {
+    /// Returns the text for so many columns: at most `most_rows` rows around the cursor, whose cell has `cursor_style`. A line
+    /// that is too long is broken.
+    pub fn view(&self, columns: usize, most_rows: usize, style: Style, cursor_style: Style) -> EditorView {
         let mut rows = EditorRows::new(columns.max(1), style, cursor_style);
         for (at, grapheme) in self.text.grapheme_indices(true) {
             rows.push(grapheme, at == self.cursor);
@@ -247,12 +257,13 @@ struct EditorRows {
     rows: Vec<StyledLine>,
     /// The columns that the last row takes.
     used: usize,
-    row_of_cursor: usize,
+    cursor: RegionCursor,
 }
 
 impl EditorRows {
     fn new(columns: usize, style: Style, cursor_style: Style) -> Self {
-        Self { columns, style, cursor_style, rows: vec![StyledLine::default()], used: 0, row_of_cursor: 0 }
+        let cursor = RegionCursor { line: 0, column: 0 };
+        Self { columns, style, cursor_style, rows: vec![StyledLine::default()], used: 0, cursor }
     }
 
     fn push(&mut self, grapheme: &str, is_cursor: bool) {
@@ -271,7 +282,7 @@ impl EditorRows {
             self.break_row();
         }
         if is_cursor {
-            self.row_of_cursor = self.rows.len() - 1;
+            self.cursor = RegionCursor { line: self.rows.len() - 1, column: self.used };
         }
         self.used += width;
         let style = if is_cursor { self.cursor_style } else { self.style };
@@ -286,12 +297,13 @@ impl EditorRows {
     }
 
     /// Returns the rows around the cursor, which is at the end of the text if `is_at_end`.
-    fn finish(mut self, is_at_end: bool, most_rows: usize) -> Vec<StyledLine> {
+    fn finish(mut self, is_at_end: bool, most_rows: usize) -> EditorView {
         if is_at_end {
             self.put(" ", 1, true);
         }
         let last_start = self.rows.len().saturating_sub(most_rows);
-        let start = (self.row_of_cursor + 1).saturating_sub(most_rows).min(last_start);
-        self.rows.drain(start..).take(most_rows).collect()
+        let start = (self.cursor.line + 1).saturating_sub(most_rows).min(last_start);
+        let cursor = RegionCursor { line: self.cursor.line - start, ..self.cursor };
+        EditorView { rows: self.rows.drain(start..).take(most_rows).collect(), cursor }
     }
 }

@@ -68,6 +68,10 @@ impl TrustedSubjects {
         !subject.is_always_asked() && is_there()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &PermissionSubject> {
+        self.subjects.iter()
+    }
+
     /// Returns `true` if the subject can be added, or is there already.
     pub(super) fn takes(&self, subject: &PermissionSubject) -> bool {
         self.subjects.len() < limits::TRUSTED_SUBJECTS || self.subjects.contains(&*subject.as_trusted())

@@ -70,6 +70,13 @@ impl ApprovalBroker {
         self.0.0.state().trusted.contains(subject)
     }
 
+    /// Returns the trusted subjects, sorted by their description.
+    pub fn trusted(&self) -> Vec<PermissionSubject> {
+        let mut subjects: Vec<_> = self.0.0.state().trusted.iter().cloned().collect();
+        subjects.sort_by_cached_key(ToString::to_string);
+        subjects
+    }
+
     /// Asks a person. Returns `None` if no front end attends. Dropping the future withdraws the question.
     ///
     /// # Errors

@@ -173,6 +173,7 @@ async fn trusted_subject_is_stored_and_not_asked_again() {
         assert_eq!(broker.permit(&cx, tool(name), "3").await, trust);
     }
     assert_eq!(*recorder.0.lock().unwrap(), [tool("t"), tool("full")]);
+    assert_eq!(broker.trusted(), [tool("before"), tool("full"), tool("t")]);
 }
 
 /// Otherwise a program that ends right after the call could forget the trust.

@@ -39,7 +39,7 @@ pub const CHAT_RECALLED_MESSAGES: usize = 6;
 pub const CHAT_KEYS: usize = 256;
 /// The time between two looks at the terminal for keys, after which the reader sees that the chat has ended.
 pub const CHAT_KEY_WAIT: Duration = Duration::from_millis(100);
-/// The time between two looks at a command of the shell that has closed its output and still runs.
+/// The time between two looks at a program that still runs: a command of the shell that has closed its output, or an editor.
 pub const CHAT_SHELL_WAIT: Duration = Duration::from_millis(20);
 /// The time from a question's appearance until keys answer it: nobody can answer a question that they have not seen, and who was
 /// typing a message needs as long to stop.
@@ -50,3 +50,18 @@ pub const CHAT_DRAWING: Duration = Duration::from_millis(12);
 /// The time after which a person is told that an agent is still being prepared: plugins that are compiled for the first time take
 /// seconds.
 pub const CHAT_PREPARING: Duration = Duration::from_secs(2);
+/// The maximum number of tool calls that are kept to be shown in full. More than one answer has, and at most 6 MiB.
+pub const CHAT_CALLS_KEPT: usize = 100;
+/// The maximum bytes of the arguments, and of the result, of a call that is shown in full: some hundred lines.
+pub const CHAT_CALL_TEXT_BYTES: usize = 32 << 10;
+/// The maximum number of earlier messages that `/rewind` lists; older ones are found with `session show --steps`.
+pub const CHAT_REWIND_SHOWN: usize = 50;
+/// The time from which on the end of an answer is notified. Who waits a shorter time still looks at the terminal.
+pub const CHAT_NOTIFIED_AFTER: Duration = Duration::from_secs(10);
+/// The maximum number of characters of a notification: desktops show one or two lines.
+pub const CHAT_NOTIFICATION_CHARS: usize = 120;
+/// The maximum number of rows that `/tasks`, `/board` and `/agents` show each; the rest is counted.
+pub const CHAT_LIST_ROWS: usize = 100;
+/// The time between two looks at a session in which another program works: a person sees its messages as they come, and a long
+/// session is not read all the time.
+pub const CHAT_WATCH_PAUSE: Duration = Duration::from_millis(500);

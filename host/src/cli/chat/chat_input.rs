@@ -109,7 +109,13 @@ impl ChatInput {
                 let (query, draft) = (TextEditor::new(limits::CHAT_HISTORY_ENTRY_BYTES), self.editor.take());
                 self.mode = InputMode::Searching { query, found: None, draft };
             }
-            ChatKey::Escape | ChatKey::Interrupt | ChatKey::EndOfInput | ChatKey::Redraw => return InputEffect::Unused,
+            ChatKey::Escape
+            | ChatKey::Interrupt
+            | ChatKey::EndOfInput
+            | ChatKey::ShowCalls
+            | ChatKey::Prefix
+            | ChatKey::Redraw
+            | ChatKey::Focus(_) => return InputEffect::Unused,
         }
         InputEffect::Taken
     }

@@ -19,8 +19,14 @@ pub enum ChatKey {
     Remove(CursorMotion),
     RestoreRemoved,
     SearchHistory,
+    /// Ctrl+O.
+    ShowCalls,
+    /// Ctrl+X, the first of two keys.
+    Prefix,
     /// The terminal was resized, or the person wants it drawn anew.
     Redraw,
+    /// The terminal has got the keyboard focus, or lost it.
+    Focus(bool),
 }
 
 impl ChatKey {
@@ -29,6 +35,8 @@ impl ChatKey {
         match event {
             Event::Paste(text) => Some(Self::Text(text)),
             Event::Resize(..) => Some(Self::Redraw),
+            Event::FocusGained => Some(Self::Focus(true)),
+            Event::FocusLost => Some(Self::Focus(false)),
             Event::Key(key) if key.kind != KeyEventKind::Release => Self::from_key(key),
             _ => None,
         }
@@ -81,6 +89,8 @@ impl ChatKey {
             'y' => Self::RestoreRemoved,
             'r' => Self::SearchHistory,
             'l' => Self::Redraw,
+            'o' => Self::ShowCalls,
+            'x' => Self::Prefix,
             _ => return None,
         })
     }
@@ -108,7 +118,8 @@ mod tests {
             (KeyCode::Char('@'), control | alt, Some(ChatKey::Text("@".into()))),
             (KeyCode::Char('c'), control, Some(ChatKey::Interrupt)),
             (KeyCode::Char('j'), control, Some(ChatKey::NewLine)),
-            (KeyCode::Char('x'), control, None),
+            (KeyCode::Char('x'), control, Some(ChatKey::Prefix)),
+            (KeyCode::Char('t'), control, None),
             (KeyCode::Char('b'), alt, Some(ChatKey::Move(CursorMotion::WordLeft))),
             (KeyCode::Enter, none, Some(ChatKey::Enter)),
             (KeyCode::Enter, alt, Some(ChatKey::NewLine)),
@@ -120,6 +131,6 @@ mod tests {
         }
         assert_eq!(ChatKey::from_event(Event::Paste("a\nb".into())), Some(ChatKey::Text("a\nb".into())));
         assert_eq!(ChatKey::from_event(Event::Resize(1, 1)), Some(ChatKey::Redraw));
-        assert_eq!(ChatKey::from_event(Event::FocusGained), None);
+        assert_eq!(ChatKey::from_event(Event::FocusLost), Some(ChatKey::Focus(false)));
     }
 }

@@ -8,6 +8,7 @@ use tokio::{
 };
 
 use super::{
+    call_log::CallLog,
     chat_key::ChatKey,
     chat_questions::{QuestionTurn, question_turn},
     chat_rows::ChatStatus,
@@ -15,12 +16,15 @@ use super::{
     chat_session::ChatSession,
     chat_state::{ChatAction, ChatState},
     completion::complete,
+    external_editor::ExternalEditor,
     file_mentions::with_mentioned_files,
-    message_run::{FinishedMessage, MessageOutcome, MessageProgress, MessageRequest, MessageRun, StartedMessage},
+    message_run::{MessageRequest, MessageRun},
+    notifications::ChatNotifications,
     project_commands::ProjectCommands,
     runner_facts::{RunnerFacts, facts_of},
     running_step::{RunningStep, StepProgress},
-    shell_command::{ShellCommand, ShellOutput},
+    session_watch::SessionWatch,
+    shell_command::ShellCommand,
     slash_command::{COMMANDS, TypedRequest},
 };
 use crate::{
@@ -28,17 +32,11 @@ use crate::{
     change::UndoableChange,
     cli::{
         ask::QuestionDialog,
-        launch,
-        render::{
-            BOLD, DIM, PLAIN, ProgressDisplay, ProgressLevel, RunOutputFormat, YELLOW, cost, failure_text, name,
-            warning,
-        },
+        render::{BOLD, DIM, PLAIN, ProgressDisplay, ProgressLevel, RunOutputFormat, cost, failure_text, name},
         runner_args::RunnerArgs,
         secrets::ReplyRedactor,
     },
     error::Report,
-    event::Event,
-    limits,
     task::TaskInput,
 };
 
@@ -59,13 +57,17 @@ pub struct ChatLoop<W: Write> {
     /// The time from which keys answer the question on the screen.
     pub(super) answers_from: Option<Instant>,
     pub(super) step: RunningStep,
-    begun: Instant,
+    pub(super) begun: Instant,
     /// The output of commands that the next message takes with it.
-    shared_output: Vec<String>,
-    lines: ProgressDisplay,
-    pieces: ReplyRedactor,
+    pub(super) shared_output: Vec<String>,
+    pub(super) lines: ProgressDisplay,
+    pub(super) pieces: ReplyRedactor,
     /// The tokens of the last request of the agent.
-    tokens: u64,
+    pub(super) tokens: u64,
+    pub(super) calls: CallLog,
+    pub(super) notifications: ChatNotifications,
+    /// The editor that has the terminal.
+    editor: Option<ExternalEditor>,
 }
 
 /// The next thing that happens.
@@ -76,6 +78,7 @@ enum Happening {
     Question(QuestionTurn),
     AnswersBegin,
     DrawingIsDue,
+    EditorEnded(Result<String, Report>),
 }
 
 impl<W: Write> ChatLoop<W> {
@@ -105,6 +108,9 @@ impl<W: Write> ChatLoop<W> {
             shared_output: Vec::new(),
             pieces: ReplyRedactor::default(),
             tokens: 0,
+            calls: CallLog::default(),
+            notifications: ChatNotifications::from_environment(),
+            editor: None,
         }
     }
 
@@ -113,7 +119,9 @@ impl<W: Write> ChatLoop<W> {
         let (agent, model) = (name(&self.facts.agent), name(&self.facts.model));
         self.screen.print(&format!("{BOLD}{agent}{PLAIN} on {model} {DIM}· /help shows keys and commands{PLAIN}\n\n"));
         self.recall();
-        self.offer_to_go_on();
+        if !self.begins_to_watch("") {
+            self.offer_to_go_on();
+        }
     }
 
     /// Runs the chat until the person leaves it. Returns the exit code, and the session.
@@ -130,10 +138,13 @@ impl<W: Write> ChatLoop<W> {
                 Happening::Key(Some(key)) => self.press(key),
                 Happening::Progress(StepProgress::Message(progress)) => self.show_progress(progress),
                 Happening::Progress(StepProgress::Shell(output)) => self.end_shell(output),
+                Happening::Progress(StepProgress::Watch(progress)) => self.show_watched(progress),
+                Happening::Progress(StepProgress::Text(text)) => self.end_text(text),
                 Happening::Progress(StepProgress::Selection(facts)) => self.end_selection(facts),
                 Happening::Question(turn) => self.show_question(&turn),
                 Happening::AnswersBegin => self.begin_answers(),
                 Happening::DrawingIsDue => self.draw(),
+                Happening::EditorEnded(edited) => self.end_editor(edited),
             };
             if let Some(code) = left {
                 break code;
@@ -150,11 +161,13 @@ impl<W: Write> ChatLoop<W> {
         keys: &mut mpsc::Receiver<ChatKey>,
         interrupt: Pin<&mut impl Future<Output = u8>>,
     ) -> Happening {
-        let due = self.screen.next_drawing(self.state.is_working());
-        let Self { dialog, step, answers_from, .. } = self;
+        let has_terminal = self.editor.is_none();
+        let due = self.screen.next_drawing(self.state.is_working()).filter(|_| has_terminal);
+        let Self { dialog, step, answers_from, editor, .. } = self;
         tokio::select! {
             biased;
             code = interrupt => Happening::Signal(code),
+            edited = editor_end(editor.as_mut()) => Happening::EditorEnded(edited),
             key = keys.recv() => Happening::Key(key),
             () = until(due) => Happening::DrawingIsDue,
             () = until(*answers_from) => Happening::AnswersBegin,
@@ -179,18 +192,60 @@ impl<W: Write> ChatLoop<W> {
 
     /// Handles a key. Returns the exit code if the person leaves.
     fn press(&mut self, key: ChatKey) -> Option<u8> {
+        if let ChatKey::Focus(has_focus) = key {
+            self.notifications.set_focus(has_focus);
+            return None;
+        }
         self.screen.change();
         let root = project_folder(&self.app);
-        let (state, commands) = (&mut self.state, &self.commands);
-        let names = || COMMANDS.iter().map(|known| known.name.to_owned()).chain(commands.names().iter().cloned());
+        let (state, commands, facts) = (&mut self.state, &self.commands, &self.facts);
+        let names = || {
+            let own = COMMANDS.iter().map(|known| known.name.to_owned());
+            own.chain(commands.names().iter().cloned()).chain(facts.skill_commands())
+        };
         let action = state.press(key, |before| complete(before, &names().collect::<Vec<_>>(), &root))?;
         match action {
             ChatAction::Send(text) => return self.send(&text),
+            ChatAction::Execute(text) => return self.send(&text),
             ChatAction::Answer(line) => self.answer(&line),
             ChatAction::Interrupt => self.interrupt(),
             ChatAction::Quit => return Some(0),
             ChatAction::Redraw => self.screen.erase(),
+            ChatAction::ShowCalls => self.show_calls(),
+            ChatAction::EditText => self.open_editor(),
         }
+        None
+    }
+
+    /// Shows the calls of the last answer in full, and with each further press those of the answer before.
+    fn show_calls(&mut self) {
+        let Some(calls) = self.calls.next_shown() else {
+            let all = "there are no earlier tool calls here; shelly-host session show --full has all of a session";
+            return self.state.set_hint(all.into());
+        };
+        for call in calls {
+            self.screen.print(&format!("{}\n", call.heading));
+            self.screen.print_plain(&call.text);
+        }
+        self.screen.print("\n");
+    }
+
+    /// Gives the terminal to the person's editor, with the text that was typed.
+    fn open_editor(&mut self) {
+        self.screen.erase();
+        match ExternalEditor::open(self.state.input().editor().text()) {
+            Ok(editor) => self.editor = Some(editor),
+            Err(report) => self.fail(&report),
+        }
+    }
+
+    fn end_editor(&mut self, edited: Result<String, Report>) -> Option<u8> {
+        self.editor = None;
+        match edited {
+            Ok(text) => self.state.replace_text(&text),
+            Err(report) => self.fail(&report),
+        }
+        self.screen.erase();
         None
     }
 
@@ -202,12 +257,13 @@ impl<W: Write> ChatLoop<W> {
             }
             return None;
         }
-        match TypedRequest::parse(typed, self.commands.names()) {
+        match TypedRequest::parse(typed, self.commands.names(), &self.facts.skill_commands()) {
             TypedRequest::Message(text) => self.send_message(typed, text),
             TypedRequest::Custom { name, arguments } => match self.commands.message(&name, &arguments) {
                 Ok(text) => self.send_message(typed, text),
                 Err(report) => self.fail(&report),
             },
+            TypedRequest::Skill { name: skill, words } => self.send_message(typed, skill_message(&skill, &words)),
             TypedRequest::Shell { command, .. } if command.is_empty() => {
                 self.state.set_hint("type the command after the exclamation mark: !git status".into());
             }
@@ -244,6 +300,16 @@ impl<W: Write> ChatLoop<W> {
     }
 
     fn start_message(&mut self, typed: String, input: Option<TaskInput>) {
+        self.start_run(typed, input, None);
+    }
+
+    /// Asks for a summary that takes the place of the conversation.
+    pub(super) fn start_compaction(&mut self, request: TaskInput) {
+        let tokens = self.session.chat.snapshot().tokens();
+        self.start_run(String::new(), Some(request), Some(tokens));
+    }
+
+    fn start_run(&mut self, typed: String, input: Option<TaskInput>, compacted_tokens: Option<u64>) {
         let title = input.as_ref().map_or(String::new(), |input| input.text.clone());
         let request = MessageRequest {
             agent: self.args.agent.clone(),
@@ -251,8 +317,23 @@ impl<W: Write> ChatLoop<W> {
             recording: self.session.recording(&self.app, &self.args.named(), &title),
             message: input.map(TaskInput::into_message),
             chat: self.session.chat.clone(),
+            compacts: compacted_tokens.is_some(),
         };
-        self.begin(RunningStep::Message { run: MessageRun::start(Arc::clone(&self.app), request), typed });
+        self.calls.begin_answer();
+        let run = MessageRun::start(Arc::clone(&self.app), request);
+        self.begin(RunningStep::Message { run, typed, compacted_tokens });
+    }
+
+    /// Begins to watch the session if another program works in it, and returns `true` then. `typed` is what the person wanted to
+    /// send.
+    pub(super) fn begins_to_watch(&mut self, typed: &str) -> bool {
+        let ChatSession { id, is_trusted, .. } = &self.session;
+        let watch = id.as_deref().and_then(|id| SessionWatch::start(self.app.sessions(), id, *is_trusted));
+        let Some(watch) = watch else { return false };
+        let how = "another program works in this session; what it adds appears here, and Esc looks away";
+        self.screen.print(&format!("{DIM}{how}{PLAIN}\n"));
+        self.begin(RunningStep::Watch { watch, typed: typed.to_owned() });
+        true
     }
 
     fn start_shell(&mut self, typed: &str, command: &str, is_shared: bool) {
@@ -270,7 +351,7 @@ impl<W: Write> ChatLoop<W> {
         self.begin(RunningStep::Selection { task, agent, model });
     }
 
-    fn begin(&mut self, step: RunningStep) {
+    pub(super) fn begin(&mut self, step: RunningStep) {
         self.step = step;
         self.begun = Instant::now();
         self.state.begin_work();
@@ -278,7 +359,7 @@ impl<W: Write> ChatLoop<W> {
     }
 
     /// Ends the running step, and goes on with the next message that waits. Returns the exit code if that leaves.
-    fn end_step(&mut self) -> Option<u8> {
+    pub(super) fn end_step(&mut self) -> Option<u8> {
         self.step = RunningStep::None;
         self.screen.end_run();
         self.pieces = ReplyRedactor::default();
@@ -303,111 +384,14 @@ impl<W: Write> ChatLoop<W> {
             RunningStep::None => {}
             RunningStep::Message { run, .. } => run.interrupt(),
             RunningStep::Shell { command, .. } => command.kill(),
+            RunningStep::Watch { typed, .. } => {
+                let typed = std::mem::take(typed);
+                self.state.restore(&typed);
+                self.end_step();
+            }
+            RunningStep::Text(task) => task.abort(),
             RunningStep::Selection { task, .. } => task.abort(),
         }
-    }
-
-    fn show_progress(&mut self, progress: MessageProgress) -> Option<u8> {
-        match progress {
-            MessageProgress::Started(started) => self.show_start(&started),
-            MessageProgress::Event(event) => self.show_event(&event),
-            MessageProgress::Ended(ended) => return self.end_message(ended),
-            MessageProgress::Dropped => {
-                self.screen.print(&format!("{DIM}interrupted; your next message continues the step{PLAIN}\n"));
-                self.session.can_go_on = self.session.id.is_some();
-                return self.end_step();
-            }
-        }
-        None
-    }
-
-    fn show_start(&mut self, started: &StartedMessage) {
-        if let (Some(config), true) = (&self.args.config, self.session.id.is_none() && started.session.is_some()) {
-            launch::keep_config_begun_here(config);
-        }
-        self.session.id.clone_from(&started.session);
-        let before = std::mem::replace(&mut self.facts, started.facts.clone());
-        // What was said before the last message need not be said again.
-        let notes = self.facts.notes.iter().filter(|note| !before.notes.contains(note));
-        notes.for_each(|note| self.screen.print(&format!("{DIM}{}{PLAIN}\n", name(note))));
-        let warnings = self.facts.warnings.iter().filter(|what| !before.warnings.contains(what));
-        warnings.chain(&started.warnings).for_each(|what| self.screen.print(&warning(what)));
-    }
-
-    fn show_event(&mut self, event: &Event) {
-        if let Event::ModelStarted { agent, tokens, .. } = event
-            && *agent == self.facts.agent
-        {
-            self.tokens = *tokens;
-        }
-        for shown in self.pieces.pass(event) {
-            self.screen.show(&shown, self.lines.line(&shown));
-        }
-    }
-
-    fn end_message(&mut self, ended: Result<FinishedMessage, Report>) -> Option<u8> {
-        self.screen.end_run();
-        let typed = match std::mem::replace(&mut self.step, RunningStep::None) {
-            RunningStep::Message { typed, .. } => typed,
-            _ => String::new(),
-        };
-        match ended {
-            Ok(FinishedMessage { outcome, chat, ledger }) => {
-                (self.session.chat, self.session.ledger) = (chat, ledger);
-                self.session.can_go_on = false;
-                match outcome {
-                    MessageOutcome::Answered => {}
-                    MessageOutcome::Interrupted => self.screen.print(&format!("{DIM}interrupted{PLAIN}\n")),
-                    MessageOutcome::Failed(report) => {
-                        self.fail(&report);
-                        self.screen.print(&format!("{DIM}Enter alone tries again{PLAIN}\n"));
-                        self.session.can_go_on = true;
-                        self.state.take_back_queue();
-                    }
-                }
-            }
-            Err(report) => {
-                self.fail(&report);
-                self.state.take_back_queue();
-                self.state.restore(&typed);
-            }
-        }
-        self.end_step()
-    }
-
-    fn end_shell(&mut self, output: ShellOutput) -> Option<u8> {
-        let ShellOutput { text, is_cut, failure } = output;
-        self.screen.print_plain(&text);
-        if is_cut {
-            let most = limits::CHAT_SHELL_OUTPUT_BYTES >> 10;
-            self.screen.print(&format!("{YELLOW}the output after {most} KiB is left out{PLAIN}\n"));
-        }
-        if let Some(failure) = &failure {
-            self.screen.print(&format!("{YELLOW}{}{PLAIN}\n", name(failure)));
-        }
-        if let RunningStep::Shell { is_shared: true, typed, .. } = &self.step {
-            let end = failure.map_or(String::new(), |failure| format!("\n{failure}"));
-            let origin =
-                format!("is the output of `{}`, which the person has run", typed.trim_start_matches('!').trim());
-            self.shared_output.push(crate::task::marked_text("command_output", &origin, &format!("{text}{end}")));
-            self.screen.print(&format!("{DIM}the output goes with your next message{PLAIN}\n"));
-        }
-        self.end_step()
-    }
-
-    fn end_selection(&mut self, facts: Result<RunnerFacts, Report>) -> Option<u8> {
-        if let RunningStep::Selection { agent, model, .. } = std::mem::replace(&mut self.step, RunningStep::None) {
-            match facts {
-                Ok(facts) => {
-                    let (of, on) = (name(&facts.agent), name(&facts.model));
-                    self.screen.print(&format!("{DIM}from now on: agent {of}, model {on}{PLAIN}\n"));
-                    (self.args.agent, self.args.model, self.facts) = (agent, model, facts);
-                    self.tokens = 0;
-                }
-                Err(report) => self.fail(&report),
-            }
-        }
-        self.end_step()
     }
 
     /// Shows a failure.
@@ -415,7 +399,8 @@ impl<W: Write> ChatLoop<W> {
         self.screen.print(&failure_text(report));
     }
 
-    fn offer_to_go_on(&mut self) {
+    /// Says that the last run has no answer, if it has none.
+    pub(super) fn offer_to_go_on(&mut self) {
         if self.session.can_go_on {
             self.state.set_hint("the last run has no answer: Enter alone continues it".into());
         }
@@ -444,8 +429,9 @@ impl<W: Write> ChatLoop<W> {
             RunningStep::Message { mut run, .. } => {
                 run.stop().await;
             }
+            RunningStep::Text(task) => task.abort(),
             RunningStep::Selection { task, .. } => task.abort(),
-            RunningStep::None | RunningStep::Shell { .. } => {}
+            RunningStep::None | RunningStep::Shell { .. } | RunningStep::Watch { .. } => {}
         }
         self.app.settled().await;
         self.app.close_servers().await;
@@ -457,6 +443,20 @@ async fn until(at: Option<Instant>) {
         Some(at) => sleep_until(at).await,
         None => std::future::pending().await,
     }
+}
+
+/// Waits for the end of the editor; never ready without one. Cancel safe.
+async fn editor_end(editor: Option<&mut ExternalEditor>) -> Result<String, Report> {
+    match editor {
+        Some(editor) => editor.end().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns the message that asks an agent to use a skill; `words` say for what, if there are any.
+fn skill_message(skill: &str, words: &str) -> String {
+    let request = format!("Use the skill `{skill}`; load it first unless it is part of your instructions.");
+    if words.is_empty() { request } else { format!("{request}\n\n{words}") }
 }
 
 /// Returns the folder to which paths in messages are relative.

@@ -27,7 +27,9 @@ impl<W: Write> ChatLoop<W> {
         match turn {
             QuestionTurn::Asked => {
                 if let Some(asked) = self.dialog.as_ref().and_then(QuestionDialog::asked) {
+                    let from = Arc::clone(&asked.question.from);
                     self.screen.print(&shown(asked));
+                    self.notify_of_question(&from);
                     self.answers_from = Some(Instant::now() + limits::CHAT_QUESTION_PAUSE);
                 }
             }
@@ -80,7 +82,7 @@ impl<W: Write> ChatLoop<W> {
                 what.iter().for_each(|what| self.screen.print(&warning(what)));
                 self.state.end_question();
                 if let (Some(words), Some(from), RunningStep::Message { run, .. }) = (instead, from, &self.step)
-                    && !run.send(&from, &words)
+                    && run.send(&from, &words).is_err()
                 {
                     self.screen.print(&warning("the agent has ended before it could read your words"));
                 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use shelly_terminal::{
+    live_region::RegionCursor,
     styled_line::{Style, StyledLine},
+    text_editor::EditorView,
     theme::{StyleRole, Theme},
 };
 
@@ -18,6 +20,8 @@ use crate::{
 
 /// The mark before what is typed.
 const INPUT_MARK: &str = "› ";
+/// The word before the query of a search.
+const SEARCH_MARK: &str = "search the history: ";
 
 /// The facts in the status line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,28 +38,33 @@ pub struct ChatStatus {
     pub session: Option<String>,
 }
 
-/// Returns the rows for a terminal of so many columns. `working` is the time of the running step.
+/// Returns the rows for a terminal of so many columns, and the place among them where the person types. `working` is the time
+/// of the running step.
 pub fn chat_rows(
     state: &ChatState,
     status: &ChatStatus,
     working: Option<Duration>,
     columns: usize,
     theme: &Theme,
-) -> Vec<StyledLine> {
+) -> (Vec<StyledLine>, RegionCursor) {
     let muted = theme.style(StyleRole::Muted);
     let mut rows = queue_rows(state, muted);
     if let Some(prompt) = state.prompt() {
         rows.push(StyledLine::styled(prompt, theme.style(StyleRole::Warning)));
     }
+    let first = rows.len();
+    let cursor;
     if let Some((query, found)) = state.input().search() {
         let shown = found.map_or_else(|| "nothing found".to_owned(), |found| one_line(found, columns));
-        let mut row = StyledLine::styled("search the history: ", muted);
+        let mut row = StyledLine::styled(SEARCH_MARK, muted);
         row.push(query, Style::new());
-        row.push(" ", Style::new().reversed());
+        cursor = RegionCursor { line: first, column: row.width() };
         rows.push(row);
         rows.push(StyledLine::styled(&format!("  {shown}"), if found.is_some() { Style::new() } else { muted }));
     } else {
-        rows.extend(input_rows(state, columns, theme));
+        let EditorView { rows: input, cursor: place } = input_view(state, columns, theme);
+        cursor = RegionCursor { line: first + place.line, column: place.column };
+        rows.extend(input);
     }
     rows.extend(proposal_row(state, muted));
     let last = match state.hint() {
@@ -63,7 +72,7 @@ pub fn chat_rows(
         None => StyledLine::styled(&status_text(status, state.is_working(), working), muted),
     };
     rows.push(last);
-    rows
+    (rows, cursor)
 }
 
 fn queue_rows(state: &ChatState, muted: Style) -> Vec<StyledLine> {
@@ -79,16 +88,18 @@ fn queue_rows(state: &ChatState, muted: Style) -> Vec<StyledLine> {
     rows
 }
 
-fn input_rows(state: &ChatState, columns: usize, theme: &Theme) -> Vec<StyledLine> {
+fn input_view(state: &ChatState, columns: usize, theme: &Theme) -> EditorView {
     let width = columns.saturating_sub(INPUT_MARK.chars().count());
-    let text = state.input().editor().rows(width, limits::CHAT_INPUT_ROWS, Style::new(), Style::new().reversed());
-    let rows = text.iter().enumerate().map(|(at, text)| {
+    let EditorView { rows, cursor } =
+        state.input().editor().view(width, limits::CHAT_INPUT_ROWS, Style::new(), Style::new());
+    let rows = rows.iter().enumerate().map(|(at, text)| {
         let mark = if at == 0 { INPUT_MARK } else { "  " };
         let mut row = StyledLine::styled(mark, theme.style(StyleRole::ListMarker));
         row.append(text);
         row
     });
-    rows.collect()
+    let cursor = RegionCursor { column: cursor.column + INPUT_MARK.chars().count(), ..cursor };
+    EditorView { rows: rows.collect(), cursor }
 }
 
 fn proposal_row(state: &ChatState, muted: Style) -> Option<StyledLine> {

@@ -1,7 +1,7 @@
 use std::{io::Write, sync::Arc, time::Duration};
 
 use shelly_terminal::{
-    live_region::{LiveRegion, TerminalSize},
+    live_region::{LiveRegion, RegionCursor, TerminalSize},
     safe_text::safe_lines,
     styled_line::StyledLine,
     theme::{StyleRole, Theme},
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     cli::{
-        live::{RunLines, SizeQuery, rendered},
-        render::{escaped, styled_lines},
+        live::{RunActivity, RunLines, SizeQuery, rendered},
+        render::{escaped, one_line, styled_lines},
     },
     event::Event,
     limits,
@@ -102,6 +102,11 @@ impl<W: Write> ChatScreen<W> {
         self.is_dirty = true;
     }
 
+    /// Returns the present state of the run.
+    pub fn activity(&self) -> &RunActivity {
+        self.run.activity()
+    }
+
     fn take_run_lines(&mut self) {
         self.above.extend(self.run.take_finished());
     }
@@ -129,14 +134,21 @@ impl<W: Write> ChatScreen<W> {
         if !lines.is_empty() {
             lines.push(StyledLine::default());
         }
-        lines.extend(chat_rows(state, status, working, self.columns(), &self.theme));
-        let _ = self.region.update(&std::mem::take(&mut self.above), lines);
+        let (rows, cursor) = chat_rows(state, status, working, self.columns(), &self.theme);
+        let cursor = RegionCursor { line: lines.len() + cursor.line, ..cursor };
+        lines.extend(rows);
+        let _ = self.region.update_with_cursor(&std::mem::take(&mut self.above), lines, Some(cursor));
     }
 
     /// Erases the region, so that the next drawing writes all of it.
     pub fn erase(&mut self) {
         let _ = self.region.clear();
         self.is_dirty = true;
+    }
+
+    /// Calls the person's attention with a text, in which untrusted parts may be.
+    pub fn notify(&mut self, text: &str) {
+        let _ = self.region.notify(&one_line(text, limits::CHAT_NOTIFICATION_CHARS));
     }
 
     /// Prints what is left, and takes the region off the screen.

@@ -14,7 +14,7 @@ pub struct ChatSession {
     /// The name of the session; `None` before the first message, and if nothing is recorded.
     pub id: Option<String>,
     /// `true` if the person has consented to a session that somebody else may have made.
-    is_trusted: bool,
+    pub is_trusted: bool,
     /// The conversation so far. If nothing is recorded, it is all there is.
     pub chat: Chat,
     /// The usage of each agent so far.

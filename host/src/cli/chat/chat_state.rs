@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 
+use shelly_terminal::text_editor::CursorMotion;
+
 use super::{
     chat_input::{ChatInput, InputEffect},
     chat_key::ChatKey,
     completion::InputCompletion,
+    slash_command::is_immediate,
 };
 use crate::limits;
 
@@ -20,6 +23,8 @@ pub struct ChatState {
     hint: Option<String>,
     /// Set if the next interruption leaves the chat.
     is_leaving: bool,
+    /// Set after the first key of a pair.
+    is_prefixed: bool,
 }
 
 /// A question that the next line answers.
@@ -34,8 +39,14 @@ struct OpenPrompt {
 pub enum ChatAction {
     /// Sends a message, or executes a command.
     Send(String),
+    /// Executes a command beside the running step.
+    Execute(String),
     /// Answers the question.
     Answer(String),
+    /// Shows the tool calls of the last answer in full, and with each further press those of the answer before.
+    ShowCalls,
+    /// Opens the text in the person's editor.
+    EditText,
     /// Interrupts the running step.
     Interrupt,
     Quit,
@@ -45,7 +56,15 @@ pub enum ChatAction {
 
 impl ChatState {
     pub fn new(input: ChatInput) -> Self {
-        Self { input, queue: VecDeque::new(), is_working: false, question: None, hint: None, is_leaving: false }
+        Self {
+            input,
+            queue: VecDeque::new(),
+            is_working: false,
+            question: None,
+            hint: None,
+            is_leaving: false,
+            is_prefixed: false,
+        }
     }
 
     pub fn input(&self) -> &ChatInput {
@@ -77,8 +96,13 @@ impl ChatState {
     ) -> Option<ChatAction> {
         self.hint = None;
         let was_leaving = std::mem::take(&mut self.is_leaving);
+        // A change of the terminal is no second key.
+        let was_prefixed = key != ChatKey::Redraw && std::mem::take(&mut self.is_prefixed);
         if self.question.is_some() && self.is_meaningless_for_an_answer(&key) {
             return None;
+        }
+        if was_prefixed && key == ChatKey::Move(CursorMotion::LineEnd) {
+            return Some(ChatAction::EditText);
         }
         let key_pressed = key.clone();
         match self.input.press(key, complete) {
@@ -91,7 +115,14 @@ impl ChatState {
             InputEffect::Submitted(text) => self.submit(text),
             InputEffect::Unused => match key_pressed {
                 ChatKey::Redraw => Some(ChatAction::Redraw),
+                ChatKey::ShowCalls => Some(ChatAction::ShowCalls),
+                ChatKey::Prefix => {
+                    self.is_prefixed = true;
+                    self.hint = Some("Ctrl+E opens the text in your editor".into());
+                    None
+                }
                 ChatKey::EndOfInput => self.leave(),
+                ChatKey::Focus(_) => None,
                 _ => self.interrupt(was_leaving),
             },
         }
@@ -99,8 +130,8 @@ impl ChatState {
 
     /// Returns `true` for keys of the history and of completion: an answer is neither in the one nor in the other.
     fn is_meaningless_for_an_answer(&self, key: &ChatKey) -> bool {
-        use shelly_terminal::text_editor::CursorMotion::{Down, Up};
-        matches!(key, ChatKey::Tab | ChatKey::SearchHistory | ChatKey::Move(Up | Down))
+        use CursorMotion::{Down, Up};
+        matches!(key, ChatKey::Tab | ChatKey::SearchHistory | ChatKey::Prefix | ChatKey::Move(Up | Down))
     }
 
     fn submit(&mut self, text: String) -> Option<ChatAction> {
@@ -114,8 +145,8 @@ impl ChatState {
         if !self.is_working {
             return Some(ChatAction::Send(text));
         }
-        if text.trim() == "/quit" {
-            return Some(ChatAction::Quit);
+        if is_immediate(&text) {
+            return Some(ChatAction::Execute(text));
         }
         if self.queue.len() >= limits::CHAT_QUEUE {
             self.hint = Some(format!("at most {} messages can wait", limits::CHAT_QUEUE));
@@ -196,6 +227,11 @@ impl ChatState {
     /// Shows a word below the input until the next key.
     pub fn set_hint(&mut self, hint: String) {
         self.hint = Some(hint);
+    }
+
+    /// Replaces the text of the input.
+    pub fn replace_text(&mut self, text: &str) {
+        self.input.replace(text);
     }
 
     /// Puts a text back into the input, unless something else was typed.

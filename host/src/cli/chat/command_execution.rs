@@ -1,33 +1,36 @@
-//! The commands of a chat.
+//! The commands of a chat; `session_commands.rs` has those that act on sessions.
 
-use std::io::Write;
+use std::{io::Write, sync::Arc};
 
 use super::{
     chat_loop::ChatLoop,
     chat_session::ChatSession,
+    running_step::RunningStep,
+    session_state_text::{blackboards_text, tasks_text},
     slash_command::{COMMANDS, SlashCommand},
 };
 use crate::{
-    app,
+    approval::PermissionSubject,
     cli::{
-        ask::coloured,
-        live::amount_in_words,
+        doctor::doctor_text,
+        live::{activity_rows, amount_in_words, elapsed_in_words},
+        mcp::servers_text,
         render::{BOLD, DIM, PLAIN, cost, name},
-        session::{exported_markdown, session_table},
-        session_name::named,
         trust,
     },
     error::{ErrorKind, Report},
-    files, limits,
+    limits,
 };
 
 /// The keys that a person may not know.
-const KEYS: [(&str, &str); 7] = [
+const KEYS: [(&str, &str); 9] = [
     ("Enter", "sends the message; while the agent works, the message waits"),
     ("Alt+Enter, Ctrl+J, \\ Enter", "adds a line"),
     ("Up, Down, Ctrl+R", "shows and searches earlier messages"),
     ("Esc, Ctrl+C", "interrupts the agent; twice without one, leaves"),
     ("Tab", "completes commands and the paths of files"),
+    ("Ctrl+O", "shows the tool calls of the last answer in full; again for the answer before"),
+    ("Ctrl+X Ctrl+E", "opens the text in your editor"),
     ("@path", "attaches a file to the message"),
     ("!command, !!command", "runs a command; !! gives its output to the agent, too"),
 ];
@@ -41,9 +44,20 @@ impl<W: Write> ChatLoop<W> {
             SlashCommand::Model => self.model(argument),
             SlashCommand::Agent => self.agent(argument),
             SlashCommand::Agents => self.agents(),
+            SlashCommand::Message => self.message(argument),
+            SlashCommand::Stop => self.stop_agent(argument),
             SlashCommand::Tools => Ok(self.facts.tools_text()),
+            SlashCommand::Plugins => Ok(self.facts.plugins_text()),
+            SlashCommand::Skills => Ok(self.facts.skills_text()),
+            SlashCommand::Mcp => self.servers(),
+            SlashCommand::Permissions => self.permissions(),
+            SlashCommand::Tasks => self.recorded(tasks_text),
+            SlashCommand::Board => self.recorded(blackboards_text),
+            SlashCommand::Doctor => self.doctor(argument),
             SlashCommand::Cost => Ok(self.cost()),
             SlashCommand::Context => Ok(self.facts.context_text(&self.session.chat)),
+            SlashCommand::Compact => self.compact(argument),
+            SlashCommand::Rewind => self.rewind(argument),
             SlashCommand::Clear => {
                 self.enter_session(ChatSession::new());
                 Ok(format!("{DIM}a new session begins with your next message{PLAIN}"))
@@ -64,7 +78,10 @@ impl<W: Write> ChatLoop<W> {
 
     fn help(&self) -> Result<String, Report> {
         let keys = KEYS.iter().map(|(key, effect)| ((*key).to_owned(), *effect));
-        let commands = COMMANDS.iter().map(|known| (format!("/{} {}", known.name, known.argument), known.summary));
+        let commands = COMMANDS.iter().map(|known| {
+            let mark = if known.is_immediate { "*" } else { "" };
+            (format!("/{}{mark} {}", known.name, known.argument), known.summary)
+        });
         let rows: Vec<_> = keys.chain(commands).collect();
         let width = rows.iter().map(|(form, _)| form.chars().count()).max().unwrap_or(0);
         let lines = rows.iter().map(|(form, effect)| format!("  {form:width$}  {effect}\n"));
@@ -76,7 +93,9 @@ impl<W: Write> ChatLoop<W> {
                 own.iter().map(|own| format!("/{own}")).collect::<Vec<_>>().join(" ")
             ),
         };
-        Ok(format!("{}{own}", lines.collect::<String>()))
+        let marked =
+            format!("{DIM}  * at once, also while the agent works; other commands wait like messages{PLAIN}\n");
+        Ok(format!("{}{marked}{own}", lines.collect::<String>()))
     }
 
     fn model(&mut self, argument: &str) -> Result<String, Report> {
@@ -109,7 +128,123 @@ impl<W: Write> ChatLoop<W> {
             format!("{mark} {}  {DIM}{} {}{PLAIN}\n", name(&own.name), own.word(), name(&own.description))
         });
         let lines: String = lines.collect();
-        Ok(if lines.is_empty() { format!("* {}", name(&self.facts.agent)) } else { lines })
+        let lines = if lines.is_empty() { format!("* {}\n", name(&self.facts.agent)) } else { lines };
+        Ok(format!("{lines}{}", self.working_text()))
+    }
+
+    /// Formats the agents at work with what each does; empty if none works.
+    fn working_text(&self) -> String {
+        let RunningStep::Message { run, .. } = &self.step else { return String::new() };
+        if run.working().is_empty() {
+            return String::new();
+        }
+        let rows = activity_rows(self.screen.activity(), tokio::time::Instant::now(), limits::CHAT_LIST_ROWS);
+        let rows = rows.iter().map(|row| {
+            let (indent, elapsed) = ("  ".repeat(row.depth), elapsed_in_words(row.elapsed));
+            format!("  {indent}{}  {DIM}{} {elapsed}{PLAIN}\n", row.subject, row.detail)
+        });
+        let how = "/message NAME TEXT gives one a message, /stop NAME stops it";
+        format!("{BOLD}at work{PLAIN}\n{}{DIM}{how}{PLAIN}", rows.collect::<String>())
+    }
+
+    /// Returns the run at work.
+    fn run_at_work(&self) -> Result<&super::message_run::MessageRun, Report> {
+        match &self.step {
+            RunningStep::Message { run, .. } => Ok(run),
+            _ => Err(Report::new(ErrorKind::Usage, "no agent works now").hint("send a message first")),
+        }
+    }
+
+    fn message(&self, argument: &str) -> Result<String, Report> {
+        let Some((to, text)) = argument.split_once(char::is_whitespace) else {
+            return Err(Report::new(ErrorKind::Usage, "no agent or no message is named")
+                .hint("name both: /message NAME TEXT; /agents lists the agents at work"));
+        };
+        let run = self.run_at_work()?;
+        let cannot = |error| {
+            Report::new(ErrorKind::Usage, format!("cannot give {} a message", name(to)))
+                .cause(error)
+                .hint(at_work(&run.working()))
+        };
+        run.send(to, text.trim()).map_err(cannot)?;
+        Ok(format!("{DIM}{} reads it before its next turn{PLAIN}", name(to)))
+    }
+
+    fn stop_agent(&self, argument: &str) -> Result<String, Report> {
+        if argument.is_empty() {
+            return Err(
+                Report::new(ErrorKind::Usage, "no agent is named").hint("name it: /stop NAME; Esc stops all that work")
+            );
+        }
+        let run = self.run_at_work()?;
+        if run.cancel(argument) {
+            return Ok(format!("{DIM}{} is stopped{PLAIN}", name(argument)));
+        }
+        Err(Report::new(ErrorKind::Usage, format!("{} does not work now", name(argument)))
+            .hint(at_work(&run.working())))
+    }
+
+    fn servers(&mut self) -> Result<String, Report> {
+        if self.app.servers().is_empty() {
+            return Ok("the config has no MCP server; add one under `mcp_servers`".into());
+        }
+        let app = Arc::clone(&self.app);
+        self.begin(RunningStep::Text(tokio::spawn(async move { Ok(servers_text(&app).await) })));
+        Ok(String::new())
+    }
+
+    fn doctor(&mut self, argument: &str) -> Result<String, Report> {
+        let is_offline = match argument {
+            "" => false,
+            "offline" => true,
+            other => {
+                return Err(Report::new(ErrorKind::Usage, format!("`{}` is no way to check", name(other)))
+                    .hint("type /doctor, or /doctor offline, which asks no model"));
+            }
+        };
+        let (config, plugins) = (self.args.config.clone(), self.args.plugins.clone());
+        // The checks wait for processes and servers on a runtime of their own. An interruption does not wait for them.
+        let checks = tokio::task::spawn_blocking(move || doctor_text(config, plugins, is_offline));
+        let text =
+            async move { checks.await.unwrap_or_else(|error| Err(Report::new(ErrorKind::Bug, error.to_string()))) };
+        self.begin(RunningStep::Text(tokio::spawn(text)));
+        Ok(String::new())
+    }
+
+    fn permissions(&self) -> Result<String, Report> {
+        let kept = trust::store().of(&self.app.config.root).map_err(|error| error.report())?;
+        let is_kept = |subject: &PermissionSubject| match subject {
+            PermissionSubject::Tool { agent, origin, name, .. } => {
+                kept.tools.iter().any(|tool| tool.agent == *agent && tool.origin == *origin && tool.name == *name)
+            }
+            _ => false,
+        };
+        let line = |subject: &PermissionSubject| {
+            let who = match subject {
+                PermissionSubject::Tool { agent, .. }
+                | PermissionSubject::Topic { agent, .. }
+                | PermissionSubject::Change { agent, .. } => name(agent),
+                _ => "every agent".into(),
+            };
+            let until = if is_kept(subject) { "in this project" } else { "until you leave" };
+            format!("  {who} may {}, {until}\n", name(&subject.to_string()))
+        };
+        let trusted = self.app.broker.trusted();
+        let more = trusted.len().saturating_sub(limits::CHAT_LIST_ROWS);
+        let allowed: String = trusted.iter().take(limits::CHAT_LIST_ROWS).map(line).collect();
+        let allowed = match allowed.is_empty() {
+            true => "  nothing: you are asked each time\n".into(),
+            false if more > 0 => format!("{allowed}  and {more} more\n"),
+            false => allowed,
+        };
+        let asked = match &self.dialog {
+            Some(_) => "what is allowed in this project is withdrawn with: shelly-host config trust --forget",
+            None => "you are not asked: the option --approve decides",
+        };
+        Ok(format!(
+            "{BOLD}grants{PLAIN}\n{}{BOLD}allowed from now on{PLAIN}\n{allowed}{DIM}{asked}{PLAIN}",
+            self.facts.grants_text()
+        ))
     }
 
     fn cost(&self) -> String {
@@ -130,77 +265,12 @@ impl<W: Write> ChatLoop<W> {
         let agents: String = ledger.agents().map(|(agent, tally)| line(&name(agent), tally)).collect();
         format!("{agents}{}", line("together", &total))
     }
+}
 
-    /// Returns the session, which has begun.
-    fn session_id(&self) -> Result<&str, Report> {
-        let none = || Report::new(ErrorKind::Usage, "the session begins with the first message");
-        self.session.id.as_deref().ok_or_else(none)
-    }
-
-    fn undo(&mut self) -> Result<String, Report> {
-        let id = self.session_id()?.to_owned();
-        let (history, warnings) = app::changed(&self.app.sessions(), &id, trust::own_key());
-        let warnings: String = warnings.iter().map(|what| crate::cli::render::warning(what) + "\n").collect();
-        let cannot = |cause: String| Report::new(ErrorKind::Run, "cannot undo the newest changes").cause(cause);
-        let Some(change) = history.last() else { return Ok(format!("{warnings}this session has no changes to undo")) };
-        let change = change.map_err(cannot)?;
-        let shown = change.shown().map_err(|error| cannot(error.to_string()))?;
-        let text = format!("{warnings}change of `{}`:\n{}", name(change.tool()), coloured(&shown));
-        self.ask_to_undo(change);
-        Ok(text)
-    }
-
-    fn fork(&mut self) -> Result<String, Report> {
-        let from = self.session_id()?.to_owned();
-        let id = self.app.sessions().fork(&from, None).map_err(|error| error.report())?;
-        self.session.id = Some(id.clone());
-        Ok(format!("{DIM}from now on in the session {}, a copy of {}{PLAIN}", name(&id), name(&from)))
-    }
-
-    fn sessions(&self) -> Result<String, Report> {
-        let sessions = self.app.sessions().list(limits::CHAT_SESSIONS_SHOWN).map_err(|error| error.report())?;
-        Ok(match sessions.is_empty() {
-            true => "there are no sessions in this project yet".into(),
-            false => format!(
-                "{}\n{DIM}/resume SESSION continues one; the beginning of its name is enough{PLAIN}",
-                session_table(&sessions).trim_end()
-            ),
-        })
-    }
-
-    fn resume(&mut self, argument: &str) -> Result<String, Report> {
-        if argument.is_empty() {
-            return Err(Report::new(ErrorKind::Usage, "no session is named")
-                .hint("name it: /resume SESSION; /sessions lists them"));
-        }
-        let store = self.app.sessions();
-        let id = named(&store, argument)?;
-        if !store.is_own(&id).map_err(|error| error.report())? {
-            return Err(Report::new(ErrorKind::Usage, format!("the session `{id}` was not made here by you"))
-                .hint(format!("leave, and consent to it: shelly-host chat --resume {id}")));
-        }
-        let (session, header) = ChatSession::existing(&store, &id, false)?;
-        self.enter_session(session);
-        self.recall();
-        if *header.agent != *self.facts.agent {
-            self.start_selection(Some(header.agent), self.args.model.clone());
-        }
-        Ok(format!("{DIM}from now on in the session {}{PLAIN}", name(&id)))
-    }
-
-    fn export(&self, argument: &str) -> Result<String, Report> {
-        let id = self.session_id()?;
-        if argument.is_empty() {
-            return Err(Report::new(ErrorKind::Usage, "no file is named").hint("name a new file: /export session.md"));
-        }
-        let text = exported_markdown(&self.app.sessions(), id)?;
-        let shown = name(argument);
-        let cannot = |cause: String| Report::new(ErrorKind::Usage, format!("cannot write {shown}")).cause(cause);
-        let created = std::path::absolute(argument).and_then(|path| files::create(&path, text.as_bytes()));
-        match created {
-            Ok(true) => Ok(format!("{DIM}written to {shown}{PLAIN}")),
-            Ok(false) => Err(cannot("the file is there already".into()).hint("name a new file")),
-            Err(error) => Err(cannot(error.to_string())),
-        }
+/// Formats the names of the agents at work, as a hint.
+fn at_work(working: &[Arc<str>]) -> String {
+    match working.is_empty() {
+        true => "no agent works now".into(),
+        false => format!("at work: {}", working.iter().map(|agent| name(agent)).collect::<Vec<_>>().join(", ")),
     }
 }

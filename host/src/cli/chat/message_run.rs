@@ -4,9 +4,9 @@ use std::{pin::pin, sync::Arc};
 
 use tokio::{sync::watch, task::JoinHandle};
 
-use super::runner_facts::RunnerFacts;
+use super::{compaction::compact_with_answer, runner_facts::RunnerFacts};
 use crate::{
-    agent::{AgentGroup, RunError},
+    agent::{AgentGroup, RunError, SendError},
     app::{App, PreparedRun, Recording, RunSession, SessionCloser},
     chat::{Chat, Message},
     cli::{run::explain, run_id::run_id, secrets, session_target::PendingWork},
@@ -24,6 +24,8 @@ pub struct MessageRequest {
     pub message: Option<Message>,
     /// The conversation, if it is not recorded.
     pub chat: Chat,
+    /// `true` if the answer takes the place of the conversation before it.
+    pub compacts: bool,
 }
 
 /// A run that answers a message.
@@ -121,10 +123,25 @@ impl MessageRun {
         let _ = (&mut self.task).await;
     }
 
-    /// Gives an agent of the run a message that it reads before its next turn. Returns `false` if it has ended.
-    pub fn send(&self, agent: &str, text: &str) -> bool {
+    /// Gives an agent of the run a message that it reads before its next turn.
+    ///
+    /// # Errors
+    ///
+    /// A [`SendError`] if the agent does not work, or does not take the message.
+    pub fn send(&self, agent: &str, text: &str) -> Result<(), SendError> {
+        let started = self.started.borrow().clone().ok_or(SendError::NotWorking)?;
+        started.group.send(agent, Message::user(text))
+    }
+
+    /// Cancels one agent of the run, with those that work for it. Returns `false` if it does not work.
+    pub fn cancel(&self, agent: &str) -> bool {
         let started = self.started.borrow().clone();
-        started.is_some_and(|started| started.group.send(agent, Message::user(text)).is_ok())
+        started.is_some_and(|started| started.group.cancel(agent))
+    }
+
+    /// Returns the names of the agents at work, sorted.
+    pub fn working(&self) -> Vec<Arc<str>> {
+        self.started.borrow().as_ref().map(|started| started.group.working()).unwrap_or_default()
     }
 }
 
@@ -141,14 +158,17 @@ async fn answer(
     events: EventSink,
     announce: watch::Sender<Option<Arc<StartedMessage>>>,
 ) -> Result<FinishedMessage, Report> {
-    let MessageRequest { agent, model, recording, message, chat } = request;
+    let MessageRequest { agent, model, recording, message, chat, compacts } = request;
     let mut prepared = app.agent(agent.as_deref(), model.as_deref(), recording).await?;
     secrets::hide(app.secrets());
     let session = prepared.session.take();
     session.iter().for_each(|session| session.listen(&events));
     let work = PendingWork::of(session.as_ref(), message)?;
-    announce.send_replace(Some(Arc::new(started(&prepared, session.as_ref()))));
     let chat = session.as_ref().map_or(chat, |session| session.chat.clone());
+    if compacts {
+        compact_with_answer(&mut prepared, &chat)?;
+    }
+    announce.send_replace(Some(Arc::new(started(app, &prepared, session.as_ref()))));
     let outcome = {
         let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_run(run_id()).with_events(events);
         let mut working = pin!(work.run(&prepared, &cx, &chat));
@@ -169,12 +189,12 @@ async fn answer(
     Ok(FinishedMessage { outcome, chat, ledger: prepared.agent_group.ledger() })
 }
 
-fn started(prepared: &PreparedRun, session: Option<&RunSession>) -> StartedMessage {
+fn started(app: &App, prepared: &PreparedRun, session: Option<&RunSession>) -> StartedMessage {
     let changed = session.iter().flat_map(|session| &session.changed);
     let changed = changed.map(|what| format!("since the session was last used: {what}"));
     let left_out = session.iter().flat_map(|session| session.warnings.iter().cloned());
     StartedMessage {
-        facts: RunnerFacts::of(prepared),
+        facts: RunnerFacts::of(app, prepared),
         group: Arc::clone(&prepared.agent_group),
         session: session.map(|session| session.journal.id().to_owned()),
         warnings: left_out.chain(changed).collect(),

@@ -5,16 +5,21 @@
 //! - `chat_key.rs` has the keys; `chat_input.rs` is the message that is typed, with `input_history.rs` and `completion.rs`;
 //!   `chat_state.rs` adds what waits and what is asked.
 //! - `slash_command.rs`, `project_commands.rs` and `file_mentions.rs` say what a message means.
-//! - `chat_rows.rs` and `chat_screen.rs` show all of it.
+//! - `chat_rows.rs` and `chat_screen.rs` show all of it; `call_log.rs` has the tool calls that a person may want to see in full,
+//!   and `notifications.rs` says when the person's attention is called.
 //!
 //! Around it:
 //!
-//! - `chat_args.rs` prepares a chat, `no_model.rs` says how to get a model, and `raw_terminal.rs` reads keys.
-//! - `chat_loop.rs` handles one thing after another; `command_execution.rs` has its commands, and `chat_questions.rs` its
-//!   questions.
+//! - `chat_args.rs` prepares a chat, `no_model.rs` says how to get a model, `raw_terminal.rs` reads keys, and
+//!   `external_editor.rs` has the person's own editor.
+//! - `chat_loop.rs` handles one thing after another, and `step_progress.rs` what a step reports; `command_execution.rs` has its
+//!   commands, `session_commands.rs` those that act on sessions, and `chat_questions.rs` its questions. `rewind.rs`,
+//!   `compaction.rs` and `session_state_text.rs` do their work.
 //! - `chat_session.rs` is the session of the chat; `running_step.rs` is the step that the person waits for: `message_run.rs`,
-//!   `shell_command.rs`, or a look at another agent, which `runner_facts.rs` describes.
+//!   `shell_command.rs`, `session_watch.rs` while another program works in the session, or a look at another agent, which
+//!   `runner_facts.rs` describes.
 
+mod call_log;
 mod chat_args;
 mod chat_input;
 mod chat_key;
@@ -25,17 +30,25 @@ mod chat_screen;
 mod chat_session;
 mod chat_state;
 mod command_execution;
+mod compaction;
 mod completion;
+mod external_editor;
 mod file_mentions;
 mod input_history;
 mod message_run;
 mod no_model;
+mod notifications;
 mod project_commands;
 mod raw_terminal;
+mod rewind;
 mod runner_facts;
 mod running_step;
+mod session_commands;
+mod session_state_text;
+mod session_watch;
 mod shell_command;
 mod slash_command;
+mod step_progress;
 #[cfg(test)]
 mod tests;
 

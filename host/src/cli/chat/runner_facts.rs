@@ -2,9 +2,15 @@ use std::sync::Arc;
 
 use crate::{
     app::{App, PreparedRun, Recording},
+    capability::CapabilityDecision,
     chat::{Chat, Role},
-    cli::{live::amount_in_words, render::one_line},
+    cli::{
+        live::amount_in_words,
+        render::{DIM, PLAIN, name, one_line},
+    },
+    config::{AgentConfig, PluginSection},
     error::Report,
+    limits,
     model::{CompletionRequest, ContextWindow},
 };
 
@@ -22,19 +28,52 @@ pub struct RunnerFacts {
     tools: Vec<(String, String)>,
     /// The tokens of the descriptions of its tools.
     tool_tokens: u64,
+    /// `true` for a team.
+    pub is_team: bool,
+    skills: Vec<AgentSkill>,
+    plugins: Vec<AgentPlugin>,
+    /// The capabilities that its plugins were granted or denied.
+    grants: Vec<CapabilityDecision>,
+}
+
+/// A skill of an agent.
+#[derive(Clone)]
+struct AgentSkill {
+    name: String,
+    /// The situation in which to use it; empty if it is part of the system prompt.
+    description: String,
+}
+
+/// A plugin of an agent or team.
+#[derive(Clone)]
+struct AgentPlugin {
+    id: String,
+    /// The key of the config under which it stands.
+    section: PluginSection,
+    /// Its version and its description; `None` if it cannot be used.
+    about: Option<(String, String)>,
 }
 
 impl RunnerFacts {
-    pub fn of(prepared: &PreparedRun) -> Self {
-        let agent = Arc::clone(prepared.entrant.runner().name());
+    pub fn of(app: &App, prepared: &PreparedRun) -> Self {
+        let name = Arc::clone(prepared.entrant.runner().name());
         // A team has no tools of its own.
-        let specs = prepared.entrant.agent().map(|agent| agent.toolbox().specs()).unwrap_or_else(|| Arc::new([]));
+        let agent = prepared.entrant.agent();
+        let specs = agent.map(|agent| agent.toolbox().specs()).unwrap_or_else(|| Arc::new([]));
+        let skills = agent
+            .iter()
+            .flat_map(|agent| agent.skills.iter())
+            .map(|skill| AgentSkill { name: skill.name.clone(), description: skill.description.clone() });
         let tools = specs.iter().map(|spec| {
             let first = spec.description.trim().lines().next().unwrap_or_default();
             (spec.name.clone(), first.to_owned())
         });
         Self {
-            agent,
+            is_team: agent.is_none(),
+            skills: skills.collect(),
+            plugins: plugins_of(app, &name),
+            grants: agent.map(|agent| agent.grants.decisions.clone()).unwrap_or_default(),
+            agent: name,
             model: prepared.model.model.clone(),
             window: prepared.model.context_window.clone(),
             notes: prepared.notes.clone(),
@@ -54,6 +93,58 @@ impl RunnerFacts {
             format!("  {:width$}  {}", one_line(name, 100), one_line(description, 200))
         };
         self.tools.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the names of its skills that can be typed as commands.
+    pub fn skill_commands(&self) -> Vec<String> {
+        let is_command = |name: &str| !name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/');
+        self.skills.iter().filter(|skill| is_command(&skill.name)).map(|skill| skill.name.clone()).collect()
+    }
+
+    /// Formats the list of skills, one line each.
+    pub fn skills_text(&self) -> String {
+        if self.skills.is_empty() {
+            return "the agent has no skills; a folder .shelly/skills/NAME with a SKILL.md is one".into();
+        }
+        let line = |AgentSkill { name: skill, description }: &AgentSkill| {
+            let about = match description.is_empty() {
+                true => "always part of its instructions".to_owned(),
+                false => one_line(description, 200),
+            };
+            format!("  /{}  {DIM}{about}{PLAIN}", name(skill))
+        };
+        self.skills.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Formats the list of plugins, one line each.
+    pub fn plugins_text(&self) -> String {
+        if self.plugins.is_empty() {
+            return format!("{} has no plugins of its own", name(&self.agent));
+        }
+        let line = |AgentPlugin { id, section, about }: &AgentPlugin| {
+            let (version, about) = match about {
+                Some((version, about)) => (name(version), one_line(about, 120)),
+                None => (String::new(), "cannot be used; shelly-host plugin list says why".into()),
+            };
+            format!("  {} {version}  {DIM}{section}: {about}{PLAIN}", name(id))
+        };
+        self.plugins.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Formats what its plugins were granted, and what they asked for and were not granted.
+    pub fn grants_text(&self) -> String {
+        if self.grants.is_empty() {
+            return format!("the plugins of {} have no grants\n", name(&self.agent));
+        }
+        let line = |decision: &CapabilityDecision| {
+            let CapabilityDecision { plugin, capability, allowed, rule } = decision;
+            let word = if *allowed { "granted by" } else { "not granted by" };
+            format!("  {}: {}  {DIM}{word} {}{PLAIN}\n", name(plugin), name(capability), name(rule))
+        };
+        let more = self.grants.len().saturating_sub(limits::CHAT_LIST_ROWS);
+        let lines: String = self.grants.iter().take(limits::CHAT_LIST_ROWS).map(line).collect();
+        let more = if more > 0 { format!("  and {more} more\n") } else { String::new() };
+        format!("{lines}{more}")
     }
 
     /// Formats the estimated tokens of a conversation by part, and its share of the context window.
@@ -90,5 +181,21 @@ impl RunnerFacts {
 /// A [`Report`] if the agent or the model cannot be used.
 pub async fn facts_of(app: &App, agent: Option<&str>, model: Option<&str>) -> Result<RunnerFacts, Report> {
     let prepared = app.agent(agent, model, Recording::Off).await?;
-    Ok(RunnerFacts::of(&prepared))
+    Ok(RunnerFacts::of(app, &prepared))
+}
+
+/// Returns the plugins that the config gives an agent or team, or those of the default agent.
+fn plugins_of(app: &App, agent: &str) -> Vec<AgentPlugin> {
+    let plugins = |config: &AgentConfig| {
+        let plugin = |(section, id, _): (PluginSection, &str, _)| {
+            let manifest = app.catalog.entry(id).and_then(|plugin| plugin.manifest().ok());
+            let about = manifest.map(|manifest| (manifest.version.clone(), manifest.description.clone()));
+            AgentPlugin { id: id.to_owned(), section, about }
+        };
+        config.all_plugins().map(plugin).collect()
+    };
+    match app.config.who(agent) {
+        Ok(config) => plugins(config.own()),
+        Err(_) => plugins(&app.default_agent(&mut Vec::new())),
+    }
 }

@@ -3,6 +3,7 @@ use tokio::task::JoinHandle;
 use super::{
     message_run::{MessageProgress, MessageRun},
     runner_facts::RunnerFacts,
+    session_watch::{SessionWatch, WatchProgress},
     shell_command::{ShellCommand, ShellOutput},
 };
 use crate::error::{ErrorKind, Report};
@@ -13,12 +14,22 @@ pub enum RunningStep {
     Message {
         run: MessageRun,
         typed: String,
+        /// The tokens of the conversation that the answer takes the place of; `None` if it stays.
+        compacted_tokens: Option<u64>,
     },
     Shell {
         command: ShellCommand,
         is_shared: bool,
         typed: String,
     },
+    /// Another program works in the session of the chat.
+    Watch {
+        watch: SessionWatch,
+        /// The message that the person wanted to send; empty without one.
+        typed: String,
+    },
+    /// A text for the person is put together.
+    Text(JoinHandle<Result<String, Report>>),
     /// Another agent or model is looked at.
     Selection {
         task: JoinHandle<Result<RunnerFacts, Report>>,
@@ -31,6 +42,8 @@ pub enum RunningStep {
 pub enum StepProgress {
     Message(MessageProgress),
     Shell(ShellOutput),
+    Watch(WatchProgress),
+    Text(Result<String, Report>),
     Selection(Result<RunnerFacts, Report>),
 }
 
@@ -41,6 +54,10 @@ impl RunningStep {
             Self::None => std::future::pending().await,
             Self::Message { run, .. } => StepProgress::Message(run.progress().await),
             Self::Shell { command, .. } => StepProgress::Shell(command.end().await),
+            Self::Watch { watch, .. } => StepProgress::Watch(watch.next().await),
+            Self::Text(task) => StepProgress::Text(task.await.unwrap_or_else(|_| {
+                Err(Report::new(ErrorKind::Usage, "nothing is shown").cause("you interrupted it"))
+            })),
             Self::Selection { task, .. } => StepProgress::Selection(task.await.unwrap_or_else(|_| {
                 Err(Report::new(ErrorKind::Usage, "nothing was changed").cause("you interrupted it"))
             })),

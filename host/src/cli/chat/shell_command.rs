@@ -98,7 +98,7 @@ fn read_to_end(mut reader: impl Read, child: &Mutex<Child>) -> ShellOutput {
         bytes.extend_from_slice(&piece[..kept]);
         is_cut |= kept < read;
     }
-    let failure = match wait(child) {
+    let failure = match wait_for_end(child) {
         Ok(status) if status.success() => None,
         Ok(status) => Some(status.to_string()),
         Err(error) => Some(error.to_string()),
@@ -106,8 +106,8 @@ fn read_to_end(mut reader: impl Read, child: &Mutex<Child>) -> ShellOutput {
     ShellOutput { text: String::from_utf8_lossy(&bytes).into_owned(), is_cut, failure }
 }
 
-/// Waits for the end of a command that has closed its output. The lock is free in between, so that it can be killed.
-fn wait(child: &Mutex<Child>) -> std::io::Result<ExitStatus> {
+/// Waits for the end of a program. The lock is free in between, so that it can be killed.
+pub fn wait_for_end(child: &Mutex<Child>) -> std::io::Result<ExitStatus> {
     loop {
         if let Some(status) = child.lock().unwrap_or_else(PoisonError::into_inner).try_wait()? {
             return Ok(status);

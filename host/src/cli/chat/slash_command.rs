@@ -7,16 +7,27 @@ use crate::config::nearest;
 pub enum SlashCommand {
     Agent,
     Agents,
+    Board,
     Clear,
+    Compact,
     Context,
     Cost,
+    Doctor,
     Export,
     Fork,
     Help,
+    Mcp,
+    Message,
     Model,
+    Permissions,
+    Plugins,
     Quit,
     Resume,
+    Rewind,
     Sessions,
+    Skills,
+    Stop,
+    Tasks,
     Tools,
     Undo,
 }
@@ -28,34 +39,83 @@ pub struct CommandDescription {
     /// The form of its argument; empty if it takes none.
     pub argument: &'static str,
     pub summary: &'static str,
+    /// `true` if it is executed at once while the agent works; others wait until the agent has answered.
+    pub is_immediate: bool,
 }
 
+/// Returns the description of a command that waits until the agent has answered.
 const fn row(
     command: SlashCommand,
     name: &'static str,
     argument: &'static str,
     summary: &'static str,
 ) -> CommandDescription {
-    CommandDescription { command, name, argument, summary }
+    CommandDescription { command, name, argument, summary, is_immediate: false }
+}
+
+/// Returns the description of a command that is executed at once.
+const fn immediate(
+    command: SlashCommand,
+    name: &'static str,
+    argument: &'static str,
+    summary: &'static str,
+) -> CommandDescription {
+    CommandDescription { is_immediate: true, ..row(command, name, argument, summary) }
 }
 
 /// All commands, in the order of `/help`.
 pub const COMMANDS: &[CommandDescription] = &[
-    row(SlashCommand::Help, "help", "", "show keys and commands"),
+    immediate(SlashCommand::Help, "help", "", "show keys and commands"),
     row(SlashCommand::Model, "model", "[NAME]", "show the models, or use another one from the next message on"),
     row(SlashCommand::Agent, "agent", "[NAME]", "show the agent, or use another one from the next message on"),
-    row(SlashCommand::Agents, "agents", "", "list the agents and teams"),
-    row(SlashCommand::Tools, "tools", "", "list the tools of the agent"),
-    row(SlashCommand::Cost, "cost", "", "show the tokens and the cost of this session, by agent"),
-    row(SlashCommand::Context, "context", "", "show the parts that fill the context window"),
+    immediate(SlashCommand::Agents, "agents", "", "list the agents and teams, and those at work"),
+    immediate(SlashCommand::Message, "message", "NAME TEXT", "give an agent at work a message"),
+    immediate(SlashCommand::Stop, "stop", "NAME", "stop one agent at work, with those that work for it"),
+    immediate(SlashCommand::Tools, "tools", "", "list the tools of the agent"),
+    immediate(SlashCommand::Plugins, "plugins", "", "list the plugins of the agent"),
+    row(SlashCommand::Mcp, "mcp", "", "list the MCP servers, and the approval of their tools"),
+    immediate(SlashCommand::Skills, "skills", "", "list the skills of the agent; each is a command too"),
+    immediate(
+        SlashCommand::Permissions,
+        "permissions",
+        "",
+        "show what the agent may do, and what you allowed from now on",
+    ),
+    immediate(SlashCommand::Tasks, "tasks", "", "show the task board of this session"),
+    immediate(SlashCommand::Board, "board", "", "show the blackboards of this session"),
+    immediate(SlashCommand::Cost, "cost", "", "show the tokens and the cost of this session, by agent"),
+    immediate(SlashCommand::Context, "context", "", "show the parts that fill the context window"),
+    row(
+        SlashCommand::Compact,
+        "compact",
+        "[WORDS]",
+        "replace the conversation by a summary that the agent's model writes",
+    ),
     row(SlashCommand::Clear, "clear", "", "begin a new session; the present one is kept"),
+    row(
+        SlashCommand::Rewind,
+        "rewind",
+        "[NUMBER]",
+        "list your messages, or continue from before one, in a copy of the session",
+    ),
     row(SlashCommand::Undo, "undo", "", "undo the newest file changes of this session, after asking"),
     row(SlashCommand::Fork, "fork", "", "continue in a copy of this session"),
     row(SlashCommand::Sessions, "sessions", "", "list the sessions of this project"),
     row(SlashCommand::Resume, "resume", "SESSION", "continue another session"),
     row(SlashCommand::Export, "export", "FILE", "write this session to a new Markdown file"),
-    row(SlashCommand::Quit, "quit", "", "leave; the session is kept"),
+    row(SlashCommand::Doctor, "doctor", "[offline]", "check everything that runs need; asks each model unless offline"),
+    immediate(SlashCommand::Quit, "quit", "", "leave; the session is kept"),
 ];
+
+/// Returns `true` for a line whose command is executed at once while the agent works.
+pub fn is_immediate(line: &str) -> bool {
+    match TypedRequest::parse(line, &[], &[]) {
+        TypedRequest::Command { command, .. } => {
+            COMMANDS.iter().any(|known| known.command == command && known.is_immediate)
+        }
+        _ => false,
+    }
+}
 
 /// The request of a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,6 +131,11 @@ pub enum TypedRequest {
         name: String,
         arguments: String,
     },
+    /// A skill of the agent, with what is to be done with it.
+    Skill {
+        name: String,
+        words: String,
+    },
     /// A command for the person's shell. If `is_shared`, its output is added to the next message.
     Shell {
         command: String,
@@ -84,8 +149,9 @@ pub enum TypedRequest {
 }
 
 impl TypedRequest {
-    /// Parses what was typed. `custom` are the names of the project's commands; a built-in command of the same name counts.
-    pub fn parse(text: &str, custom: &[String]) -> Self {
+    /// Parses what was typed. `custom` are the names of the project's commands, `skills` those of the agent's skills. Of the
+    /// same name, a built-in command counts, and then one of the project.
+    pub fn parse(text: &str, custom: &[String], skills: &[String]) -> Self {
         let trimmed = text.trim();
         if let Some(command) = trimmed.strip_prefix('!') {
             let (command, is_shared) = command.strip_prefix('!').map_or((command, false), |command| (command, true));
@@ -104,7 +170,11 @@ impl TypedRequest {
         if custom.iter().any(|known| known == name) {
             return Self::Custom { name: name.to_owned(), arguments: argument };
         }
-        let names: Vec<_> = COMMANDS.iter().map(|known| known.name).chain(custom.iter().map(String::as_str)).collect();
+        if skills.iter().any(|known| known == name) {
+            return Self::Skill { name: name.to_owned(), words: argument };
+        }
+        let others = custom.iter().chain(skills).map(String::as_str);
+        let names: Vec<_> = COMMANDS.iter().map(|known| known.name).chain(others).collect();
         Self::Unknown { name: name.to_owned(), nearest: nearest(name, &names).map(str::to_owned) }
     }
 }
@@ -116,6 +186,7 @@ mod tests {
     #[test]
     fn typed_lines_are_told_apart() {
         let custom = ["review".to_owned(), "help".to_owned()];
+        let skills = ["review".to_owned(), "release-notes".to_owned()];
         let message = |text: &str| TypedRequest::Message(text.into());
         let command = |command, argument: &str| TypedRequest::Command { command, argument: argument.into() };
         let shell = |command: &str, is_shared| TypedRequest::Shell { command: command.into(), is_shared };
@@ -126,12 +197,33 @@ mod tests {
             ("/help", command(SlashCommand::Help, "")),
             (" /model  large one ", command(SlashCommand::Model, "large one")),
             ("/review a b", TypedRequest::Custom { name: "review".into(), arguments: "a b".into() }),
+            ("/release-notes of 1.2", TypedRequest::Skill { name: "release-notes".into(), words: "of 1.2".into() }),
+            (
+                "/release-note",
+                TypedRequest::Unknown { name: "release-note".into(), nearest: Some("release-notes".into()) },
+            ),
             ("/quti", TypedRequest::Unknown { name: "quti".into(), nearest: Some("quit".into()) }),
             ("/zzzzzzzz x", TypedRequest::Unknown { name: "zzzzzzzz".into(), nearest: None }),
             ("!ls -l", shell("ls -l", false)),
             ("!! git diff ", shell("git diff", true)),
         ] {
-            assert_eq!(TypedRequest::parse(text, &custom), request, "{text}");
+            assert_eq!(TypedRequest::parse(text, &custom, &skills), request, "{text}");
+        }
+    }
+
+    #[test]
+    fn commands_that_begin_a_step_wait_for_the_agent() {
+        for (line, expected) in [
+            ("/agents", true),
+            (" /message ada look here", true),
+            ("/stop ada", true),
+            ("/compact", false),
+            ("/doctor", false),
+            ("/model large", false),
+            ("/agentsx", false),
+            ("agents", false),
+        ] {
+            assert_eq!(is_immediate(line), expected, "{line}");
         }
     }
 }

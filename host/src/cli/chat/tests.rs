@@ -74,7 +74,30 @@ fn messages_wait_in_order_while_the_agent_works() {
     assert_eq!(state.end_work(), None);
     let mut state = self::state();
     state.begin_work();
-    assert_eq!(say(&mut state, "/quit"), Some(ChatAction::Quit), "it does not wait");
+    for command in ["/quit", "/agents", "/message ada look here"] {
+        assert_eq!(say(&mut state, command), Some(ChatAction::Execute(command.into())), "it does not wait");
+    }
+    assert_eq!(say(&mut state, "/compact"), None);
+    assert_eq!(state.end_work().as_deref(), Some("/compact"));
+}
+
+#[test]
+fn pair_of_keys_opens_the_editor() {
+    let mut state = state();
+    let end = || ChatKey::Move(CursorMotion::LineEnd);
+    press(&mut state, text("draft"));
+    assert_eq!(press(&mut state, end()), None);
+    assert_eq!(press(&mut state, ChatKey::Prefix), None);
+    assert_eq!(press(&mut state, ChatKey::Redraw), Some(ChatAction::Redraw));
+    assert_eq!(press(&mut state, end()), Some(ChatAction::EditText));
+    assert_eq!(press(&mut state, end()), None);
+    press(&mut state, ChatKey::Prefix);
+    press(&mut state, text("x"));
+    assert_eq!((press(&mut state, end()), typed(&state)), (None, "draftx"), "another key ends the pair");
+    state.ask("allow? ");
+    press(&mut state, ChatKey::Prefix);
+    assert_eq!(press(&mut state, end()), None, "an answer is typed here");
+    assert_eq!(press(&mut state, ChatKey::ShowCalls), Some(ChatAction::ShowCalls));
 }
 
 #[test]
@@ -344,7 +367,8 @@ fn any_key() -> impl Strategy<Value = ChatKey> {
         2 => motion().prop_map(ChatKey::Remove),
         4 => prop::sample::select(vec![
             ChatKey::Enter, ChatKey::NewLine, ChatKey::Tab, ChatKey::Escape, ChatKey::Interrupt, ChatKey::EndOfInput,
-            ChatKey::RestoreRemoved, ChatKey::SearchHistory, ChatKey::Redraw,
+            ChatKey::RestoreRemoved, ChatKey::SearchHistory, ChatKey::Redraw, ChatKey::ShowCalls, ChatKey::Prefix,
+            ChatKey::Focus(true),
         ]),
     ]
 }
@@ -384,8 +408,10 @@ proptest! {
                         Some(ChatAction::Send(_)) => prop_assert!(!was_working && !had_prompt),
                         Some(ChatAction::Answer(_)) => prop_assert!(had_prompt),
                         Some(ChatAction::Interrupt) => prop_assert!(was_working || had_prompt),
+                        Some(ChatAction::Execute(_)) => prop_assert!(was_working && !had_prompt),
+                        Some(ChatAction::EditText) => prop_assert!(!had_prompt),
                         Some(ChatAction::Redraw) => screen.erase(),
-                        Some(ChatAction::Quit) | None => {}
+                        Some(ChatAction::Quit | ChatAction::ShowCalls) | None => {}
                     }
                 }
                 ChatStep::Begin => state.begin_work(),

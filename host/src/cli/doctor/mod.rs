@@ -73,18 +73,10 @@ impl DoctorArgs {
         // Before anything is done: no check is made for a report that is not written.
         bundle.as_deref().map_or(Ok(()), check_new)?;
         let context = DoctorContext::new(config, plugins, offline, start_servers)?;
-        let mut findings: Vec<DoctorFinding> = Vec::new();
-        for check in CHECKS {
-            let found = (check.run)(&context).into_iter().map(|finding| finding.of_check(check.name));
-            // A key that comes from a file or a program is known once a model was asked.
-            context.hide_secrets();
-            for finding in found {
-                if output == CliOutputFormat::Text {
-                    print(&finding_as_text(&finding))?;
-                }
-                findings.push(finding);
-            }
-        }
+        let findings = findings(&context, |finding| match output {
+            CliOutputFormat::Text => print(&finding_as_text(finding)),
+            CliOutputFormat::Json => Ok(()),
+        })?;
         if let Some(path) = &bundle {
             write_bundle(path, &context, &findings)?;
         }
@@ -95,4 +87,38 @@ impl DoctorArgs {
         let has_problem = findings.iter().any(|finding| finding.status == DoctorStatus::Problem);
         Ok(if has_problem { ErrorKind::Run.exit_code() } else { 0 })
     }
+}
+
+/// Makes all checks, and passes each finding to `show` as soon as it is there.
+fn findings(
+    context: &DoctorContext,
+    mut show: impl FnMut(&DoctorFinding) -> Result<(), Report>,
+) -> Result<Vec<DoctorFinding>, Report> {
+    let mut findings: Vec<DoctorFinding> = Vec::new();
+    for check in CHECKS {
+        let found = (check.run)(context).into_iter().map(|finding| finding.of_check(check.name));
+        // A key that comes from a file or a program is known once a model was asked.
+        context.hide_secrets();
+        for finding in found {
+            show(&finding)?;
+            findings.push(finding);
+        }
+    }
+    Ok(findings)
+}
+
+/// Makes all checks, and returns what `doctor` prints. It blocks, and must not be called by a task of a runtime.
+///
+/// # Errors
+///
+/// A [`Report`] if the checks cannot be made.
+pub fn doctor_text(config: Option<PathBuf>, plugins: Vec<PathBuf>, is_offline: bool) -> Result<String, Report> {
+    let context = DoctorContext::new(config, plugins, is_offline, false)?;
+    let mut text = String::new();
+    let findings = findings(&context, |finding| {
+        text.push_str(&finding_as_text(finding));
+        text.push('\n');
+        Ok(())
+    })?;
+    Ok(text + &verdict(&findings, None))
 }

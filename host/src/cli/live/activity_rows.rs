@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::run_activity::{AgentActivity, AgentStep, CallActivity, RunActivity};
+use super::{
+    call_arguments::telling_argument,
+    run_activity::{AgentActivity, AgentStep, CallActivity, RunActivity},
+};
 use crate::cli::render::{name, one_line};
 
 /// A row of the live region.
@@ -99,7 +102,7 @@ fn call_row(depth: usize, call: &CallActivity, now: Instant) -> ActivityRow {
         depth,
         kind: ActivityRowKind::Call,
         subject: name(&call.tool),
-        detail: one_line(progress.as_deref().unwrap_or(&call.arguments), DETAIL_CHARS),
+        detail: one_line(&progress.unwrap_or_else(|| telling_argument(&call.arguments)), DETAIL_CHARS),
         elapsed: now.saturating_duration_since(call.since),
     }
 }
@@ -147,7 +150,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn rows_are_omitted_calls_first_then_last_agents() {
         let two = activity(2, 1);
-        let call = "search\\u{1b}[2J {\"q\": \"x\"}";
+        let call = "search\\u{1b}[2J x";
         assert_eq!(
             shown(&two, 4),
             [

@@ -1,6 +1,7 @@
 //! The display of a run for a person: redrawn in place at a terminal, lines elsewhere.
 
 mod activity_rows;
+mod call_arguments;
 #[cfg(test)]
 mod events_for_tests;
 mod live_display;
@@ -11,6 +12,8 @@ mod run_lines;
 #[cfg(test)]
 mod tests;
 
-pub use activity_rows::elapsed_in_words;
+pub use activity_rows::{activity_rows, elapsed_in_words};
+pub use call_arguments::telling_argument;
+pub use run_activity::RunActivity;
 pub use run_display::{DisplayOptions, FinishedDisplay, RunDisplay, terminal_size, terminal_theme};
 pub use run_lines::{RunLines, SizeQuery, amount_in_words, rendered, time_in_words};

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     activity_rows::{ActivityRow, ActivityRowKind, activity_rows, elapsed_in_words},
+    call_arguments::telling_argument,
     run_activity::{CompletedCall, RunActivity},
 };
 use crate::{
@@ -202,7 +203,8 @@ impl RunLines {
 
     fn show_call(&mut self, call: &CompletedCall) {
         let of = if self.is_entry(&call.agent) { String::new() } else { format!("{}: ", name(&call.agent)) };
-        let line = format!("{of}{} {}", name(&call.tool), one_line(&call.arguments, limits::LIVE_DETAIL_CHARS));
+        let arguments = one_line(&telling_argument(&call.arguments), limits::LIVE_DETAIL_CHARS);
+        let line = format!("{of}{} {arguments}", name(&call.tool));
         self.show_outcome(call.failure.is_none(), &line, call.duration, call.failure.as_deref());
     }
 

@@ -87,16 +87,16 @@ async fn call_moves_from_the_region_to_the_lines_above() {
     let terminal = TestTerminal::new(80);
     let mut display = terminal.display(true);
     display.show(&started("ada", None, "m", ""), None);
-    display.show(&call_started("ada", "1", "{\"path\":\"a\x1b[2J\"}"), None);
+    display.show(&call_started("ada", "1", r#"{"path":"a\u001b[2J"}"#), None);
     tokio::time::advance(Duration::from_secs(65)).await;
     display.draw();
     let lines = terminal.lines();
     assert!(lines[0].ends_with("ada calling a tool 1 min 05 s"), "{lines:?}");
-    assert_eq!(lines[1], "  · read {\"path\":\"a\\u{1b}[2J\"} 1 min 05 s");
+    assert_eq!(lines[1], "  · read a\\u{1b}[2J 1 min 05 s");
     display.show(&call_finished("ada", "1", Some("no such file\nerror: forged")), None);
     display.draw();
     let lines = terminal.lines();
-    assert_eq!(lines[0], "✗ read {\"path\":\"a\\u{1b}[2J\"} (20 ms): no such file");
+    assert_eq!(lines[0], "✗ read a\\u{1b}[2J (20 ms): no such file");
     assert!(!lines.iter().any(|line| line.contains("forged")), "{lines:?}");
 }
 

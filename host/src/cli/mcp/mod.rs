@@ -6,6 +6,8 @@ mod servers;
 
 use clap::{Args, Subcommand};
 
+pub use servers::servers_text;
+
 /// Serve tools and agents to an MCP client, or manage the MCP servers of agents.
 ///
 /// The client is a program such as Claude Desktop, VS Code or the MCP inspector. It starts shelly-host and speaks to it over

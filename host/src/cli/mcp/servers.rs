@@ -126,6 +126,20 @@ impl McpListArgs {
     }
 }
 
+/// Connects to the servers of a config, and returns what `mcp list` prints of each. The connections stay open.
+pub async fn servers_text(app: &App) -> String {
+    let mut text = String::new();
+    for config in app.servers() {
+        match app.server(&config.name).await {
+            Ok(server) => text.push_str(&escaped(&shown(config, &server, false))),
+            Err(report) => {
+                let _ = writeln!(text, "{}", one_line(&report.with_hint(), 1_000));
+            }
+        }
+    }
+    text
+}
+
 impl McpApproveArgs {
     pub fn execute(self) -> u8 {
         self.approve().map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0)

@@ -240,6 +240,46 @@ fn cursor_is_visible_after_clear_drop_and_panic() {
     assert!(terminal.rows().is_empty(), "{:?}", terminal.rows());
 }
 
+fn at(line: usize, column: usize) -> Option<RegionCursor> {
+    Some(RegionCursor { line, column })
+}
+
+#[test]
+fn cursor_is_shown_where_the_region_says() {
+    let terminal = Terminal::new(20, 6);
+    let mut region = terminal.region(4);
+    region.update_with_cursor(&lines(&["above"]), lines(&["busy", "› text", "status"]), at(1, 6)).unwrap();
+    assert_eq!((terminal.cursor(), terminal.hides_cursor()), ((2, 6), false));
+    region.update_with_cursor(&lines(&["more"]), lines(&["› text", "status"]), at(0, 2)).unwrap();
+    assert_eq!(terminal.rows(), ["above", "more", "› text", "status"]);
+    assert_eq!((terminal.cursor(), terminal.hides_cursor()), ((2, 2), false));
+    // The place alone has changed.
+    region.update_with_cursor(&[], lines(&["› text", "status"]), at(0, 99)).unwrap();
+    assert_eq!(terminal.cursor(), (2, 19));
+    // The first line is not shown.
+    region.update_with_cursor(&[], lines(&["1", "2", "3", "4", "5"]), at(0, 0)).unwrap();
+    assert_eq!(terminal.rows(), ["above", "more", "2", "3", "4", "5"]);
+    assert!(terminal.hides_cursor());
+    region.update_with_cursor(&[], lines(&["1", "2"]), at(1, 1)).unwrap();
+    terminal.resize(20, 4);
+    region.update_with_cursor(&[], lines(&["1", "2"]), at(1, 1)).unwrap();
+    drop(region);
+    assert_eq!(terminal.rows(), ["above", "more"]);
+    assert_eq!((terminal.cursor().1, terminal.hides_cursor()), (0, false));
+}
+
+#[test]
+fn notification_cannot_be_left_by_its_text() {
+    let terminal = Terminal::new(20, 5);
+    let mut region = terminal.region(3);
+    region.set(lines(&["work"])).unwrap();
+    terminal.bytes.borrow_mut().clear();
+    region.notify("ada\x07\x1b]52;c;aGk=\nhas finished").unwrap();
+    let written = String::from_utf8(terminal.bytes.take()).unwrap();
+    assert_eq!(written, "\x1b]9;ada\\u{7}\\u{1b}]52;c;aGk= has finished\x1b\\\x07");
+    assert_eq!(terminal.rows(), ["work"]);
+}
+
 #[test]
 fn lost_terminal_is_an_error_and_no_panic() {
     struct LostTerminal;
@@ -304,7 +344,11 @@ proptest! {
     #[test]
     fn screen_has_printed_lines_and_then_the_region(
         steps in prop::collection::vec(
-            (prop::collection::vec("[a-z]{0,12}", 0..4), prop::collection::vec("[A-Z]{1,12}", 0..5)),
+            (
+                prop::collection::vec("[a-z]{0,12}", 0..4),
+                prop::collection::vec("[A-Z]{1,12}", 0..5),
+                prop::option::of((0_usize..5, 0_usize..14)),
+            ),
             1..12,
         ),
         columns in 1_u16..14,
@@ -314,17 +358,26 @@ proptest! {
         let mut region = terminal.region(3);
         let plain = Terminal::new(columns, rows);
         let mut shown = Vec::new();
-        for (above, live) in &steps {
+        let mut cursor = None;
+        for (above, live, place) in &steps {
             let lines = |texts: &[String]| texts.iter().map(|text| StyledLine::from(text.as_str())).collect::<Vec<_>>();
-            region.update(&lines(above), lines(live)).unwrap();
+            cursor = place.and_then(|(line, column)| at(line, column));
+            region.update_with_cursor(&lines(above), lines(live), cursor).unwrap();
             for line in above {
                 plain.clone().write_all(format!("{line}\r\n").as_bytes()).unwrap();
             }
             let most = 3.min(usize::from(rows).saturating_sub(1).max(1));
             let visible = &live[live.len().saturating_sub(most)..];
+            let hidden = live.len() - visible.len();
+            cursor = cursor.filter(|place| (hidden..live.len()).contains(&place.line));
+            cursor = cursor.map(|RegionCursor { line, column }| RegionCursor {
+                line: line - hidden,
+                column: column.min(usize::from(columns) - 1),
+            });
             shown = lines(visible).iter().map(|line| line.cut(columns.into()).to_string()).collect();
         }
         let (start, _) = plain.cursor();
+        let shown_is_empty = shown.is_empty();
         let mut expected = plain.rows();
         expected.resize(start, String::new());
         expected.append(&mut shown);
@@ -333,6 +386,8 @@ proptest! {
         expected.resize(length, String::new());
         actual.resize(length, String::new());
         prop_assert_eq!(actual, expected);
-        prop_assert_eq!(terminal.cursor(), (start, 0));
+        let place = cursor.map_or((start, 0), |cursor| (start + cursor.line, cursor.column as u16));
+        prop_assert_eq!(terminal.cursor(), place);
+        prop_assert_eq!(terminal.hides_cursor(), cursor.is_none() && !shown_is_empty);
     }
 }

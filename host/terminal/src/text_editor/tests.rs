@@ -4,7 +4,9 @@ use super::*;
 
 fn shown(editor: &TextEditor, columns: usize, most_rows: usize) -> Vec<String> {
     // The cursor cell is bold, so that a test can find it.
-    let rows = editor.rows(columns, most_rows, Style::new(), Style::new().bold());
+    let EditorView { rows, cursor } = editor.view(columns, most_rows, Style::new(), Style::new().bold());
+    let before = rows[cursor.line].spans().iter().take_while(|span| span.style() == Style::new());
+    assert_eq!(before.map(|span| display_width(span.text())).sum::<usize>(), cursor.column, "{rows:?}");
     let mark = |line: &StyledLine| {
         let spans = line.spans().iter().map(|span| match span.style() == Style::new().bold() {
             true => format!("[{}]", span.text()),
