@@ -369,3 +369,33 @@ fn second_terminal_watches_and_then_takes_over() {
     second.leave();
     assert!(server.asked.lock().unwrap()[1].contains("Count to four."));
 }
+
+#[test]
+fn messages_behind_a_waiting_command_are_sent() {
+    let place = Place::new();
+    let (go, _server) = slow_model(&place);
+    let mut chat = ChatTerminal::open(&place, &[]);
+    chat.say("Count to four.");
+    chat.wait_for("waiting for the model");
+    chat.say("/sessions");
+    chat.say("And once more.");
+    chat.wait_for("waits: And once more.");
+    for _ in 0..4 {
+        go.send(()).unwrap();
+    }
+    chat.wait_for_times("Four.", 2);
+    let text = chat.leave();
+    assert!(text.contains("› /sessions") && text.contains("› And once more."), "{text}");
+}
+
+#[test]
+fn program_that_outlives_its_command_can_be_ended() {
+    let place = Place::new();
+    let (_go, _server) = slow_model(&place);
+    let mut chat = ChatTerminal::open(&place, &[]);
+    chat.say("!sleep 1000 & echo begun");
+    chat.wait_for("› !sleep 1000 & echo begun");
+    chat.press("\x1b");
+    chat.wait("the output", |text| text.lines().any(|line| line.trim() == "begun"));
+    chat.leave();
+}

@@ -58,7 +58,7 @@ pub struct ChatLoop<W: Write> {
     pub(super) answers_from: Option<Instant>,
     pub(super) step: RunningStep,
     pub(super) begun: Instant,
-    /// The output of commands that the next message takes with it.
+    /// The output of commands that the next message takes with it; kept until that has begun.
     pub(super) shared_output: Vec<String>,
     pub(super) lines: ProgressDisplay,
     pub(super) pieces: ReplyRedactor,
@@ -207,7 +207,10 @@ impl<W: Write> ChatLoop<W> {
         match action {
             ChatAction::Send(text) => return self.send(&text),
             ChatAction::Execute(text) => return self.send(&text),
-            ChatAction::Answer(line) => self.answer(&line),
+            ChatAction::Answer(line) => {
+                self.answer(&line);
+                return self.start_next_waiting();
+            }
             ChatAction::Interrupt => self.interrupt(),
             ChatAction::Quit => return Some(0),
             ChatAction::Redraw => self.screen.erase(),
@@ -270,7 +273,9 @@ impl<W: Write> ChatLoop<W> {
             TypedRequest::Shell { command, is_shared } => self.start_shell(typed, &command, is_shared),
             TypedRequest::Command { command, argument } => {
                 self.screen.print_typed(typed.trim());
-                return self.execute(command, &argument);
+                if let Some(code) = self.execute(command, &argument) {
+                    return Some(code);
+                }
             }
             TypedRequest::Unknown { name: unknown, nearest } => {
                 let meant = nearest.map_or("/help lists the commands".into(), |near| format!("did you mean /{near}?"));
@@ -278,17 +283,17 @@ impl<W: Write> ChatLoop<W> {
                 self.state.restore(typed);
             }
         }
-        self.go_on()
+        self.start_next_waiting()
     }
 
     /// Sends a message to the agent, with the files that it mentions. `typed` is what the person typed.
     fn send_message(&mut self, typed: &str, text: String) {
-        match with_mentioned_files(text, &project_folder(&self.app)) {
+        match with_mentioned_files(text, typed, &project_folder(&self.app)) {
             Ok(mut input) => {
                 self.screen.print_typed(&input.text);
-                for output in self.shared_output.drain(..) {
+                for output in &self.shared_output {
                     input.text.push_str("\n\n");
-                    input.text.push_str(&output);
+                    input.text.push_str(output);
                 }
                 self.start_message(typed.to_owned(), Some(input));
             }
@@ -319,6 +324,9 @@ impl<W: Write> ChatLoop<W> {
             chat: self.session.chat.clone(),
             compacts: compacted_tokens.is_some(),
         };
+        // A line now answers a question of the agent, not whether to undo.
+        self.undo = None;
+        self.answers_from = None;
         self.calls.begin_answer();
         let run = MessageRun::start(Arc::clone(&self.app), request);
         self.begin(RunningStep::Message { run, typed, compacted_tokens });
@@ -367,10 +375,10 @@ impl<W: Write> ChatLoop<W> {
         self.send(&next)
     }
 
-    /// Goes on with the next message that waits if no step runs.
-    fn go_on(&mut self) -> Option<u8> {
+    /// Starts the next message that waits, unless a step runs or the person is asked something.
+    fn start_next_waiting(&mut self) -> Option<u8> {
         match &self.step {
-            RunningStep::None => self.end_step(),
+            RunningStep::None if self.undo.is_none() => self.end_step(),
             _ => None,
         }
     }

@@ -14,20 +14,31 @@ pub fn last_mention(text: &str) -> Option<&str> {
 }
 
 /// Returns a message with the files that it mentions and that exist; a path is relative to `root`. Marks of punctuation after
-/// a path belong to it only if there is such a file.
+/// a path belong to it only if there is such a file. A file outside of `root` is attached only if `typed`, the person's own
+/// words, mentions it: the rest of the message may come from a file of the project.
 ///
 /// # Errors
 ///
 /// A [`Report`] if a file cannot be attached.
-pub fn with_mentioned_files(text: String, root: &Path) -> Result<TaskInput, Report> {
+pub fn with_mentioned_files(text: String, typed: &str, root: &Path) -> Result<TaskInput, Report> {
+    let real_root = root.canonicalize().ok();
+    let lies_in_project = |path: &PathBuf| {
+        let real = path.canonicalize().ok();
+        real.zip(real_root.as_ref()).is_some_and(|(path, root)| path.starts_with(root))
+    };
     let mut paths: Vec<PathBuf> = Vec::new();
-    for path in text.split_whitespace().filter_map(|word| word.strip_prefix('@')).filter_map(|path| file(path, root)) {
+    for path in mentions(typed, root).chain(mentions(&text, root).filter(lies_in_project)) {
         if !paths.contains(&path) {
             paths.push(path);
         }
     }
     let attachments = AttachedFile::read_all(&paths)?;
     Ok(TaskInput { text, attachments, schema: None })
+}
+
+/// Returns the files that a text mentions.
+fn mentions(text: &str, root: &Path) -> impl Iterator<Item = PathBuf> {
+    text.split_whitespace().filter_map(|word| word.strip_prefix('@')).filter_map(|path| file(path, root))
 }
 
 /// Returns the file at a path.
@@ -47,14 +58,29 @@ mod tests {
         std::fs::write(folder.path().join("a.md"), "text").unwrap();
         std::fs::write(folder.path().join("b.bin"), [0xff, 0xfe]).unwrap();
         let names = |text: &str| {
-            let input = with_mentioned_files(text.into(), folder.path()).unwrap();
+            let input = with_mentioned_files(text.into(), text, folder.path()).unwrap();
             assert_eq!(input.text, text);
             input.attachments.len()
         };
         assert_eq!(names("Read @a.md, then compare (@a.md) with @a.md."), 1);
         assert_eq!(names("ask @alice about mail@a.md and @"), 0);
-        let report = with_mentioned_files("see @b.bin".into(), folder.path()).unwrap_err();
+        let report = with_mentioned_files("see @b.bin".into(), "", folder.path()).unwrap_err();
         assert!(report.to_string().starts_with("cannot attach"), "{report}");
+    }
+
+    #[test]
+    fn only_the_person_attaches_files_of_other_folders() {
+        let (project, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let secret = other.path().join("id_rsa");
+        std::fs::write(&secret, "key").unwrap();
+        std::fs::write(project.path().join("a.md"), "text").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&secret, project.path().join("link")).unwrap();
+        let text = format!("Review @a.md and @link, then @{}", secret.display());
+        let attached =
+            |typed: &str| with_mentioned_files(text.clone(), typed, project.path()).unwrap().attachments.len();
+        assert_eq!(attached("/review"), 1);
+        assert_eq!(attached(&format!("/review @{}", secret.display())), 2);
     }
 
     #[test]

@@ -123,6 +123,11 @@ impl MessageRun {
         let _ = (&mut self.task).await;
     }
 
+    /// Returns `true` if the run has begun: its session is open, and the message is part of it.
+    pub fn has_started(&self) -> bool {
+        self.started.borrow().is_some()
+    }
+
     /// Gives an agent of the run a message that it reads before its next turn.
     ///
     /// # Errors

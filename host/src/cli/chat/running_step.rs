@@ -1,4 +1,4 @@
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use super::{
     message_run::{MessageProgress, MessageRun},
@@ -55,12 +55,18 @@ impl RunningStep {
             Self::Message { run, .. } => StepProgress::Message(run.progress().await),
             Self::Shell { command, .. } => StepProgress::Shell(command.end().await),
             Self::Watch { watch, .. } => StepProgress::Watch(watch.next().await),
-            Self::Text(task) => StepProgress::Text(task.await.unwrap_or_else(|_| {
-                Err(Report::new(ErrorKind::Usage, "nothing is shown").cause("you interrupted it"))
-            })),
-            Self::Selection { task, .. } => StepProgress::Selection(task.await.unwrap_or_else(|_| {
-                Err(Report::new(ErrorKind::Usage, "nothing was changed").cause("you interrupted it"))
-            })),
+            Self::Text(task) => StepProgress::Text(task.await.unwrap_or_else(|error| Err(why_none(&error)))),
+            Self::Selection { task, .. } => {
+                StepProgress::Selection(task.await.unwrap_or_else(|error| Err(why_none(&error))))
+            }
         }
+    }
+}
+
+/// Returns the reason why a task has no result.
+fn why_none(error: &JoinError) -> Report {
+    match error.is_cancelled() {
+        true => Report::new(ErrorKind::Usage, "nothing was done").cause("you interrupted it"),
+        false => Report::new(ErrorKind::Bug, "this is a bug in shelly-host").cause(error),
     }
 }

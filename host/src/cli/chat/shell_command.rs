@@ -4,6 +4,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use tokio::{sync::Notify, time::timeout};
+
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -13,6 +15,8 @@ use crate::{
 pub struct ShellCommand {
     child: Arc<Mutex<Child>>,
     output: tokio::task::JoinHandle<ShellOutput>,
+    /// Told once the command was killed.
+    killed: Arc<Notify>,
 }
 
 /// The end of a command.
@@ -42,29 +46,39 @@ impl ShellCommand {
         drop(shell);
         let ended = Arc::clone(&child);
         let output = tokio::task::spawn_blocking(move || read_to_end(reader, &ended));
-        Ok(Self { child, output })
+        Ok(Self { child, output, killed: Arc::default() })
     }
 
-    /// Waits for its end. Cancel safe.
+    /// Waits for its end: the command and every program that still has its output. Cancel safe.
     pub async fn end(&mut self) -> ShellOutput {
-        (&mut self.output).await.unwrap_or_else(|error| ShellOutput {
-            text: String::new(),
-            is_cut: false,
-            failure: Some(error.to_string()),
-        })
+        let Self { output, killed, .. } = self;
+        let ended = tokio::select! {
+            ended = &mut *output => ended.map_err(|error| error.to_string()),
+            () = killed.notified() => match timeout(limits::CANCEL_GRACE, &mut *output).await {
+                Ok(ended) => ended.map_err(|error| error.to_string()),
+                // A program that has left the group of the command keeps the output open.
+                Err(_) => Err("a program that it has started still runs".into()),
+            },
+        };
+        ended.unwrap_or_else(|failure| ShellOutput { text: String::new(), is_cut: false, failure: Some(failure) })
     }
 
-    /// Ends the command, with the programs that it has started.
+    /// Ends the command, with the programs of its process group, also those that have outlived the shell. Does nothing once all
+    /// of them have closed the output.
     pub fn kill(&self) {
+        if self.output.is_finished() {
+            return;
+        }
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         #[cfg(unix)]
         if let Ok(id) = i32::try_from(child.id())
             && let Some(group) = rustix::process::Pid::from_raw(id)
-            && matches!(child.try_wait(), Ok(None))
         {
+            // No other group gets this number as long as a program is in this one.
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
         let _ = child.kill();
+        self.killed.notify_one();
     }
 }
 
@@ -136,5 +150,19 @@ mod tests {
         let mut running = ShellCommand::start("sleep 1000 | cat").unwrap();
         running.kill();
         assert!(running.end().await.failure.is_some());
+        // Its shell has ended, but a program that it has started has the output.
+        let mut left = ShellCommand::start("sleep 1000 & exit 0").unwrap();
+        wait_for_end(&left.child).unwrap();
+        left.kill();
+        assert_eq!(left.end().await.failure, None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn killed_command_does_not_wait_for_a_program_that_left_its_group() {
+        let mut escaped = ShellCommand::start("setsid sleep 5 & exit 0").unwrap();
+        wait_for_end(&escaped.child).unwrap();
+        escaped.kill();
+        assert!(escaped.end().await.failure.unwrap().contains("still runs"));
     }
 }

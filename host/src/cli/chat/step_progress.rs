@@ -18,7 +18,7 @@ use crate::{
         live::{amount_in_words, telling_argument},
         render::{DIM, PLAIN, YELLOW, name, one_line, warning},
     },
-    error::Report,
+    error::{Report, count},
     event::Event,
     limits,
 };
@@ -30,6 +30,11 @@ impl<W: Write> ChatLoop<W> {
             MessageProgress::Started(started) => self.show_start(&started),
             MessageProgress::Event(event) => self.show_event(&event),
             MessageProgress::Ended(ended) => return self.end_message(ended),
+            MessageProgress::Dropped if !self.has_started() => {
+                self.screen.print(&format!("{DIM}interrupted before it began{PLAIN}\n"));
+                self.restore_message();
+                return self.end_step();
+            }
             MessageProgress::Dropped => {
                 self.screen.print(&format!("{DIM}interrupted; your next message continues the step{PLAIN}\n"));
                 self.session.can_go_on = self.session.id.is_some();
@@ -39,7 +44,23 @@ impl<W: Write> ChatLoop<W> {
         None
     }
 
+    /// Returns `true` if the message that the person waits for has been recorded, or would be.
+    fn has_started(&self) -> bool {
+        matches!(&self.step, RunningStep::Message { run, .. } if run.has_started())
+    }
+
+    /// Puts the message whose run has not begun back into the input.
+    fn restore_message(&mut self) {
+        if let RunningStep::Message { typed, .. } = std::mem::replace(&mut self.step, RunningStep::None) {
+            self.state.restore(&typed);
+        }
+    }
+
     fn show_start(&mut self, started: &StartedMessage) {
+        // A run that goes on without a message takes no output with it.
+        if matches!(&self.step, RunningStep::Message { typed, .. } if !typed.is_empty()) {
+            self.shared_output.clear();
+        }
         if let (Some(config), true) = (&self.args.config, self.session.id.is_none() && started.session.is_some()) {
             launch::keep_config_begun_here(config);
         }
@@ -203,10 +224,30 @@ impl<W: Write> ChatLoop<W> {
             let end = failure.map_or(String::new(), |failure| format!("\n{failure}"));
             let origin =
                 format!("is the output of `{}`, which the person has run", typed.trim_start_matches('!').trim());
-            self.shared_output.push(crate::task::marked_text("command_output", &origin, &format!("{text}{end}")));
-            self.screen.print(&format!("{DIM}the output goes with your next message{PLAIN}\n"));
+            self.share_output(crate::task::marked_text("command_output", &origin, &format!("{text}{end}")));
         }
         self.end_step()
+    }
+
+    /// Keeps an output for the next message. If all of them together become longer than one may be, the oldest are left out.
+    fn share_output(&mut self, output: String) {
+        self.shared_output.push(output);
+        // The newest is kept in any case: only the marks around it can make it longer.
+        let most = limits::CHAT_SHELL_OUTPUT_BYTES;
+        let mut left_out = 0;
+        while self.shared_output.len() > 1 && self.shared_output.iter().map(String::len).sum::<usize>() > most {
+            self.shared_output.remove(0);
+            left_out += 1;
+        }
+        self.screen.print(&format!("{DIM}the output goes with your next message{PLAIN}\n"));
+        if left_out > 0 {
+            let what = format!(
+                "{} left out: together they are longer than {} KiB",
+                count(left_out, "earlier output is", "earlier outputs are"),
+                most >> 10
+            );
+            self.screen.print(&warning(&what));
+        }
     }
 
     /// Uses another agent or model, if it can be used.
