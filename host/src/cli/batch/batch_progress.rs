@@ -222,6 +222,8 @@ fn columns() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     #[test]
@@ -263,13 +265,13 @@ mod tests {
         assert!(progress.warnings().waiting.is_empty());
     }
 
-    #[tokio::test]
-    async fn warning_is_noted_while_standard_error_is_stuck() {
+    #[test]
+    fn warning_is_noted_while_standard_error_is_stuck() {
         let progress = BatchProgressBar::new();
         // As long as something is written, this lock is held.
         let writing = progress.lock();
         progress.note_warning("of a task");
-        progress.warned().await;
+        assert_eq!(progress.warned().now_or_never(), Some(()));
         drop(writing);
         progress.show_warnings();
         assert!(progress.warnings().waiting.is_empty());

@@ -120,7 +120,7 @@ impl BatchRun {
     /// Begins the next task that is to be run, if there is memory for it.
     fn begin_next(&mut self, at_work: &mut JoinSet<Result<FinishedTask, Report>>) -> BeginAttempt {
         let AdmittedTask { task, state, memory } = match self.queue.next(&self.runner.schemas) {
-            Ok(NextTask::Admitted(admitted)) => admitted,
+            Ok(NextTask::Admitted(admitted)) => *admitted,
             Ok(NextTask::NoMemory) => return BeginAttempt::NoMemory,
             Ok(NextTask::End) => return BeginAttempt::End(Ok(BatchEnd::Done)),
             Err(report) => return BeginAttempt::End(Err(report)),

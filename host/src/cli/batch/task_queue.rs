@@ -38,7 +38,7 @@ pub(super) struct AdmittedTask {
 /// The next task of a queue.
 #[derive(Debug)]
 pub(super) enum NextTask {
-    Admitted(AdmittedTask),
+    Admitted(Box<AdmittedTask>),
     /// There is one, but no memory until a task ends.
     NoMemory,
     /// No task is left.
@@ -67,7 +67,7 @@ impl TaskQueue {
         // A file that is gone meanwhile is the failure of the task itself.
         let bytes = task.check(schemas).unwrap_or(task.bytes);
         match Arc::clone(&self.memory_kib).try_acquire_many_owned(kib(bytes).min(self.most_kib)) {
-            Ok(memory) => Ok(NextTask::Admitted(AdmittedTask { task, state, memory })),
+            Ok(memory) => Ok(NextTask::Admitted(Box::new(AdmittedTask { task, state, memory }))),
             Err(_) => {
                 self.waiting = Some((task, state));
                 Ok(NextTask::NoMemory)
