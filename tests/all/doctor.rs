@@ -238,7 +238,7 @@ fn doctor_finds_directories_that_cannot_be_written() {
         assert!(ran.stdout.contains(&format!("problem  directories    {name}: ")), "{}", ran.shown());
     }
     // What is not recorded needs no directory.
-    place.file(".shelly/local", "");
+    place.file(".shelly/local/sessions", "");
     for (config, code) in [("sessions: {record: true}\n", 1), ("sessions: {record: false}\n", 0)] {
         place.file("shelly.yaml", config);
         let ran = doctor(&place, &["--offline"], &[]);
