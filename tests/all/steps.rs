@@ -40,10 +40,12 @@ fn step_kind_is_found_and_granted_what_it_wants() {
         ),
     );
     assert_eq!((&agent["effects"][0]["powers"], &agent["effects"][1]["powers"]), (&json!(["note"]), &json!([])));
-    // The same plugin in a folder of the project is somebody else's.
+    // The same plugin in a folder of the project is somebody else's: it is used only if its directory is named.
     copy(&format!("{PLUGIN_ROOT}/progress"), &place.path().join(".shelly/plugins/progress"));
-    let agent = checked(&place, &format!("{OFFLINE}agents: [{{name: a, effects: [progress]}}]"));
-    assert_eq!(agent["effects"][0]["powers"], json!([]));
+    for (named, powers) in [("", json!(["note"])), ("plugin_dirs: [.shelly/plugins]\n", json!([]))] {
+        let agent = checked(&place, &format!("{named}{OFFLINE}agents: [{{name: a, effects: [progress]}}]"));
+        assert_eq!(agent["effects"][0]["powers"], powers, "{named}");
+    }
 }
 
 fn copy(from: &str, to: &std::path::Path) {

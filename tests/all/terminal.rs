@@ -98,6 +98,15 @@ const ANSWER: &str = "# Found\n\nThe note has **three** words:\n\n- one\n- two\n
 
 const RUN: &str = "shelly-host run --trust --no-session 'Read the note.'";
 
+/// Returns `true` if the output sets a colour or another style; moves of the cursor are none.
+fn has_style(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    text.split("\x1b[").skip(1).any(|sequence| {
+        let end = sequence.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(0);
+        sequence[end..].starts_with('m') && !matches!(&sequence[..end], "" | "0")
+    })
+}
+
 #[test]
 fn answer_at_a_terminal_is_rendered_once() {
     for (columns, variables) in [(80, &[][..]), (40, &[("NO_COLOR", "1")]), (200, &[("COLORTERM", "truecolor")])] {
@@ -111,7 +120,7 @@ fn answer_at_a_terminal_is_rendered_once() {
         let end = ran.lines.concat();
         assert!(end.contains("2 turns · ") && end.ends_with("tokens · cost unknown"), "{text}");
         assert!(!text.contains("Ctrl-C stops"), "the region has left the screen: {text}");
-        let is_coloured = ran.bytes.windows(3).any(|bytes| bytes == b"\x1b[3" || bytes == b"\x1b[1");
+        let is_coloured = has_style(&ran.bytes);
         assert_eq!(is_coloured, variables != [("NO_COLOR", "1")], "{text}");
     }
 }

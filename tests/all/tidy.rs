@@ -32,17 +32,19 @@ pub fn files(folders: &[&str], endings: &[&str]) -> Vec<(String, String)> {
 }
 
 pub fn host() -> Vec<(String, String)> {
-    // The build script is a program of its own.
-    files(&["host"], &[".rs"]).into_iter().filter(|(path, _)| path != "host/build.rs").collect()
+    // Build scripts and examples are programs of their own.
+    let is_own_program = |path: &str| path.ends_with("/build.rs") || path.contains("/examples/");
+    files(&["host"], &[".rs"]).into_iter().filter(|(path, _)| !is_own_program(path)).collect()
 }
 
 /// The crates below `host/` of which each is one module, by the names that other crates call them.
-const CRATES: [(&str, &str); 6] = [
+const CRATES: [(&str, &str); 7] = [
     ("shelly_mcp", "mcp"),
     ("shelly_net", "net"),
     ("shelly_plugin_host", "plugin"),
     ("shelly_provider", "provider"),
     ("shelly_session", "session"),
+    ("shelly_shipped", "shipped"),
     ("shelly_terminal", "terminal"),
 ];
 
@@ -64,7 +66,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 38] = [
+const MAY_NAME: [(&str, &[&str]); 39] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -95,6 +97,7 @@ const MAY_NAME: [(&str, &[&str]); 38] = [
     ("plugin", &["agent", "team", "change", "files", "tool", "model", "capability", "kv", "net", "process"]),
     ("conformance", &["agent", "approval", "builtin", "plugin", "process", "team", "tool", "model", "capability"]),
     ("session", &["agent", "encodings", "files", "model", "trust"]),
+    ("shipped", &["plugin"]),
     ("config", &["agent", "capability", "files", "mcp", "model", "net", "process", "provider", "team", "trust"]),
     (
         "assemble",
@@ -163,6 +166,7 @@ const MAY_NAME: [(&str, &[&str]); 38] = [
             "project",
             "serve",
             "session",
+            "shipped",
             "terminal",
             "task",
             "tool",

@@ -133,7 +133,8 @@ impl App {
     /// is searched only for plugins that its config names.
     fn installed(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
         let find = || {
-            let mut found = PluginCatalog::new(&self.compiler);
+            let found = PluginCatalog::new(&self.compiler);
+            let mut found = found.with_shipped(self.shipped.clone(), self.installed_dirs.clone());
             found.add_by_id(&self.installed_dirs, [id]);
             found
         };

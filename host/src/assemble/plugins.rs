@@ -128,6 +128,7 @@ impl App {
                     _ => &[],
                 };
                 let there = self.catalog.iter().map(|(id, _)| id).chain(installed.iter().map(String::as_str));
+                let there = there.chain(self.shipped.ids().collect::<Vec<_>>());
                 let there: BTreeSet<_> = there.chain(own.iter().copied()).collect();
                 let mut report = config::unknown("plugin", id, there.iter().copied());
                 report.kind = ErrorKind::Plugin;

@@ -10,6 +10,7 @@ use crate::{
     agent::{AgentEntry, AgentGroup},
     config::{AgentConfig, RunnerConfig},
     error::Report,
+    limits,
     model::ModelInfo,
     plugin::CompileStep,
 };
@@ -55,10 +56,16 @@ impl App {
         let mut notices = StartupNotices { notes: Vec::new(), warnings: self.project.warnings().to_vec() };
         notices.warnings.extend(self.recover_changes());
         notices.warnings.extend(self.missing_programs());
-        let default;
+        let shared = RunResources::new(&self.project, &self.broker, self.changes());
+        let models = ModelCache::new(&shared.stores);
+        let mut default;
         let who = match self.is_default(name) {
             true => {
                 default = self.default_agent(&mut notices.warnings);
+                if self.config.user.has_default_toolboxes {
+                    let resolved = self.model(&default, model, &models, &mut notices).await?;
+                    notices.notes.extend(fit_to_window(&mut default, resolved.completer.info()));
+                }
                 RunnerConfig::Agent(&default)
             }
             false => name.map_or_else(|| self.config.entry(), |name| self.config.who(name))?,
@@ -66,10 +73,9 @@ impl App {
         let (own, (mut all, others)) = (who.own(), self.runners_with(who));
         let starts_others = all.iter().any(|who| who.own().options.max_delegation_depth > 0);
         let called: Vec<_> = all.iter().flat_map(|who| &who.own().agent_tools).map(|uses| &*uses.agent).collect();
-        let shared = RunResources::new(&self.project, &self.broker, self.changes());
         let served: Vec<_> = all.iter().chain(&others).map(|who| who.own()).collect();
         let servers = self.reach_servers(&served, &mut notices).await;
-        let (models, shared) = (ModelCache::new(&shared.stores), shared.with_servers(servers));
+        let shared = shared.with_servers(servers);
         let mut makers = RunnerFactory::new(self, model, &models, &shared);
         let (made, made_model) = makers.make(who, &mut notices).await?;
         let entrant = made.whole(&mut Vec::new())?.within(&self.budget);
@@ -169,6 +175,16 @@ impl App {
     pub async fn validate_plugins(&self) {
         self.catalog.open(self.catalog.iter().map(|(id, _)| id), CompileStep::Validate).await;
     }
+}
+
+/// Takes the tools from the default agent that do not fit into the window of its model. Returns a note if it took some.
+fn fit_to_window(agent: &mut AgentConfig, model: &ModelInfo) -> Option<String> {
+    let window = model.context_window.tokens().filter(|tokens| *tokens < limits::DEFAULT_TOOLS_WINDOW)?;
+    agent.keep_file_tools();
+    Some(format!(
+        "the model takes only {window} tokens, so the agent has no tools but those for files; name others under `toolboxes` \
+         in a config"
+    ))
 }
 
 /// Returns the registry entry of an agent, as other agents see it.

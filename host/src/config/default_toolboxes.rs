@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, de::IntoDeserializer};
 
-use super::{Config, ConfigEntryKind, ToolboxUse};
+use super::{AgentConfig, Config, ConfigEntryKind, ToolboxUse};
 
 /// The toolboxes that the agent has in any folder.
 const ANYWHERE: &[&str] = &["exec", "http"];
@@ -31,8 +31,17 @@ impl Config {
         };
         let toolboxes: Vec<_> = of_project.chain(anywhere).filter(is_usable).collect();
         toolboxes.iter().for_each(|one| self.user.note(ConfigEntryKind::Toolbox, one.name(), false));
-        self.toolboxes = toolboxes;
+        (self.toolboxes, self.user.has_default_toolboxes) = (toolboxes, true);
         self
+    }
+}
+
+impl AgentConfig {
+    /// Leaves only the tools with which an agent reads, searches and changes files: the definitions of all default tools do
+    /// not fit into the window of a small model.
+    pub fn keep_file_tools(&mut self) {
+        self.toolboxes.retain(|toolbox| matches!(toolbox.name(), "filesystem" | "search"));
+        self.plugins.clear();
     }
 }
 

@@ -14,6 +14,8 @@ pub struct UserEntries {
     pub has_runners: bool,
     /// `true` if the default model is the one that the user-wide config names.
     pub has_default_provider: bool,
+    /// `true` if the toolboxes are the default ones, which nobody has named.
+    pub has_default_toolboxes: bool,
     names: BTreeSet<(ConfigEntryKind, String)>,
     replaced: BTreeSet<(ConfigEntryKind, String)>,
 }

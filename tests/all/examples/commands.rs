@@ -54,7 +54,12 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
     ("docs/delegation.md", &[("run --config examples/02-delegation/shelly.yaml", How::OnRealFiles)]),
     (
         "docs/getting-started.md",
-        &[("run \"What is a monad, in one sentence?\"", NEEDS_A_MODEL), ("provider check", NEEDS_A_MODEL)],
+        &[
+            ("run \"What is a monad, in one sentence?\"", NEEDS_A_MODEL),
+            ("provider check", NEEDS_A_MODEL),
+            ("run \"Where is the build described", NEEDS_A_MODEL),
+            ("run \"Review this change\"", NEEDS_A_MODEL),
+        ],
     ),
     (
         "docs/mcp-servers.md",

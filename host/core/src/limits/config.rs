@@ -18,3 +18,6 @@ pub const STDIN_WAIT: Duration = Duration::from_secs(3);
 pub const CONFIG_BYTES: u64 = 1 << 20;
 /// The maximum number of links that lead to the user-wide config, as many as Linux follows: the folder of each is examined.
 pub const CONFIG_LINKS: usize = 40;
+/// The context window in tokens below which an agent that no config describes has the tools for files alone. The definitions
+/// of all of its default tools take about 5,600 tokens, a third of this.
+pub const DEFAULT_TOOLS_WINDOW: u64 = 16_384;

@@ -25,10 +25,9 @@ impl EmbeddedPlugin {
     ///
     /// # Errors
     ///
-    /// An error of the kind `InvalidData` if this is not `size` bytes: the program is damaged.
+    /// An error if this is not `size` bytes: the program is damaged.
     pub fn component(&self) -> io::Result<Vec<u8>> {
-        let damaged =
-            |why: String| io::Error::new(io::ErrorKind::InvalidData, format!("{why}; install the program again"));
+        let damaged = |why: String| io::Error::other(format!("{why}; install the program again"));
         // What the program says of itself is believed only as far as memory goes.
         let most = self.size.min(limits::COMPONENT_BYTES as usize);
         let mut bytes = Vec::with_capacity(most);

@@ -80,6 +80,11 @@ impl ShippedPlugins {
         self.find(id).is_some()
     }
 
+    /// Returns the ids of the shipped plugins that are there.
+    pub fn ids(&self) -> impl Iterator<Item = &'static str> {
+        SHIPPED_PLUGINS.into_iter().filter(|id| self.has(id))
+    }
+
     /// Returns the locations of all shipped plugins that are there; an id may be there more than once.
     pub(super) fn all(&self) -> impl Iterator<Item = PluginLocation> {
         let in_directories = self.directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten();

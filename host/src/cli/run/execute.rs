@@ -1,6 +1,7 @@
 //! The third step of an invocation: builds the agent, runs it, and shows its progress.
 
 use std::{
+    io::IsTerminal,
     pin::{Pin, pin},
     sync::Arc,
 };
@@ -125,12 +126,12 @@ pub(super) async fn execute(
     Ok(FinishedInvocation { outcome, agents, session: name, shown, schema })
 }
 
-/// Waits until an agent has started, and tells a person who waits long what takes the time.
+/// Waits until an agent has started, and tells a person at the terminal who waits long what takes the time.
 async fn explained<T>(start: impl Future<Output = T>, level: ProgressLevel) -> T {
     let mut start = pin!(start);
     match timeout(limits::START_NOTICE_DELAY, &mut start).await {
         Ok(started) => started,
-        Err(_) if level == ProgressLevel::Quiet => start.await,
+        Err(_) if level == ProgressLevel::Quiet || !std::io::stderr().is_terminal() => start.await,
         Err(_) => {
             tell("still starting: plugins are compiled at their first use, and servers are connected\n");
             start.await
