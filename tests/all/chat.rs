@@ -120,6 +120,7 @@ fn interrupted_step_leaves_a_valid_conversation() {
     go.send(()).unwrap();
     go.send(()).unwrap();
     chat.wait_for_times("Four.", 3);
+    chat.wait_for_rest();
     chat.press("\x03");
     chat.wait_for("Ctrl+Y brings the text back");
     chat.press("\x03");
@@ -223,6 +224,7 @@ fn commands_of_the_chat_act_on_its_session() {
     let mut done = |typed: &str, shown: &str| {
         chat.say(typed);
         chat.wait_for(shown);
+        chat.wait_for_rest();
     };
     done("/cost", "nothing was spent in this session yet");
     done("/export x.md", "the session begins with the first message");

@@ -170,6 +170,7 @@ agents:
     assert!(text.lines().any(|line| line.starts_with("t: ") && line.contains("approved")), "{text}");
     chat.say("Plan it.");
     chat.wait_for("Done.");
+    chat.wait_for_rest();
     chat.say("/tasks");
     chat.wait_for("  task-1  Read the notes  pending");
     chat.say("/board");

@@ -167,8 +167,14 @@ impl ChatTerminal {
         (code, text, bytes)
     }
 
-    /// Leaves the chat, and checks that the terminal is as it was before.
+    /// Waits until nothing runs: an answer is on the screen before its run has ended.
+    pub fn wait_for_rest(&self) {
+        self.wait("the end of the run", |text| !text.contains("Esc stops"));
+    }
+
+    /// Leaves the chat once nothing runs, and checks that the terminal is as it was before.
     pub fn leave(mut self) -> String {
+        self.wait_for_rest();
         self.say("/quit");
         let (code, text, bytes) = self.end();
         assert_eq!(code, 0, "{text}");

@@ -19,6 +19,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         "README.md",
         &[
             ("run --config examples/01-quick-start/shelly.yaml", How::OnRealFiles),
+            ("chat", How::By("all/chat.rs")),
             ("run \"What is a monad, in one sentence?\"", NEEDS_A_MODEL),
             ("provider check", NEEDS_A_MODEL),
             ("doctor", How::By("all/doctor.rs")),
