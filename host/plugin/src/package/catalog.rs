@@ -137,16 +137,13 @@ impl PluginCatalog {
     /// Adds all plugins that come with the host, then all in those of these directories that exist, except those whose id
     /// is already in the catalog.
     pub fn add_all(&mut self, directories: &[PathBuf]) {
-        for location in self.shipped.all().collect::<Vec<_>>() {
-            if !id_of(&location).is_some_and(|id| self.plugins.contains_key(&id)) {
-                self.add(location);
-            }
-        }
-        for place in directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten() {
-            let location = PluginLocation::at(&place);
-            match id_of(&location).filter(|id| self.plugins.contains_key(id)) {
-                None => self.add(location),
-                Some(id) => self.outranked.extend(self.as_outranked(&id, &location)),
+        let of_directories = directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten();
+        let of_directories = of_directories.map(|place| PluginLocation::at(&place));
+        for location in self.shipped.all().chain(of_directories).collect::<Vec<_>>() {
+            let (id, entry) = self.read_entry(location);
+            match self.plugins.contains_key(&id) {
+                true => self.outranked.extend(self.as_outranked(&id, entry.location())),
+                false => drop(self.plugins.insert(id, entry)),
             }
         }
     }
@@ -204,12 +201,7 @@ impl PluginCatalog {
     }
 
     fn add(&mut self, location: PluginLocation) {
-        let (id, entry) = match location.read_manifest() {
-            Ok(manifest) => (location.id(manifest.as_ref()), CatalogEntry::unread(&self.compiler, location, manifest)),
-            Err(error) => {
-                (self.name_without_manifest(&location), CatalogEntry::unusable(&self.compiler, location, error))
-            }
-        };
+        let (id, entry) = self.read_entry(location);
         let entry = match self.plugins.get(&id) {
             None => entry,
             // The first one is unusable anyway, and its error is already recorded.
@@ -222,6 +214,16 @@ impl PluginCatalog {
             }
         };
         self.plugins.insert(id, entry);
+    }
+
+    /// Reads the manifest of a plugin, once. Returns the entry of the plugin, and the id under which it is listed.
+    fn read_entry(&self, location: PluginLocation) -> (String, CatalogEntry) {
+        match location.read_manifest() {
+            Ok(manifest) => (location.id(manifest.as_ref()), CatalogEntry::unread(&self.compiler, location, manifest)),
+            Err(error) => {
+                (self.name_without_manifest(&location), CatalogEntry::unusable(&self.compiler, location, error))
+            }
+        }
     }
 
     /// Returns the name under which a folder without a readable manifest is listed: it must not take the id of a known
