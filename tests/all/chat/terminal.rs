@@ -169,7 +169,7 @@ impl ChatTerminal {
 
     /// Waits until nothing runs: an answer is on the screen before its run has ended.
     pub fn wait_for_rest(&self) {
-        self.wait("the end of the run", |text| !text.contains("Esc stops"));
+        self.wait("the end of the run", |text| !text.lines().last().unwrap_or_default().contains("Esc stops"));
     }
 
     /// Leaves the chat once nothing runs, and checks that the terminal is as it was before.
