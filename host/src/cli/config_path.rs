@@ -37,7 +37,10 @@ pub fn read_runner_config(named: Option<&PathBuf>) -> Result<Config, Report> {
 /// Gives the agent of a config that names none the default toolboxes. Returns `false` beside it if they leave out the files,
 /// because the folder contains everything that the person has.
 pub fn with_default_toolboxes(config: Config) -> (Config, bool) {
-    let names_runners = !config.agents.is_empty() || !config.teams.is_empty() || !config.toolboxes.is_empty();
+    // Most configs do, and a start need not look for what they do not use.
+    if config.names_runners_or_toolboxes() {
+        return (config, true);
+    }
     let folder = std::env::current_dir().unwrap_or_default().join(&config.root);
     let folder = folder.canonicalize().unwrap_or(folder);
     let home = home().map(|home| home.canonicalize().unwrap_or(home));
@@ -46,7 +49,7 @@ pub fn with_default_toolboxes(config: Config) -> (Config, bool) {
     let installed = PluginCatalog::ids_in(&standard);
     let is_installed = |id: &str| shipped.has(id) || installed.iter().any(|one| one == id);
     let config = config.with_default_toolboxes((!contains_home).then_some(&*folder), is_installed);
-    (config, names_runners || !contains_home)
+    (config, !contains_home)
 }
 
 /// Does the same as [`read_config`] without a message about what was found: the command that follows prints one.

@@ -13,6 +13,12 @@ const ANYWHERE: &[&str] = &["exec", "http"];
 const IN_PROJECT: &[&str] = &["filesystem", "search", "git", "everyday"];
 
 impl Config {
+    /// Returns `true` if the config says which agents there are or which toolboxes the default agent has, so that the default
+    /// toolboxes are not used.
+    pub fn names_runners_or_toolboxes(&self) -> bool {
+        !self.agents.is_empty() || !self.teams.is_empty() || !self.toolboxes.is_empty()
+    }
+
     /// Gives the agent of a config without agents and toolboxes what a person expects of an assistant: it reads and searches
     /// the project's files and proposes changes of them, computes, and asks before it runs a program, uses git or reads a
     /// page. The toolboxes count as entries of the person, who started the agent, so a project is not asked about them.
@@ -20,7 +26,7 @@ impl Config {
     /// `project` is the absolute path of the project's folder; `None` leaves its files out. A toolbox with a plugin for which
     /// `is_installed` returns `false` is left out too.
     pub fn with_default_toolboxes(mut self, project: Option<&Path>, is_installed: impl Fn(&str) -> bool) -> Self {
-        if !self.agents.is_empty() || !self.teams.is_empty() || !self.toolboxes.is_empty() {
+        if self.names_runners_or_toolboxes() {
             return self;
         }
         let of_project = project.map(|folder| IN_PROJECT.iter().map(move |name| (*name, folder)));

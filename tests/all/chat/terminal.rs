@@ -31,7 +31,7 @@ pub struct ChatTerminal {
     screen: Arc<Mutex<Screen>>,
 }
 
-/// What the program has written.
+/// The output of the program so far, and the screen that it makes.
 struct Screen {
     parser: vt100::Parser,
     bytes: Vec<u8>,
