@@ -10,8 +10,7 @@ use super::{
     config_path::{config_path, read_over_user_config, with_default_toolboxes},
     config_show::ConfigShowArgs,
     host_environment::{compiling, environment, plugin_dirs},
-    plugin::CliOutputFormat,
-    render::{self, RunOutputFormat, json_line, name, print, print_for_people, tell, warn},
+    render::{self, CliOutputFormat, RunOutputFormat, json_line, name, print, print_for_people, tell, warn},
     trust,
     user_config_path::user_config_path,
 };
@@ -74,12 +73,7 @@ impl ConfigCommand {
             Self::Path(path) => return path.execute(),
             Self::Trust(trust) => return trust.execute(),
         };
-        check(config, &plugins, loading, output).unwrap_or_else(|report| {
-            render::failed(
-                &report,
-                if output == CliOutputFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text },
-            )
-        })
+        check(config, &plugins, loading, output).unwrap_or_else(|report| render::failed(&report, output.into()))
     }
 }
 

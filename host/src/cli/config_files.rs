@@ -9,9 +9,8 @@ use serde_json::json;
 
 use super::{
     config_path::search,
-    plugin::CliOutputFormat,
     project_search::{CandidateStatus, ConfigCandidate, ProjectSearch},
-    render::{self, RunOutputFormat, json_line, name, print},
+    render::{self, CliOutputFormat, RunOutputFormat, json_line, name, print},
     user_config_path::{user_config, user_config_path},
 };
 use crate::{config::ConfigErrors, error::Report, files};

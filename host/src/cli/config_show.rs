@@ -6,8 +6,7 @@ use serde_json::json;
 use super::{
     config::{ConfigCheck, UsableConfig},
     config_path::config_path,
-    plugin::CliOutputFormat,
-    render::{self, RunOutputFormat, json_line, print, print_for_people},
+    render::{self, CliOutputFormat, json_line, print, print_for_people},
 };
 use crate::{
     config::{OriginatedSetting, SettingOrigin},
@@ -39,7 +38,7 @@ pub struct ConfigShowArgs {
 
 impl ConfigShowArgs {
     pub fn execute(self) -> u8 {
-        let output = if self.output == CliOutputFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text };
+        let output = self.output.into();
         self.show().map_or_else(|report| render::failed(&report, output), |()| 0)
     }
 

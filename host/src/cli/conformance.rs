@@ -237,7 +237,7 @@ fn state(row: &RecoveryCheck) -> &'static str {
 
 fn amount(value: u64, unit: &str) -> String {
     match unit {
-        "bytes" => super::plugin::size(value),
+        "bytes" => render::size(value),
         "" => value.to_string(),
         unit => format!("{value} {unit}"),
     }

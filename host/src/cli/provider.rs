@@ -8,8 +8,7 @@ use super::{
     command_runtime::runtime,
     config_path::read_config,
     host_environment::{compiling, environment, plugin_dirs},
-    plugin::CliOutputFormat,
-    render::{self, RunOutputFormat, json_line, name, one_line, print, tell},
+    render::{self, CliOutputFormat, json_line, name, one_line, print, tell},
     run::how_to_mend,
     trust,
 };
@@ -49,12 +48,8 @@ pub enum ProviderCommand {
 impl ProviderCommand {
     pub fn execute(self) -> u8 {
         let Self::Check { names, config, plugins, trust, output } = self;
-        check(names, config.as_ref(), &plugins, trust, output).unwrap_or_else(|report| {
-            render::failed(
-                &report,
-                if output == CliOutputFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text },
-            )
-        })
+        check(names, config.as_ref(), &plugins, trust, output)
+            .unwrap_or_else(|report| render::failed(&report, output.into()))
     }
 }
 

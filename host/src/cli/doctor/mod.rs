@@ -15,8 +15,7 @@ use clap::Args;
 
 use super::{
     build_info::BUILD,
-    plugin::CliOutputFormat,
-    render::{self, RunOutputFormat, print},
+    render::{self, CliOutputFormat, print},
 };
 use crate::error::{ErrorKind, Report};
 use checks::CHECKS;
@@ -63,7 +62,7 @@ pub struct DoctorArgs {
 
 impl DoctorArgs {
     pub fn execute(self) -> u8 {
-        let output = if self.output == CliOutputFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text };
+        let output = self.output.into();
         self.check().unwrap_or_else(|report| render::failed(&report, output))
     }
 

@@ -22,8 +22,8 @@ use crate::{
     app,
     cli::{
         build_info::BUILD,
-        plugin::{catalog_of, size},
-        render::{escaped, name, one_line},
+        plugin::catalog_of,
+        render::{escaped, name, one_line, size},
         trust,
     },
     config::{Config, ShareableConfig},

@@ -13,8 +13,9 @@ use crate::{
         command_runtime::runtime,
         config_path::read_config,
         host_environment::{compiling, environment, plugin_dirs},
-        plugin::CliOutputFormat,
-        render::{self, RunOutputFormat, escaped, json_line, name, one_line, print, print_for_people, tell},
+        render::{
+            self, CliOutputFormat, RunOutputFormat, escaped, json_line, name, one_line, print, print_for_people, tell,
+        },
         trust,
     },
     config::McpServerConfig,
@@ -78,7 +79,7 @@ pub(super) struct McpConfigArgs {
 
 impl McpListArgs {
     pub fn execute(self) -> u8 {
-        let output = if self.output == CliOutputFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text };
+        let output = self.output.into();
         self.list().unwrap_or_else(|report| render::failed(&report, output))
     }
 

@@ -1,5 +1,6 @@
 //! Formats output for the terminal. Text of guests, models and servers is escaped here.
 
+mod byte_size;
 mod output_format;
 mod print;
 mod progress_display;
@@ -7,7 +8,8 @@ mod run_result;
 mod styled_text;
 mod terminal_text;
 
-pub use output_format::RunOutputFormat;
+pub use byte_size::size;
+pub use output_format::{CliOutputFormat, RunOutputFormat};
 pub use print::{not_printed, print, print_for_people, tell, warn, warning};
 pub use progress_display::{ProgressDisplay, ProgressLevel};
 pub use run_result::{

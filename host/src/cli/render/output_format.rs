@@ -10,3 +10,21 @@ pub enum RunOutputFormat {
     /// One JSON object per line: each event, and the result at the end.
     Events,
 }
+
+/// The output format of commands without a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CliOutputFormat {
+    /// For people.
+    Text,
+    /// One JSON value.
+    Json,
+}
+
+impl From<CliOutputFormat> for RunOutputFormat {
+    fn from(format: CliOutputFormat) -> Self {
+        match format {
+            CliOutputFormat::Text => Self::Text,
+            CliOutputFormat::Json => Self::Json,
+        }
+    }
+}

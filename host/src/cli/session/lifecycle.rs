@@ -9,8 +9,7 @@ use super::{loaded_transcript::damaged, session_project_args::SessionProjectArgs
 use crate::{
     cli::{
         command_words::resume_arguments,
-        plugin::{CliOutputFormat, size},
-        render::{self, RunOutputFormat, json_line, name, print, tell, warn},
+        render::{self, CliOutputFormat, RunOutputFormat, json_line, name, print, size, tell, warn},
         session_name::named,
     },
     error::Report,

@@ -10,10 +10,7 @@ use super::{
 };
 use crate::{
     chat::Role,
-    cli::{
-        plugin::{CliOutputFormat, size},
-        render::{json_line, name, one_line, print, tell, warn},
-    },
+    cli::render::{CliOutputFormat, json_line, name, one_line, print, size, tell, warn},
     error::{ErrorKind, Report},
     limits,
     session::{SessionSearchHit, SessionSearchResults, SessionStatus, SessionSummary},

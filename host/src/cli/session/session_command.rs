@@ -2,8 +2,7 @@ use clap::Subcommand;
 
 use super::{export, lifecycle, list, show, undo};
 use crate::cli::{
-    plugin::CliOutputFormat,
-    render::{self, RunOutputFormat},
+    render::{self, CliOutputFormat},
     run::SessionResumeArgs,
 };
 
@@ -34,11 +33,6 @@ impl SessionCommand {
             Self::Rm(rm) => (rm.execute(), rm.output),
             Self::Prune(prune) => (prune.execute(), prune.output),
         };
-        done.unwrap_or_else(|report| {
-            render::failed(
-                &report,
-                if output == CliOutputFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text },
-            )
-        })
+        done.unwrap_or_else(|report| render::failed(&report, output.into()))
     }
 }

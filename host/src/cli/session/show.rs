@@ -15,8 +15,7 @@ use crate::{
     chat::{Part, Role, ToolCall, ToolResult},
     cli::{
         command_words::words_of,
-        plugin::CliOutputFormat,
-        render::{self, RunOutputFormat, escaped, json_line, name, one_line, print},
+        render::{self, CliOutputFormat, RunOutputFormat, escaped, json_line, name, one_line, print},
     },
     error::Report,
     limits,

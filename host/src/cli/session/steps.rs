@@ -14,8 +14,7 @@ use crate::{
     agent::journal::JournalRecord,
     chat::{ChatChange, Message},
     cli::{
-        plugin::CliOutputFormat,
-        render::{self, RunOutputFormat, json_line, name, one_line, print, warn},
+        render::{self, CliOutputFormat, RunOutputFormat, json_line, name, one_line, print, warn},
         session_name::named,
     },
     error::Report,

@@ -3,10 +3,7 @@
 use crate::{
     agent::journal::RecordedRunEnd,
     chat::{Media, MediaData, Message, Role},
-    cli::{
-        plugin::size,
-        render::{name, one_line},
-    },
+    cli::render::{name, one_line, size},
     tool::CompletionStatus,
 };
 

@@ -14,7 +14,7 @@ use crate::{
     cli::{
         doctor::{doctor_context::DoctorContext, finding::UnnamedFinding},
         host_environment::{compiling, environment},
-        plugin::size,
+        render::size,
         trust,
     },
     config::Config,

@@ -1,0 +1,91 @@
+//! The commands for plugins and for those who write them.
+
+mod certify;
+mod inspect;
+mod list;
+mod named_plugin;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+pub use self::named_plugin::catalog_of;
+use self::{certify::certify, inspect::inspect, list::list};
+use super::render::{self, CliOutputFormat};
+
+/// A subcommand of `shelly-host plugin`.
+#[derive(Subcommand)]
+pub enum PluginCommand {
+    /// List the plugins of the config's `plugin_dirs` and of --plugins, or the installed ones if neither is given.
+    ///
+    /// Unusable plugins are listed too, with the reason on standard error and exit code 3.
+    List {
+        /// The config file (default: .shelly/config.yaml or shelly.yaml).
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// A directory of plugin folders; repeatable.
+        #[arg(long, value_name = "DIR")]
+        plugins: Vec<PathBuf>,
+        /// The output format.
+        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+        output: CliOutputFormat,
+    },
+    /// Show a plugin's manifest, its imports, the capabilities that it asks for, and its tools.
+    ///
+    /// Starts the plugin once in its sandbox, without any grant, to list its tools.
+    Inspect {
+        /// A plugin's folder, a component file, or the id of a listed plugin.
+        plugin: PathBuf,
+        /// The config in which the id is looked up (default: .shelly/config.yaml or shelly.yaml).
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// A directory of plugin folders in which the id is looked up; repeatable.
+        #[arg(long, value_name = "DIR")]
+        plugins: Vec<PathBuf>,
+        /// The output format.
+        #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+        output: CliOutputFormat,
+    },
+    /// Print what a plugin can reach for an agent, as JSON.
+    ///
+    /// Links the plugin to its grants in the config and instantiates it; as before a run, you are asked first to trust what the
+    /// files of the project name. Each import has a state. `satisfied`: linked to what `grant` says. `refused`: not linked.
+    /// `powerless`: gives access to nothing, because the plugin uses only its types, or because it belongs to the base
+    /// interfaces of WASI that plugin.toml declares. `capability` is what the config must grant for the import; an import
+    /// without it comes with the plugin's kind. Exit code 3: the plugin does not run, and the certificate says why.
+    Certify {
+        /// The plugin's id.
+        id: String,
+        /// The agent (default: the entry agent of the config, or the first agent that has the plugin).
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String>,
+        /// Certify the plugin as the model of this name.
+        #[arg(long, value_name = "NAME", conflicts_with = "agent")]
+        model: Option<String>,
+        /// The config file (default: .shelly/config.yaml or shelly.yaml).
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// A directory of plugin folders; repeatable.
+        #[arg(long, value_name = "DIR")]
+        plugins: Vec<PathBuf>,
+        /// Trust the project's config and permissions for this command without asking; see shelly-host config trust.
+        #[arg(long)]
+        trust: bool,
+    },
+}
+
+impl PluginCommand {
+    pub fn execute(self) -> u8 {
+        let (result, output) = match self {
+            Self::List { config, plugins, output } => (list(config.as_ref(), &plugins, output), output),
+            Self::Inspect { plugin, config, plugins, output } => {
+                (inspect(&plugin, config.as_ref(), &plugins, output), output)
+            }
+            Self::Certify { id, agent, model, config, plugins, trust } => {
+                let whose = (agent.as_deref(), model.as_deref());
+                (certify(&id, whose, config.as_ref(), &plugins, trust), CliOutputFormat::Json)
+            }
+        };
+        result.unwrap_or_else(|report| render::failed(&report, output.into()))
+    }
+}
