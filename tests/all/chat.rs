@@ -1,7 +1,7 @@
 //! `chat` at a real terminal: what a person types, and what is on the screen then.
 
 mod commands;
-mod terminal;
+pub mod terminal;
 
 use std::{
     fs,

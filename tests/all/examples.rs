@@ -13,7 +13,10 @@ use std::{
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::support::{Place, Ran, copy};
+use crate::{
+    chat::terminal::ChatTerminal,
+    support::{Place, Ran, copy},
+};
 
 macro_rules! assert_test_exists {
     ($name:ident) => {
@@ -159,10 +162,11 @@ macro_rules! examples {
             }
         )*
 
-        /// But for the third, which has tests of its own: where Ollama runs on this machine it would be asked.
+        /// But for two with tests of their own: the third would ask Ollama where it runs on this machine, and a chat needs
+        /// a terminal.
         #[test]
         fn every_example_is_tested_and_documented() {
-            let run = BTreeSet::from(["03-custom-provider", $($folder,)*].map(str::to_owned));
+            let run = BTreeSet::from(["03-custom-provider", "16-chat", $($folder,)*].map(str::to_owned));
             assert_eq!(run, folders());
             for folder in folders() {
                 assert!(!commands(&folder).is_empty(), "examples/README.md shows no command for {folder}");
@@ -215,7 +219,7 @@ fn every_example_accepts_model_local() {
 #[test]
 fn examples_readme_names_only_existing_files_and_commands() {
     let run: usize = folders().iter().map(|folder| commands(folder).len()).sum();
-    assert_eq!(readme().matches("`shelly-host run ").count(), run);
+    assert_eq!(readme().matches("`shelly-host run ").count() + readme().matches("`shelly-host chat ").count(), run);
     let readme = readme();
     let links: Vec<_> = readme.split("](").skip(1).map(|rest| rest.split(['#', ')']).next().unwrap()).collect();
     assert!(links.len() > folders().len());
@@ -234,6 +238,24 @@ fn weather() {
     let ran = ask("What is the weather in Atlantis?");
     assert!(ran.code != 0 && ran.stdout.is_empty(), "{}", ran.shown());
     assert!(ran.stderr.contains("unknown city `Atlantis`; try Paris, London or Tokyo"), "{}", ran.shown());
+}
+
+#[test]
+fn chat_example_changes_a_file_after_a_yes() {
+    let [words] = &commands("16-chat")[..] else { panic!("one command") };
+    let place = repository();
+    let file = place.path().join("examples/16-chat/till/receipt.py");
+    let arguments: Vec<_> = words[1..].iter().map(String::as_str).collect();
+    let mut chat = ChatTerminal::open(&place, &arguments);
+    chat.say("Why is the discount on a receipt wrong?");
+    chat.wait_for("apply the changes?");
+    assert!(fs::read_to_string(&file).unwrap().contains("* (1 - discount)"));
+    chat.say("y");
+    let text = chat.wait_for("whole cents");
+    assert!(text.contains("✓ fs_edit till/receipt.py") && !text.contains("✗"), "{text}");
+    assert!(fs::read_to_string(&file).unwrap().contains("* (100 - discount) / 100)"));
+    chat.wait_for_rest();
+    chat.leave();
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! A chat at a pseudo terminal: the time from a key to the screen while an answer of 50 pieces a second arrives below 5,000
-//! items that were shown before, and the time and the memory of an answer of 10 MB.
+//! items that were shown before, the time and the memory of an answer of 10 MB, and the time until the chat takes keys.
 
 use std::{
     error::Error,
@@ -13,6 +13,7 @@ use std::{
 };
 
 use criterion::{Criterion, Throughput};
+use hdrhistogram::Histogram;
 use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
 
 /// The items that are shown before keys are measured.
@@ -33,10 +34,30 @@ fn main() -> Result<(), Box<dyn Error>> {
         .measurement_time(Duration::from_secs(10))
         .sample_size(20)
         .configure_from_args();
+    start(&mut criterion)?;
     keys(&mut criterion)?;
     large_answer(&mut criterion, if smoke { LARGE / 64 } else { LARGE })?;
     criterion.final_summary();
     Ok(())
+}
+
+/// The time from the start of the program until it takes keys, with what it reads at its start in the page cache.
+fn start(criterion: &mut Criterion) -> Result<(), Box<dyn Error>> {
+    let mut failed = None;
+    criterion.benchmark_group("chat").bench_function("start", |bencher| {
+        bencher.iter_custom(|iterations| {
+            let mut took = Duration::ZERO;
+            for _ in 0..iterations {
+                let start = Instant::now();
+                match PacedChat::start(LARGE) {
+                    Ok(_chat) => took += start.elapsed(),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            took
+        });
+    });
+    failed.map_or(Ok(()), Err)
 }
 
 fn keys(criterion: &mut Criterion) -> Result<(), Box<dyn Error>> {
@@ -46,6 +67,7 @@ fn keys(criterion: &mut Criterion) -> Result<(), Box<dyn Error>> {
     chat.press("endless\r");
     chat.wait_for("piece 3");
     let mut typed = String::new();
+    let mut times = Histogram::<u64>::new(3)?;
     criterion.benchmark_group("chat").bench_function("key to screen at 50 pieces a second", |bencher| {
         bencher.iter_custom(|iterations| {
             let mut took = Duration::ZERO;
@@ -60,11 +82,21 @@ fn keys(criterion: &mut Criterion) -> Result<(), Box<dyn Error>> {
                 let start = Instant::now();
                 chat.press(&letter.to_string());
                 chat.wait_for(&format!("› {typed}"));
-                took += start.elapsed();
+                let key = start.elapsed();
+                times.saturating_record(key.as_micros() as u64);
+                took += key;
             }
             took
         });
     });
+    let milliseconds = |micros: u64| micros as f64 / 1_000.0;
+    println!(
+        "{} keys: median {:.1} ms, p99 {:.1} ms, slowest {:.1} ms",
+        times.len(),
+        milliseconds(times.value_at_quantile(0.5)),
+        milliseconds(times.value_at_quantile(0.99)),
+        milliseconds(times.max())
+    );
     Ok(())
 }
 

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 
 benches=("$@")
 if [ $# -eq 0 ]; then
-    benches=(tool_call agent effects journal kv everyday providers provider_plugin teams mcp fair)
+    benches=(tool_call agent effects journal kv everyday providers provider_plugin teams mcp fair chat batch)
 fi
 selection=()
 for bench in "${benches[@]}"; do selection+=(--bench "$bench"); done

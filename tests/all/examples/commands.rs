@@ -36,6 +36,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("run --config examples/02-delegation/shelly.yaml", How::OnRealFiles),
             ("run --config examples/03-custom-provider/shelly.yaml", How::OnRealFiles),
             ("run --config examples/", How::By("all/examples.rs")),
+            ("chat --config examples/16-chat/shelly.yaml", How::By("all/examples.rs")),
         ],
     ),
     ("plugins/README.md", &[("run --no-session --model script --output json", How::By("all/examples.rs"))]),

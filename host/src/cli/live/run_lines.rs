@@ -43,6 +43,8 @@ pub struct RunLines {
     last_shown: Option<String>,
     /// Final lines that were not taken yet.
     finished: Vec<StyledLine>,
+    /// `true` if the newest final line says what was done: a blank line separates it from a text.
+    ends_with_step: bool,
     frame: usize,
 }
 
@@ -71,6 +73,7 @@ impl RunLines {
             reply: None,
             last_shown: None,
             finished: Vec::new(),
+            ends_with_step: false,
             frame: 0,
         }
     }
@@ -157,6 +160,9 @@ impl RunLines {
         if !self.shows_answer {
             return;
         }
+        if self.reply.is_none() {
+            self.begin_text();
+        }
         let columns = usize::from((self.size)().columns);
         let reply = self.reply.get_or_insert_with(|| StreamedReply {
             markdown: StreamedMarkdown::new(columns, self.theme.clone()).with_hyperlinks(),
@@ -165,6 +171,13 @@ impl RunLines {
         reply.markdown.set_width(columns);
         self.finished.extend(reply.markdown.push(text));
         reply.text.push_str(text);
+    }
+
+    /// Separates a text from the lines about steps above it.
+    fn begin_text(&mut self) {
+        if std::mem::take(&mut self.ends_with_step) {
+            self.finished.push(StyledLine::default());
+        }
     }
 
     /// Ends the reply that is being written. Returns its text.
@@ -193,6 +206,7 @@ impl RunLines {
         if text.trim().is_empty() {
             return;
         }
+        self.begin_text();
         if is_member {
             self.finished.push(StyledLine::styled(&name(agent), self.theme.style(StyleRole::Heading)));
         }
@@ -219,11 +233,13 @@ impl RunLines {
             line.push(&one_line(first, limits::LIVE_DETAIL_CHARS), self.theme.style(StyleRole::Failure));
         }
         self.finished.push(line);
+        self.ends_with_step = true;
     }
 
     fn print_line(&mut self, line: Option<String>, role: StyleRole) {
         if let Some(line) = line {
             self.finished.push(StyledLine::styled(&without_colours(&line), self.theme.style(role)));
+            self.ends_with_step = true;
         }
     }
 
