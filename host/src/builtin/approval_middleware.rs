@@ -120,16 +120,6 @@ mod tests {
             };
             Ok(ToolCallDecision { verdict, arguments: Some(r#"{"amount":1}"#.into()), state: vec![7] })
         }
-
-        async fn after(
-            &self,
-            _: &RunCx,
-            _: &ToolCall,
-            _: Result<&[ToolResultContent], &Fault>,
-            _: Vec<u8>,
-        ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
-            Ok(None)
-        }
     }
 
     async fn decided(broker: &ApprovalBroker, tool: &str) -> ToolCallDecision {

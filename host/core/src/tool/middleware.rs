@@ -27,7 +27,7 @@ pub trait ToolMiddleware: Send + Sync {
     async fn before(&self, cx: &RunCx, call: &ToolCall, target: &ToolTarget) -> Result<ToolCallDecision, Fault>;
 
     /// Runs after a call that was made, or that a middleware further inside answered. Returns new content for the result, or
-    /// `None` to leave it. It cannot change whether the result is an error.
+    /// `None` to leave it, which is the default. It cannot change whether the result is an error.
     ///
     /// # Errors
     ///
@@ -38,7 +38,10 @@ pub trait ToolMiddleware: Send + Sync {
         call: &ToolCall,
         outcome: Result<&[ToolResultContent], &Fault>,
         state: Vec<u8>,
-    ) -> Result<Option<Vec<ToolResultContent>>, Fault>;
+    ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
+        let _ = (cx, call, outcome, state);
+        Ok(None)
+    }
 }
 
 /// The tool that is called.

@@ -373,7 +373,7 @@ mod tests {
             testing::{MemoryRecorder, position_of, recorded_group, resumed_group},
         },
         capability::{AllocationBounds, Budget, BudgetAccount, Ceiling},
-        chat::{Chat, Message, ToolCall, ToolResultContent},
+        chat::{Chat, Message, ToolCall},
         error::Fault,
         event::{EventSink, RunCx},
         model::{Completion, ScriptedCompleter},
@@ -520,16 +520,6 @@ mod tests {
         async fn before(&self, _: &RunCx, call: &ToolCall, _: &ToolTarget) -> Result<ToolCallDecision, Fault> {
             let arguments = (call.name == "delegate").then(|| DELEGATE.into());
             Ok(ToolCallDecision { verdict: ToolCallVerdict::Allow, arguments, state: Vec::new() })
-        }
-
-        async fn after(
-            &self,
-            _: &RunCx,
-            _: &ToolCall,
-            _: Result<&[ToolResultContent], &Fault>,
-            _: Vec<u8>,
-        ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
-            Ok(None)
         }
     }
 

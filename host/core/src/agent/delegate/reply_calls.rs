@@ -46,7 +46,7 @@ mod tests {
             testing::{MemoryRecorder, recorded_group},
         },
         capability::Budget,
-        chat::{Chat, Message, ToolCall, ToolResultContent},
+        chat::{Chat, Message, ToolCall},
         error::Fault,
         event::RunCx,
         model::ScriptedCompleter,
@@ -67,16 +67,6 @@ mod tests {
             let at = self.0.iter().position(|id| *id == call.id).unwrap();
             tokio::time::sleep(Duration::from_secs(at as u64)).await;
             Ok(ToolCallDecision { verdict: ToolCallVerdict::Allow, arguments: None, state: Vec::new() })
-        }
-
-        async fn after(
-            &self,
-            _: &RunCx,
-            _: &ToolCall,
-            _: Result<&[ToolResultContent], &Fault>,
-            _: Vec<u8>,
-        ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
-            Ok(None)
         }
     }
 

@@ -204,16 +204,6 @@ mod tests {
             assert!(call.name != "danger", "on purpose");
             Ok(ToolCallDecision { verdict: ToolCallVerdict::Allow, arguments: None, state: Vec::new() })
         }
-
-        async fn after(
-            &self,
-            _: &RunCx,
-            _: &ToolCall,
-            _: Result<&[ToolResultContent], &Fault>,
-            _: Vec<u8>,
-        ) -> Result<Option<Vec<ToolResultContent>>, Fault> {
-            Ok(None)
-        }
     }
 
     #[tokio::test]
