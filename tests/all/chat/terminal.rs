@@ -49,7 +49,7 @@ impl ChatTerminal {
     }
 
     /// Starts the program with these arguments and further variables of its environment.
-    fn start_with(place: &Place, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub fn start_with(place: &Place, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let size = PtySize { rows: 40, cols: 100, pixel_width: 0, pixel_height: 0 };
         let pty = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_shelly-host-under-test"));

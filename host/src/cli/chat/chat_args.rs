@@ -15,7 +15,7 @@ use super::{
     chat_state::ChatState,
     input_history::InputHistory,
     no_model::no_model,
-    raw_terminal::RawTerminal,
+    raw_terminal::{RawTerminal, SilentTerminal},
     runner_facts::{RunnerFacts, facts_of},
 };
 use crate::{
@@ -157,7 +157,10 @@ impl ChatArgs {
         };
         self.runner.agent = self.runner.agent.take().or(agent);
         let looked_at = facts_of(&app, self.runner.agent.as_deref(), self.runner.model.as_deref());
-        let facts = match told_if_slow(looked_at).await {
+        let silent = SilentTerminal::enter();
+        let looked_at = told_if_slow(looked_at).await;
+        drop(silent);
+        let facts = match looked_at {
             Ok(facts) => facts,
             Err(report) => {
                 let may_lack_model = self.runner.model.is_none() && app.config.providers.is_empty();

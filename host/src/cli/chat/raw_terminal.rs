@@ -154,6 +154,50 @@ impl Drop for LentTerminal {
     }
 }
 
+/// The terminal while a chat is being prepared, until this is dropped: keys are not echoed, and stay as they are for the chat,
+/// which reads them when it begins. Signals of keys are sent.
+pub struct SilentTerminal {
+    /// The modes before; `None` if they could not be changed.
+    #[cfg(unix)]
+    before: Option<rustix::termios::Termios>,
+}
+
+#[cfg(unix)]
+impl SilentTerminal {
+    /// Silences the terminal of this process, as far as it lets itself be.
+    pub fn enter() -> Self {
+        use rustix::termios::{InputModes, LocalModes, OptionalActions, tcgetattr, tcsetattr};
+        let silence = || {
+            let before = tcgetattr(io::stdin())?;
+            let mut modes = before.clone();
+            modes.local_modes -= LocalModes::ECHO | LocalModes::ECHONL;
+            // Otherwise Enter would reach the chat as a line feed, which adds a line to the message.
+            modes.input_modes -= InputModes::ICRNL;
+            tcsetattr(io::stdin(), OptionalActions::Now, &modes)?;
+            Ok::<_, io::Error>(before)
+        };
+        Self { before: silence().ok() }
+    }
+}
+
+#[cfg(unix)]
+impl Drop for SilentTerminal {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // A terminal that has gone away has no modes.
+            let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, before);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl SilentTerminal {
+    /// Leaves the terminal as it is.
+    pub fn enter() -> Self {
+        Self {}
+    }
+}
+
 fn locked(mutex: &'static Mutex<()>) -> MutexGuard<'static, ()> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
