@@ -102,7 +102,7 @@ fn content(block: ContentBlock) -> Vec<ToolResultContent> {
 const ANY_BYTES: &str = "application/octet-stream";
 
 /// Returns a medium, or a text that says why it is left out.
-fn media(kind: &str, name: Option<&str>, data: &str) -> ToolResultContent {
+pub(super) fn media(kind: &str, name: Option<&str>, data: &str) -> ToolResultContent {
     let is_type = |kind: &&str| {
         kind.len() <= limits::MEDIA_NAME_BYTES && kind.contains('/') && kind.bytes().all(|byte| byte.is_ascii_graphic())
     };

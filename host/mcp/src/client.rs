@@ -145,6 +145,19 @@ impl McpConnectionHandle {
 }
 
 impl McpClientInner {
+    /// Returns the connection as [`session`](Self::session) does, but waits no longer than connecting may take.
+    ///
+    /// # Errors
+    ///
+    /// A message for a person that says why there is none.
+    pub async fn session_in_time(&self) -> Result<McpConnectionHandle, String> {
+        let most = self.config.connect_time;
+        match timeout(most, self.session()).await {
+            Ok(session) => session.map_err(|fault| fault.to_string()),
+            Err(_) => Err(format!("no connection within {most:?}")),
+        }
+    }
+
     /// Returns the connection; waits while it is being made again.
     pub async fn session(&self) -> Result<McpConnectionHandle, Fault> {
         let mut state = self.state.subscribe();

@@ -21,6 +21,12 @@ pub enum McpError {
     /// Its tools cannot be listed.
     #[error("cannot list the tools of the MCP server `{server}`: {why}{}", stderr_suffix(.stderr))]
     List { server: Arc<str>, why: String, stderr: Vec<String> },
+    /// Its prompts cannot be listed.
+    #[error("cannot list the prompts of the MCP server `{server}`: {why}")]
+    Prompts { server: Arc<str>, why: String },
+    /// One of its prompts cannot be used.
+    #[error("cannot use the prompt `{prompt}` of the MCP server `{server}`: {why}")]
+    Prompt { server: Arc<str>, prompt: String, why: String },
 }
 
 impl McpError {
@@ -30,7 +36,9 @@ impl McpError {
         | Self::Start { server, .. }
         | Self::Connect { server, .. }
         | Self::Denied { server, .. }
-        | Self::List { server, .. }) = self;
+        | Self::List { server, .. }
+        | Self::Prompts { server, .. }
+        | Self::Prompt { server, .. }) = self;
         server
     }
 
@@ -44,7 +52,9 @@ impl McpError {
         match self {
             Self::Denied { .. } => Fault::Denied { message: self.to_string() },
             Self::Connect { .. } | Self::List { .. } => Fault::Unavailable { message: self.to_string(), after: None },
-            Self::Config { .. } | Self::Start { .. } => Fault::other(self.to_string()),
+            Self::Config { .. } | Self::Start { .. } | Self::Prompts { .. } | Self::Prompt { .. } => {
+                Fault::other(self.to_string())
+            }
         }
     }
 }

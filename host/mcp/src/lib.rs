@@ -1,5 +1,5 @@
 //! The Model Context Protocol, both sides: a client that offers the tools of MCP servers under the same rules as plugin
-//! tools, and a server for the clients of others ([`serve`]).
+//! tools, and their prompts to a person; and a server for the clients of others ([`serve`]).
 //!
 //! A server runs outside the sandbox, so everything it sends is bounded and checked before use. [`McpClient`] counts and
 //! cuts the messages of its connection, checks the texts of listed tools as it checks those of a plugin, and offers only
@@ -17,8 +17,9 @@
 //! | `line_transport`, `transport_role`, `server_process`, `http` | transports: pipes, a child process, HTTP |
 //! | `filtered_transport`, `connection_monitor` | between transport and `rmcp`: what is counted, answered or dropped |
 //! | `client_features`, `call_context`, `request_broker` | what a server may ask of the host, and the answers |
-//! | `connection`, `listing`, `client` | one connection, the tools listed on it, the client that outlives both |
-//! | `call_output`, `tool` | a server's tool as a tool of an agent |
+//! | `connection`, `paging`, `listing`, `client` | one connection, the tools listed on it, the client that outlives both |
+//! | `client_request`, `call_output`, `tool` | a server's tool as a tool of an agent |
+//! | `prompt_listing`, `prompt` | a server's prompts, and the content of one of them |
 //! | `oauth` | logins at remote servers |
 //! | [`serve`] | the server |
 //!
@@ -31,6 +32,7 @@ mod call_context;
 mod call_output;
 mod client;
 mod client_features;
+mod client_request;
 mod config;
 mod connection;
 mod connection_monitor;
@@ -44,7 +46,10 @@ mod listing;
 mod message_reading;
 mod names;
 mod oauth;
+mod paging;
 mod pins;
+mod prompt;
+mod prompt_listing;
 mod request_broker;
 pub mod serve;
 mod server_process;
@@ -63,10 +68,13 @@ pub use config::{
     McpHttpTarget, McpPipeConnector, McpPipePair, McpStdioTarget, McpTarget, ProtocolRevisions, ServerConfig,
 };
 pub use error::McpError;
-pub use listing::{McpToolListing, RefusedTool, ServerTool};
+pub use listing::{McpToolListing, ServerTool};
 pub use names::{check_server_name, tool_name};
 pub use oauth::{
     Authorizer, LOG_OF_CODES, LoopbackAuthorizer, OAuthGrantType, OAuthOptions, TokenStore, login, logout,
 };
+pub use paging::RefusedItem;
 pub use pins::{PinStatus, Pins};
+pub use prompt::{ServerPromptContent, ServerPromptPart};
+pub use prompt_listing::{McpPromptListing, ServerPrompt, ServerPromptArgument};
 pub use tool::{BlockedMcpTool, McpTool, McpToolOffer};

@@ -1,18 +1,20 @@
-//! The tools of a server: all pages of its list, bounded and checked.
+//! The tools of a server, bounded and checked.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use rmcp::{
     Peer, RoleClient,
-    model::{ClientRequest, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ServerResult, Tool},
-    service::{PeerRequestOptions, ServiceError},
+    model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool},
 };
 use serde_json::Value;
 
-use super::{error_text::shown, names::tool_name, tool_digest::tool_digest};
+use super::{
+    names::tool_name,
+    paging::{ListedItem, ReadItems, RefusedItem, check_items, list_pages},
+    tool_digest::tool_digest,
+};
 use shelly_core::{
     chat::{ToolHints, ToolSpec},
-    error::{acts_on_terminal, cut},
     limits,
     tool::{described, looks_like},
 };
@@ -23,7 +25,7 @@ pub struct McpToolListing {
     /// The tools that can be offered to a model, in the server's order.
     pub tools: Vec<Arc<ServerTool>>,
     /// The tools that cannot be offered.
-    pub refused: Vec<RefusedTool>,
+    pub refused: Vec<RefusedItem>,
 }
 
 /// A tool of a server.
@@ -39,61 +41,20 @@ pub struct ServerTool {
     pub is_destructive: bool,
 }
 
-/// A server's tool that is not offered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedTool {
-    /// The server's own name of the tool, cut.
-    pub name: String,
-    /// The reason for the refusal.
-    pub why: String,
-}
-
 impl McpToolListing {
     /// Returns the tool with this name, the server's own.
     pub fn find(&self, name: &str) -> Option<&Arc<ServerTool>> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Checks each tool. A refused tool does not affect the others.
-    fn check(server: &str, tools: Vec<Result<Tool, RefusedTool>>) -> Self {
-        let mut named = HashMap::<String, usize>::new();
-        for tool in tools.iter().flatten() {
-            *named.entry(tool.name.to_string()).or_default() += 1;
-        }
-        let mut listing = Self::default();
-        for tool in tools {
-            let checked = tool.and_then(|tool| {
-                let why = |why| RefusedTool { name: cut(&tool.name, limits::NAME_SHOWN_CHARS), why };
-                if named[&*tool.name] > 1 {
-                    return Err(why("several tools have this name".into()));
-                }
-                if tool.name.len() > limits::MCP_TOOL_NAME_BYTES {
-                    return Err(why(format!("the name has more than {} bytes", limits::MCP_TOOL_NAME_BYTES)));
-                }
-                if tool.name.contains(acts_on_terminal) {
-                    return Err(why("the name has control characters".into()));
-                }
-                let checked = listing.check_one(server, &tool).map_err(why)?;
-                Ok(Arc::new(checked))
-            });
-            match checked {
-                Ok(tool) => listing.tools.push(tool),
-                Err(refused) => listing.refused.push(refused),
-            }
-        }
-        listing
-    }
-
-    fn check_one(&self, server: &str, tool: &Tool) -> Result<ServerTool, String> {
-        let schema = Value::Object((*tool.input_schema).clone());
-        let description = tool.description.as_deref().unwrap_or_default().to_owned();
-        let spec = described(tool_name(server, &tool.name), description, schema.to_string(), hints(tool))?;
-        let like = self.tools.iter().find(|there| looks_like(&there.name, &tool.name));
-        if let Some(there) = like.or_else(|| self.tools.iter().find(|there| there.spec.name == spec.name)) {
-            return Err(format!("the name looks like that of `{}`", there.name));
-        }
-        let (name, digest, is_destructive) = (tool.name.to_string(), tool_digest(tool), is_destructive(tool));
-        Ok(ServerTool { name, spec: Arc::new(spec), digest, is_destructive })
+    fn check(server: &str, tools: ReadItems<Tool>) -> Self {
+        let mut before = Vec::new();
+        let (tools, refused) = check_items(tools, limits::MCP_TOOL_NAME_BYTES, |tool| {
+            let checked = Arc::new(check_tool(server, &before, tool)?);
+            before.push(Arc::clone(&checked));
+            Ok(checked)
+        });
+        Self { tools, refused }
     }
 
     #[cfg(test)]
@@ -106,6 +67,38 @@ impl McpToolListing {
         };
         Self { tools: tools.map(tool).into(), refused: Vec::new() }
     }
+}
+
+impl ListedItem for Tool {
+    const PLURAL: &'static str = "tools";
+    const MOST: usize = limits::MCP_TOOLS;
+    const MOST_BYTES: usize = limits::SPECS_BYTES;
+
+    fn page_request(params: PaginatedRequestParams) -> ClientRequest {
+        ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params))
+    }
+
+    fn page_of(result: ServerResult) -> Option<(Vec<Self>, Option<String>)> {
+        let ServerResult::ListToolsResult(page) = result else { return None };
+        Some((page.tools, page.next_cursor))
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Checks a tool that is listed after those of `before`.
+fn check_tool(server: &str, before: &[Arc<ServerTool>], tool: &Tool) -> Result<ServerTool, String> {
+    let schema = Value::Object((*tool.input_schema).clone());
+    let description = tool.description.as_deref().unwrap_or_default().to_owned();
+    let spec = described(tool_name(server, &tool.name), description, schema.to_string(), hints(tool))?;
+    let like = before.iter().find(|there| looks_like(&there.name, &tool.name));
+    if let Some(there) = like.or_else(|| before.iter().find(|there| there.spec.name == spec.name)) {
+        return Err(format!("the name looks like that of `{}`", there.name));
+    }
+    let (name, digest, is_destructive) = (tool.name.to_string(), tool_digest(tool), is_destructive(tool));
+    Ok(ServerTool { name, spec: Arc::new(spec), digest, is_destructive })
 }
 
 /// Returns the hints of a tool. A missing annotation gets the protocol's default, which is the most cautious value.
@@ -127,81 +120,23 @@ fn is_destructive(tool: &Tool) -> bool {
     annotations.destructive_hint == Some(true) && annotations.read_only_hint != Some(true)
 }
 
-/// Lists all pages of a server's tools.
+/// Lists all pages of a server's tools. A server that declares prompts and no tools may refuse: it has none then.
 ///
 /// # Errors
 ///
 /// A message for a person that says why there is no list.
 pub(super) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<McpToolListing, String> {
-    let all = pages(peer);
-    let tools = tokio::time::timeout(limits::MCP_LIST_TIME, all).await;
-    let tools = tools.map_err(|_| format!("no list within {:?}", limits::MCP_LIST_TIME))??;
-    Ok(McpToolListing::check(server, tools))
-}
-
-async fn pages(peer: &Peer<RoleClient>) -> Result<Vec<Result<Tool, RefusedTool>>, String> {
-    let (mut tools, mut bytes, mut cursor) = (Vec::new(), 0, None::<String>);
-    for _ in 0..limits::MCP_PAGES {
-        let (page, next) = page(peer, cursor.clone()).await?;
-        bytes += page.iter().map(bytes_of).sum::<usize>();
-        tools.extend(page);
-        if tools.len() > limits::MCP_TOOLS {
-            return Err(format!("more than {} tools", limits::MCP_TOOLS));
-        }
-        if bytes > limits::SPECS_BYTES {
-            return Err(format!("the descriptions of the tools have more than {} bytes", limits::SPECS_BYTES));
-        }
-        match next {
-            None => return Ok(tools),
-            Some(next) if next.len() > limits::MCP_CURSOR_BYTES => {
-                return Err(format!("the cursor of the next page has more than {} bytes", limits::MCP_CURSOR_BYTES));
-            }
-            Some(next) if cursor.as_ref() == Some(&next) => return Err("the cursor of the next page repeats".into()),
-            next => cursor = next,
-        }
-    }
-    Err(format!("more than {} pages", limits::MCP_PAGES))
-}
-
-type McpToolPage = (Vec<Result<Tool, RefusedTool>>, Option<String>);
-
-async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<McpToolPage, String> {
-    let params = PaginatedRequestParams::default().with_cursor(cursor);
-    // Not through the list method of `rmcp`, which may return a cached page.
-    let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-    let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
-    let answered = match sent {
-        Ok(sent) => sent.await_response().await,
-        Err(error) => Err(error),
-    };
-    match answered {
-        Ok(ServerResult::ListToolsResult(ListToolsResult { tools, next_cursor, .. })) => {
-            Ok((tools.into_iter().map(Ok).collect(), next_cursor))
-        }
-        // A tool that cannot be parsed does not make the others unusable.
-        Ok(ServerResult::CustomResult(other)) => {
-            read_page(other.0).ok_or_else(|| "the list of tools is invalid".into())
-        }
-        Ok(_) => Err("the answer is not a list of tools".into()),
-        Err(ServiceError::McpError(error)) => Err(shown(&error.message)),
-        Err(error) => Err(shown(&error.to_string())),
+    // A server that declares no tools is asked nevertheless, since some have them.
+    let has_none = declares_prompts(peer) && peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none());
+    match list_pages(peer).await {
+        Err(_) if has_none => Ok(McpToolListing::default()),
+        listed => Ok(McpToolListing::check(server, listed?)),
     }
 }
 
-fn read_page(mut page: Value) -> Option<McpToolPage> {
-    let Value::Array(tools) = page.get_mut("tools")?.take() else { return None };
-    let next = page.get("nextCursor").and_then(|next| next.as_str()).map(str::to_owned);
-    let read = |tool: Value| {
-        let name = cut(tool.get("name").and_then(|name| name.as_str()).unwrap_or_default(), limits::NAME_SHOWN_CHARS);
-        serde_json::from_value(tool)
-            .map_err(|error| RefusedTool { name, why: shown(&format!("invalid definition: {error}")) })
-    };
-    Some((tools.into_iter().map(read).collect(), next))
-}
-
-/// Returns the size of a tool's whole description as JSON, in bytes.
-fn bytes_of(tool: &Result<Tool, RefusedTool>) -> usize {
-    tool.as_ref().map_or(0, |tool| serde_json::to_string(tool).map_or(0, |json| json.len()))
+/// Returns `true` if the server declares that it offers prompts.
+pub(super) fn declares_prompts(peer: &Peer<RoleClient>) -> bool {
+    peer.peer_info().is_some_and(|info| info.capabilities.prompts.is_some())
 }
 
 #[cfg(test)]
@@ -209,6 +144,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::paging::read_page;
 
     #[test]
     fn misleading_tool_is_refused_without_affecting_others() {
@@ -230,7 +166,7 @@ mod tests {
             {"name": "n".repeat(limits::MCP_TOOL_NAME_BYTES + 1), "inputSchema": {"type": "object"}},
             {"name": "\u{1b}[2Jclear", "inputSchema": {"type": "object"}},
         ], "nextCursor": "2"});
-        let (tools, next) = read_page(page).unwrap();
+        let (tools, next) = read_page::<Tool>(page).unwrap();
         assert_eq!(next.as_deref(), Some("2"));
         let listing = McpToolListing::check("git", tools);
         let names: Vec<_> = listing.tools.iter().map(|tool| &*tool.spec.name).collect();

@@ -1,17 +1,13 @@
 //! Tools of MCP servers as tools of an agent.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use rmcp::{
-    model::{
-        CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode, ErrorData,
-        InputRequiredResult, RequestId, ServerResult,
-    },
-    service::{PeerRequestOptions, ServiceError},
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorData, InputRequiredResult, ServerResult,
 };
 use tokio::{
-    sync::{mpsc, watch},
+    sync::watch,
     time::{Instant, sleep},
 };
 
@@ -20,8 +16,7 @@ use super::{
     call_context::{McpCallCx, McpCallExtension, McpCallProgress},
     call_output,
     client::{McpClientInner, McpConnectionHandle},
-    connection_monitor::DisconnectReason,
-    error_text::shown,
+    client_request::{McpRequestError, fault_of},
 };
 use shelly_core::{
     chat::{ToolCall, ToolSpec},
@@ -146,13 +141,6 @@ async fn in_time<T>(limit: Duration, mut open: watch::Receiver<usize>, work: imp
     }
 }
 
-/// The failure of a call.
-enum McpCallError {
-    /// The connection has ended: whether the call took effect is unknown.
-    Lost(DisconnectReason),
-    Fault(Fault),
-}
-
 impl McpClientInner {
     async fn call(&self, tool: &ServerTool, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let arguments = serde_json::from_str(&call.arguments)
@@ -174,9 +162,9 @@ impl McpClientInner {
             self.check(tool)?;
             match self.call_over(&session, &params, cx, call).await {
                 Ok(output) => return Ok(output),
-                Err(McpCallError::Fault(fault)) => return Err(fault),
-                Err(McpCallError::Lost(_)) if repeats > 0 => repeats -= 1,
-                Err(McpCallError::Lost(ended)) => {
+                Err(McpRequestError::Fault(fault)) => return Err(fault),
+                Err(McpRequestError::Lost(_)) if repeats > 0 => repeats -= 1,
+                Err(McpRequestError::Lost(ended)) => {
                     let server = &self.config.name;
                     let message = format!(
                         "the connection to the MCP server `{server}` was lost during the call: {ended}; it is not \
@@ -214,7 +202,7 @@ impl McpClientInner {
         params: &CallToolRequestParams,
         cx: &ToolCx,
         call: &ToolCall,
-    ) -> Result<ToolOutput, McpCallError> {
+    ) -> Result<ToolOutput, McpRequestError> {
         let made_for = McpCallCx::new(cx.run.clone(), call.id.clone());
         let _over = made_for.over.clone().drop_guard();
         let mut params = params.clone();
@@ -226,15 +214,19 @@ impl McpClientInner {
                     return Ok(call_output::output(CallToolResult::default()));
                 }
                 ServerResult::CustomResult(other) => {
-                    return call_output::unknown_output(other.0).map_err(McpCallError::Fault);
+                    return call_output::unknown_output(other.0).map_err(McpRequestError::Fault);
                 }
                 ServerResult::InputRequiredResult(wanted) => wanted,
-                _ => return Err(McpCallError::Fault(Fault::other("the server's answer is not the result of a call"))),
+                _ => {
+                    return Err(McpRequestError::Fault(Fault::other("the server's answer is not the result of a call")));
+                }
             };
-            self.answer(&made_for, wanted, &mut params).await.map_err(|error| McpCallError::Fault(fault(&error)))?;
+            self.answer(&made_for, wanted, &mut params)
+                .await
+                .map_err(|error| McpRequestError::Fault(fault_of(&error)))?;
         }
         let most = limits::MCP_ROUNDS;
-        Err(McpCallError::Fault(Fault::other(format!("the server requested input more than {most} times"))))
+        Err(McpRequestError::Fault(Fault::other(format!("the server requested input more than {most} times"))))
     }
 
     /// Answers the requests that a server makes before it goes on, one after the other.
@@ -266,57 +258,21 @@ impl McpConnectionHandle {
         &self,
         made_for: &Arc<McpCallCx>,
         params: CallToolRequestParams,
-    ) -> Result<ServerResult, McpCallError> {
-        let patience = &self.traffic.patience;
-        let lost = || McpCallError::Lost(patience.ended().unwrap_or(DisconnectReason::Closed));
+    ) -> Result<ServerResult, McpRequestError> {
         let mut request = CallToolRequest::new(params);
         request.extensions.insert(McpCallExtension(Arc::clone(made_for)));
-        let request = ClientRequest::CallToolRequest(request);
-        let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
-        let mut sent = sent.map_err(|_| lost())?;
-        let mut awaited = RequestCancelGuard { id: Some(sent.id.clone()), cancelled: &self.cancelled };
         let answer = tokio::select! {
             biased;
-            answer = &mut sent.rx => answer,
-            _ = patience.until_lost() => return Err(lost()),
-            () = tell_progress(made_for) => return Err(lost()),
+            answer = self.exchange(ClientRequest::CallToolRequest(request)) => answer,
+            never = tell_progress(made_for) => match never {},
         };
-        awaited.id = None;
         tell_last(made_for).await;
-        match answer {
-            Ok(Ok(result)) => Ok(result),
-            Ok(Err(ServiceError::McpError(error))) => Err(McpCallError::Fault(fault(&error))),
-            Ok(Err(error)) if error.is_authorization_required() => {
-                let message = error.auth_challenge().unwrap_or_default().to_owned();
-                Err(McpCallError::Fault(Fault::Denied { message }))
-            }
-            // One request failed, not the connection.
-            Ok(Err(ServiceError::TransportSend(error))) if patience.ended().is_none() => {
-                Err(McpCallError::Fault(Fault::Unavailable { message: shown(&error.error.to_string()), after: None }))
-            }
-            Ok(Err(ServiceError::TransportClosed | ServiceError::TransportSend(_))) | Err(_) => Err(lost()),
-            Ok(Err(error)) => Err(McpCallError::Fault(Fault::other(shown(&error.to_string())))),
-        }
-    }
-}
-
-/// A request whose answer is awaited. A drop before the answer notifies the server of the cancellation.
-struct RequestCancelGuard<'a> {
-    id: Option<RequestId>,
-    cancelled: &'a mpsc::Sender<RequestId>,
-}
-
-impl Drop for RequestCancelGuard<'_> {
-    fn drop(&mut self) {
-        if let Some(id) = self.id.take() {
-            // If the queue is full, a server that works in vain is the smaller harm.
-            let _ = self.cancelled.try_send(id);
-        }
+        answer
     }
 }
 
 /// Emits the progress of a call, at intervals, as long as the call goes on. Never returns.
-async fn tell_progress(call: &McpCallCx) {
+async fn tell_progress(call: &McpCallCx) -> Infallible {
     let mut reports = call.progress.subscribe();
     // A report that came before the subscription counts as new.
     if call.progress.borrow().is_some() {
@@ -370,16 +326,6 @@ fn inexact_integer(json: &str) -> Option<&str> {
         rest = &rest[length..];
     }
     None
-}
-
-/// Converts a server's error to a [`Fault`] for the model.
-fn fault(error: &ErrorData) -> Fault {
-    let message = shown(&error.message);
-    match error.code {
-        ErrorCode::INVALID_PARAMS => Fault::Invalid { message },
-        ErrorCode::METHOD_NOT_FOUND | ErrorCode::RESOURCE_NOT_FOUND => Fault::NotFound { message },
-        _ => Fault::Other { message },
-    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    ARGUMENT_BYTES, CANCEL_GRACE, COMPLETION_TIME_CEILING, LOG_ENTRIES, MEDIA_BYTES, PARALLEL_TOOL_CALLS,
-    QUESTION_TIME, RESULT_BYTES,
+    ARGUMENT_BYTES, CANCEL_GRACE, CHAT_SHELL_OUTPUT_BYTES, COMPLETION_TIME_CEILING, LOG_ENTRIES, MEDIA_BYTES,
+    PARALLEL_TOOL_CALLS, QUESTION_TIME, RESULT_BYTES, SPECS_BYTES, TOOL_DESCRIPTION_BYTES,
 };
 
 // ---- MCP client
@@ -19,6 +19,21 @@ pub const MCP_NESTED: u32 = 3;
 /// The maximum bytes of a tool's name on its server, as the protocol recommends: approved names are recorded with a
 /// project's other approvals, and longer ones would not fit.
 pub const MCP_TOOL_NAME_BYTES: usize = 128;
+/// The maximum number of prompts of one server: as many as tools, and more than a person can tell apart in a list.
+pub const MCP_PROMPTS: usize = MCP_TOOLS;
+/// The maximum bytes of what all prompts of one server say about themselves, as JSON: equal to that of tools.
+pub const MCP_PROMPTS_BYTES: usize = SPECS_BYTES;
+/// The maximum bytes of the name of a prompt, or of one of its arguments: a person types it.
+pub const MCP_PROMPT_NAME_BYTES: usize = MCP_TOOL_NAME_BYTES;
+/// The maximum bytes of the description of a prompt, or of one of its arguments: equal to that of a tool.
+pub const MCP_PROMPT_DESCRIPTION_BYTES: usize = TOOL_DESCRIPTION_BYTES;
+/// The maximum number of arguments of a prompt: each is a word of the command that a person types.
+pub const MCP_PROMPT_ARGUMENTS: usize = 32;
+/// The maximum number of messages of a prompt. Most have one; the others are short examples of a conversation.
+pub const MCP_PROMPT_MESSAGES: usize = 64;
+/// The maximum bytes of all texts of a prompt, with those of embedded resources: as many as of the output of a command that
+/// a person gives an agent.
+pub const MCP_PROMPT_BYTES: usize = CHAT_SHELL_OUTPUT_BYTES;
 /// The maximum number of pages of one list. A server that returns one tool per page has more, and no reason for it.
 pub const MCP_PAGES: usize = 64;
 /// The maximum bytes of a server's page cursor.

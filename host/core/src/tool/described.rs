@@ -72,7 +72,11 @@ fn of_object(schema: JsonNode) -> Option<JsonNode> {
 
 /// Checks that a person who reads the text sees what a model sees: no character in it is invisible or changes the text
 /// direction.
-fn check_seen(text: &str) -> Result<(), String> {
+///
+/// # Errors
+///
+/// Returns the defect, in words that follow the name of the text.
+pub fn check_seen(text: &str) -> Result<(), String> {
     let hidden = |c: &char| c.is_control() && !matches!(c, '\n' | '\t' | '\r') || is_unseen(*c);
     match text.chars().find(hidden) {
         Some(hidden) => Err(format!("has the invisible character U+{:04X}", u32::from(hidden))),

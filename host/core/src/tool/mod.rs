@@ -24,7 +24,7 @@ mod wrapped_tool;
 
 pub use call_start::CallStartHook;
 pub use concurrency::{ConcurrencyDomain, ToolConcurrency};
-pub use described::described;
+pub use described::{check_seen, described};
 pub use dispatch::DispatchOutcome;
 pub use function::{FnTool, function, spec};
 pub use lookalike::looks_like;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rmcp::{
-    ErrorData, RoleServer, ServerHandler, ServiceExt,
+    ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult, PaginatedRequestParams,
         ServerCapabilities, ServerConfig as Served, Tool,
@@ -13,7 +13,6 @@ use rmcp::{
 use serde_json::json;
 
 use super::*;
-use crate::{McpPipeConnector, ProtocolRevisions};
 use shelly_core::{
     event::{Event, EventSink},
     limits,
@@ -58,17 +57,7 @@ impl ServerHandler for Library {
 #[tokio::test]
 async fn client_speaks_both_lifecycles_with_an_rmcp_server() {
     for revisions in [ProtocolRevisions::Any, ProtocolRevisions::Handshake, ProtocolRevisions::Stateless] {
-        let dial: McpPipeConnector = Arc::new(|| {
-            Box::pin(async {
-                let (here, there) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
-                tokio::spawn(async move {
-                    let _ = Library.serve(there).await.unwrap().waiting().await;
-                });
-                let (read, write) = tokio::io::split(here);
-                Ok((Box::new(read) as _, Box::new(write) as _))
-            })
-        });
-        let config = ServerConfig { revisions, ..ServerConfig::new("lib", McpTarget::Pipes(dial)) };
+        let config = library(Library, revisions);
         let client = McpClient::connect(config, McpClientFeatures::default()).await.unwrap();
         let tools = toolbox(&client);
         assert_eq!(tools.names().collect::<Vec<_>>(), ["lib__echo", "lib__fail"]);

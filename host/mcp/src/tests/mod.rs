@@ -7,18 +7,23 @@ mod oauth;
 mod oauth_wrong;
 mod peer;
 mod program;
+mod prompts;
 mod tools;
 mod web;
 
 use std::sync::Arc;
 
 use peer::{Peer, Servers};
+use rmcp::{ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 
-use super::{McpClient, McpClientFeatures, McpError, McpTarget, Pins, ServerConfig};
+use super::{
+    McpClient, McpClientFeatures, McpError, McpPipeConnector, McpTarget, Pins, ProtocolRevisions, ServerConfig,
+};
 use shelly_core::{
     chat::{ToolCall, ToolResult},
     event::RunCx,
+    limits,
     tool::{ToolBox, ToolCx},
 };
 
@@ -29,6 +34,22 @@ async fn connect(servers: &Servers) -> Result<Arc<McpClient>, McpError> {
 
 fn config(servers: &Servers) -> ServerConfig {
     ServerConfig::new("test", McpTarget::Pipes(servers.dial()))
+}
+
+/// Returns the config of a server built with `rmcp`, named `lib`.
+fn library(server: impl ServerHandler + Clone, revisions: ProtocolRevisions) -> ServerConfig {
+    let dial: McpPipeConnector = Arc::new(move || {
+        let server = server.clone();
+        Box::pin(async move {
+            let (here, there) = tokio::io::duplex(limits::MCP_PIPE_BYTES);
+            tokio::spawn(async move {
+                let _ = server.serve(there).await.unwrap().waiting().await;
+            });
+            let (read, write) = tokio::io::split(here);
+            Ok((Box::new(read) as _, Box::new(write) as _))
+        })
+    });
+    ServerConfig { revisions, ..ServerConfig::new("lib", McpTarget::Pipes(dial)) }
 }
 
 /// Returns a tool without arguments.

@@ -57,13 +57,17 @@ impl Peer {
         self.say(json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
     }
 
-    /// Shakes hands as servers of 2025-11-25 do, up to the notification `initialized`.
+    /// Shakes hands as a server with tools.
     pub async fn shake_hands(&mut self) {
+        self.shake_hands_with(json!({"tools": {"listChanged": true}})).await;
+    }
+
+    /// Shakes hands as servers of 2025-11-25 do, up to the notification `initialized`, and declares these capabilities.
+    pub async fn shake_hands_with(&mut self, capabilities: Value) {
         let discover = self.next().await.unwrap();
         self.refuse(&discover, -32601, "no such method").await;
         let initialize = self.next_of("initialize").await;
         let us = json!({"name": "peer", "version": "1"});
-        let capabilities = json!({"tools": {"listChanged": true}});
         let version = "2025-11-25";
         let result = json!({"protocolVersion": version, "capabilities": capabilities, "serverInfo": us});
         self.answer(&initialize, result).await;
