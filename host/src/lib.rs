@@ -18,7 +18,7 @@
 //! | [`process`] | programs that the host runs outside any sandbox |
 //! | [`builtin`] | tools that a sandboxed plugin cannot implement, and wrappers around tools that ask a person |
 //! | [`net`], [`provider`] | network access, and the model providers that use it |
-//! | [`mcp`] | the client for tools of MCP servers, and the host's own MCP server |
+//! | [`mcp`] | the client for tools and prompts of MCP servers, and the host's own MCP server |
 //! | [`state`] | state that agents share: blackboards, tasks, notes, and the tools for them |
 //! | [`agent`] | the agent loop, effects and middleware; delegation between agents |
 //! | [`team`] | agents that share one conversation, and the coordinators that choose who works next |

@@ -99,6 +99,12 @@ impl AttachedFile {
         }
     }
 
+    /// Returns an image or a PDF with this content, by which it is recognized; `None` for any other content.
+    pub fn media(name: Option<String>, bytes: Arc<[u8]>) -> Option<Self> {
+        let media_type = media_type(&bytes)?.into();
+        Some(Self::Media(Media { media_type, name, source: MediaData::Bytes(bytes) }))
+    }
+
     /// Returns the size of the content in bytes.
     pub fn bytes(&self) -> usize {
         match self {

@@ -86,6 +86,11 @@ impl App {
         self.reach(name, may_ask).await
     }
 
+    /// Returns the connections to servers that are in use now.
+    pub fn connected_servers(&self) -> Vec<Arc<McpClient>> {
+        self.clients.all()
+    }
+
     /// Stores the approved tools of a server.
     ///
     /// # Errors
@@ -100,7 +105,7 @@ impl App {
     /// Closes all servers so that each can finish its work, before the program ends. It takes at most twice
     /// [`limits::MCP_CLOSE_TIME`].
     pub async fn close_servers(&self) {
-        let clients = self.clients.all();
+        let clients = self.connected_servers();
         join_all(clients.iter().map(|client| client.close())).await;
     }
 

@@ -6,6 +6,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     call_log::CallLog,
@@ -17,15 +18,17 @@ use super::{
     chat_state::{ChatAction, ChatState},
     completion::complete,
     external_editor::ExternalEditor,
+    fetched_prompt::FetchedPrompt,
     file_mentions::with_mentioned_files,
     message_run::{MessageRequest, MessageRun},
     notifications::ChatNotifications,
     project_commands::ProjectCommands,
     runner_facts::{RunnerFacts, facts_of},
     running_step::{RunningStep, StepProgress},
+    server_prompts::ServerPrompts,
     session_watch::SessionWatch,
     shell_command::ShellCommand,
-    slash_command::{COMMANDS, TypedRequest},
+    slash_command::{COMMANDS, KnownCommands, PromptCommand, TypedRequest},
 };
 use crate::{
     app::App,
@@ -49,6 +52,9 @@ pub struct ChatLoop<W: Write> {
     pub(super) facts: RunnerFacts,
     pub(super) screen: ChatScreen<W>,
     pub(super) commands: ProjectCommands,
+    pub(super) prompts: Arc<ServerPrompts>,
+    /// Lists the prompts of the servers that a run has connected to.
+    pub(super) learning: Option<AbortOnDropHandle<()>>,
     /// The question whether to undo these changes.
     pub(super) undo: Option<UndoableChange>,
     pub(super) state: ChatState,
@@ -93,6 +99,8 @@ impl<W: Write> ChatLoop<W> {
         let level = if args.verbose { ProgressLevel::Verbose } else { ProgressLevel::Normal };
         Self {
             commands: ProjectCommands::of_project(&app.config.root),
+            prompts: Arc::default(),
+            learning: None,
             lines: ProgressDisplay::new(RunOutputFormat::Text, level),
             app,
             args,
@@ -139,6 +147,7 @@ impl<W: Write> ChatLoop<W> {
                 Happening::Progress(StepProgress::Message(progress)) => self.show_progress(progress),
                 Happening::Progress(StepProgress::Shell(output)) => self.end_shell(output),
                 Happening::Progress(StepProgress::Watch(progress)) => self.show_watched(progress),
+                Happening::Progress(StepProgress::Prompt(fetched)) => self.end_prompt(fetched),
                 Happening::Progress(StepProgress::Text(text)) => self.end_text(text),
                 Happening::Progress(StepProgress::Selection(facts)) => self.end_selection(facts),
                 Happening::Question(turn) => self.show_question(&turn),
@@ -198,10 +207,10 @@ impl<W: Write> ChatLoop<W> {
         }
         self.screen.change();
         let root = project_folder(&self.app);
-        let (state, commands, facts) = (&mut self.state, &self.commands, &self.facts);
+        let Self { state, commands, facts, prompts, .. } = &mut *self;
         let names = || {
             let own = COMMANDS.iter().map(|known| known.name.to_owned());
-            own.chain(commands.names().iter().cloned()).chain(facts.skill_commands())
+            own.chain(commands.names().iter().cloned()).chain(facts.skill_commands()).chain(prompts.commands())
         };
         let action = state.press(key, |before| complete(before, &names().collect::<Vec<_>>(), &root))?;
         match action {
@@ -260,13 +269,18 @@ impl<W: Write> ChatLoop<W> {
             }
             return None;
         }
-        match TypedRequest::parse(typed, self.commands.names(), &self.facts.skill_commands()) {
+        let servers: Vec<_> = self.app.servers().iter().map(|server| server.name.clone()).collect();
+        let (skills, prompts) = (self.facts.skill_commands(), self.prompts.commands());
+        let known =
+            KnownCommands { project: self.commands.names(), skills: &skills, servers: &servers, prompts: &prompts };
+        match TypedRequest::parse(typed, &known) {
             TypedRequest::Message(text) => self.send_message(typed, text),
             TypedRequest::Custom { name, arguments } => match self.commands.message(&name, &arguments) {
                 Ok(text) => self.send_message(typed, text),
                 Err(report) => self.fail(&report),
             },
             TypedRequest::Skill { name: skill, words } => self.send_message(typed, skill_message(&skill, &words)),
+            TypedRequest::Prompt(command) => self.start_prompt(typed, command),
             TypedRequest::Shell { command, .. } if command.is_empty() => {
                 self.state.set_hint("type the command after the exclamation mark: !git status".into());
             }
@@ -288,7 +302,23 @@ impl<W: Write> ChatLoop<W> {
 
     /// Sends a message to the agent, with the files that it mentions. `typed` is what the person typed.
     fn send_message(&mut self, typed: &str, text: String) {
-        match with_mentioned_files(text, typed, &project_folder(&self.app)) {
+        let input = with_mentioned_files(text, typed, &project_folder(&self.app));
+        self.send_input(typed, input);
+    }
+
+    /// Sends the text of a prompt to the agent, with its images and the files that the person mentions. What the server
+    /// mentions is not attached.
+    pub(super) fn send_prompt(&mut self, typed: &str, prompt: FetchedPrompt) {
+        let mentioned = with_mentioned_files(typed.to_owned(), typed, &project_folder(&self.app));
+        let input = mentioned.map(|mut input| {
+            input.attachments.extend(prompt.attachments);
+            TaskInput { text: prompt.text, ..input }
+        });
+        self.send_input(typed, input);
+    }
+
+    fn send_input(&mut self, typed: &str, input: Result<TaskInput, Report>) {
+        match input {
             Ok(mut input) => {
                 self.screen.print_typed(&input.text);
                 for output in &self.shared_output {
@@ -302,6 +332,15 @@ impl<W: Write> ChatLoop<W> {
                 self.state.restore(typed);
             }
         }
+    }
+
+    /// Gets the text of a prompt, whose server may have to be connected first.
+    fn start_prompt(&mut self, typed: &str, command: PromptCommand) {
+        let (prompt, server) = (name(&command.prompt), name(&command.server));
+        self.screen.print(&format!("{DIM}getting the prompt {prompt} of the MCP server {server}{PLAIN}\n"));
+        let (app, prompts) = (Arc::clone(&self.app), Arc::clone(&self.prompts));
+        let task = tokio::spawn(async move { prompts.fetch(&app, &command).await });
+        self.begin(RunningStep::Prompt { task, typed: typed.to_owned() });
     }
 
     fn start_message(&mut self, typed: String, input: Option<TaskInput>) {
@@ -397,6 +436,7 @@ impl<W: Write> ChatLoop<W> {
                 self.state.restore(&typed);
                 self.end_step();
             }
+            RunningStep::Prompt { task, .. } => task.abort(),
             RunningStep::Text(task) => task.abort(),
             RunningStep::Selection { task, .. } => task.abort(),
         }
@@ -437,6 +477,7 @@ impl<W: Write> ChatLoop<W> {
             RunningStep::Message { mut run, .. } => {
                 run.stop().await;
             }
+            RunningStep::Prompt { task, .. } => task.abort(),
             RunningStep::Text(task) => task.abort(),
             RunningStep::Selection { task, .. } => task.abort(),
             RunningStep::None | RunningStep::Shell { .. } | RunningStep::Watch { .. } => {}

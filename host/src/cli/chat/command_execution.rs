@@ -14,7 +14,6 @@ use crate::{
     cli::{
         doctor::doctor_text,
         live::{activity_rows, amount_in_words, elapsed_in_words},
-        mcp::servers_text,
         render::{BOLD, DIM, PLAIN, cost, name},
         trust,
     },
@@ -85,17 +84,11 @@ impl<W: Write> ChatLoop<W> {
         let rows: Vec<_> = keys.chain(commands).collect();
         let width = rows.iter().map(|(form, _)| form.chars().count()).max().unwrap_or(0);
         let lines = rows.iter().map(|(form, effect)| format!("  {form:width$}  {effect}\n"));
-        let own = self.commands.names();
-        let own = match own.is_empty() {
-            true => String::new(),
-            false => format!(
-                "  of this project: {}\n",
-                own.iter().map(|own| format!("/{own}")).collect::<Vec<_>>().join(" ")
-            ),
-        };
+        let own = commands_line("of this project", self.commands.names());
+        let prompts = commands_line("of MCP servers", &self.prompts.commands());
         let marked =
             format!("{DIM}  * at once, also while the agent works; other commands wait like messages{PLAIN}\n");
-        Ok(format!("{}{marked}{own}", lines.collect::<String>()))
+        Ok(format!("{}{marked}{own}{prompts}", lines.collect::<String>()))
     }
 
     fn model(&mut self, argument: &str) -> Result<String, Report> {
@@ -188,8 +181,8 @@ impl<W: Write> ChatLoop<W> {
         if self.app.servers().is_empty() {
             return Ok("the config has no MCP server; add one under `mcp_servers`".into());
         }
-        let app = Arc::clone(&self.app);
-        self.begin(RunningStep::Text(tokio::spawn(async move { Ok(servers_text(&app).await) })));
+        let (app, prompts) = (Arc::clone(&self.app), Arc::clone(&self.prompts));
+        self.begin(RunningStep::Text(tokio::spawn(async move { Ok(prompts.servers_text(&app).await) })));
         Ok(String::new())
     }
 
@@ -265,6 +258,20 @@ impl<W: Write> ChatLoop<W> {
         let agents: String = ledger.agents().map(|(agent, tally)| line(&name(agent), tally)).collect();
         format!("{agents}{}", line("together", &total))
     }
+}
+
+/// Formats commands on one line, after the word for where they are from; empty if there are none.
+fn commands_line(from: &str, commands: &[String]) -> String {
+    if commands.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<_> =
+        commands.iter().take(limits::CHAT_LIST_ROWS).map(|command| format!("/{}", name(command))).collect();
+    let more = match commands.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("  {from}: {}{more}\n", shown.join(" "))
 }
 
 /// Formats the names of the agents at work, as a hint.

@@ -4,7 +4,7 @@
 //!
 //! - `chat_key.rs` has the keys; `chat_input.rs` is the message that is typed, with `input_history.rs` and `completion.rs`;
 //!   `chat_state.rs` adds what waits and what is asked.
-//! - `slash_command.rs`, `project_commands.rs` and `file_mentions.rs` say what a message means.
+//! - `slash_command.rs`, `project_commands.rs`, `prompt_arguments.rs` and `file_mentions.rs` say what a message means.
 //! - `chat_rows.rs` and `chat_screen.rs` show all of it; `call_log.rs` has the tool calls that a person may want to see in full,
 //!   and `notifications.rs` says when the person's attention is called.
 //!
@@ -15,6 +15,7 @@
 //! - `chat_loop.rs` handles one thing after another, and `step_progress.rs` what a step reports; `command_execution.rs` has its
 //!   commands, `session_commands.rs` those that act on sessions, and `chat_questions.rs` its questions. `rewind.rs`,
 //!   `compaction.rs` and `session_state_text.rs` do their work.
+//! - `server_prompts.rs` has the prompts of MCP servers, and `fetched_prompt.rs` the text of one.
 //! - `chat_session.rs` is the session of the chat; `running_step.rs` is the step that the person waits for: `message_run.rs`,
 //!   `shell_command.rs`, `session_watch.rs` while another program works in the session, or a look at another agent, which
 //!   `runner_facts.rs` describes.
@@ -33,16 +34,19 @@ mod command_execution;
 mod compaction;
 mod completion;
 mod external_editor;
+mod fetched_prompt;
 mod file_mentions;
 mod input_history;
 mod message_run;
 mod no_model;
 mod notifications;
 mod project_commands;
+mod prompt_arguments;
 mod raw_terminal;
 mod rewind;
 mod runner_facts;
 mod running_step;
+mod server_prompts;
 mod session_commands;
 mod session_state_text;
 mod session_watch;

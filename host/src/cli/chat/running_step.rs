@@ -1,6 +1,7 @@
 use tokio::task::{JoinError, JoinHandle};
 
 use super::{
+    fetched_prompt::FetchedPrompt,
     message_run::{MessageProgress, MessageRun},
     runner_facts::RunnerFacts,
     session_watch::{SessionWatch, WatchProgress},
@@ -28,6 +29,11 @@ pub enum RunningStep {
         /// The message that the person wanted to send; empty without one.
         typed: String,
     },
+    /// A server is asked for the text of a prompt, which then is the message.
+    Prompt {
+        task: JoinHandle<Result<FetchedPrompt, Report>>,
+        typed: String,
+    },
     /// A text for the person is put together.
     Text(JoinHandle<Result<String, Report>>),
     /// Another agent or model is looked at.
@@ -43,6 +49,7 @@ pub enum StepProgress {
     Message(MessageProgress),
     Shell(ShellOutput),
     Watch(WatchProgress),
+    Prompt(Result<FetchedPrompt, Report>),
     Text(Result<String, Report>),
     Selection(Result<RunnerFacts, Report>),
 }
@@ -55,6 +62,7 @@ impl RunningStep {
             Self::Message { run, .. } => StepProgress::Message(run.progress().await),
             Self::Shell { command, .. } => StepProgress::Shell(command.end().await),
             Self::Watch { watch, .. } => StepProgress::Watch(watch.next().await),
+            Self::Prompt { task, .. } => StepProgress::Prompt(task.await.unwrap_or_else(|error| Err(why_none(&error)))),
             Self::Text(task) => StepProgress::Text(task.await.unwrap_or_else(|error| Err(why_none(&error)))),
             Self::Selection { task, .. } => {
                 StepProgress::Selection(task.await.unwrap_or_else(|error| Err(why_none(&error))))

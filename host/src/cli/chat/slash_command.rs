@@ -73,7 +73,12 @@ pub const COMMANDS: &[CommandDescription] = &[
     immediate(SlashCommand::Stop, "stop", "NAME", "stop one agent at work, with those that work for it"),
     immediate(SlashCommand::Tools, "tools", "", "list the tools of the agent"),
     immediate(SlashCommand::Plugins, "plugins", "", "list the plugins of the agent"),
-    row(SlashCommand::Mcp, "mcp", "", "list the MCP servers, and the approval of their tools"),
+    row(
+        SlashCommand::Mcp,
+        "mcp",
+        "",
+        "list the MCP servers, the approval of their tools, and their prompts; each prompt is a command",
+    ),
     immediate(SlashCommand::Skills, "skills", "", "list the skills of the agent; each is a command too"),
     immediate(
         SlashCommand::Permissions,
@@ -109,12 +114,33 @@ pub const COMMANDS: &[CommandDescription] = &[
 
 /// Returns `true` for a line whose command is executed at once while the agent works.
 pub fn is_immediate(line: &str) -> bool {
-    match TypedRequest::parse(line, &[], &[]) {
+    match TypedRequest::parse(line, &KnownCommands::default()) {
         TypedRequest::Command { command, .. } => {
             COMMANDS.iter().any(|known| known.command == command && known.is_immediate)
         }
         _ => false,
     }
+}
+
+/// The commands that a chat has beside its own.
+#[derive(Debug, Default)]
+pub struct KnownCommands<'a> {
+    /// The names of the project's commands.
+    pub project: &'a [String],
+    /// The names of the agent's skills.
+    pub skills: &'a [String],
+    /// The names of the MCP servers of the config.
+    pub servers: &'a [String],
+    /// The prompts of servers that were connected: `SERVER:PROMPT`.
+    pub prompts: &'a [String],
+}
+
+/// A prompt of an MCP server, with what was typed after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptCommand {
+    pub server: String,
+    pub prompt: String,
+    pub arguments: String,
 }
 
 /// The request of a line.
@@ -136,6 +162,8 @@ pub enum TypedRequest {
         name: String,
         words: String,
     },
+    /// The text that a server has for a prompt.
+    Prompt(PromptCommand),
     /// A command for the person's shell. If `is_shared`, its output is added to the next message.
     Shell {
         command: String,
@@ -149,9 +177,11 @@ pub enum TypedRequest {
 }
 
 impl TypedRequest {
-    /// Parses what was typed. `custom` are the names of the project's commands, `skills` those of the agent's skills. Of the
-    /// same name, a built-in command counts, and then one of the project.
-    pub fn parse(text: &str, custom: &[String], skills: &[String]) -> Self {
+    /// Parses what was typed. Of the same name, a built-in command counts, then one of the project, then a skill, then a
+    /// prompt; only a skill can have the name of a prompt, since the others have no colon. A prompt of a server of the config
+    /// need not be known.
+    pub fn parse(text: &str, known: &KnownCommands) -> Self {
+        let KnownCommands { project, skills, servers, prompts } = known;
         let trimmed = text.trim();
         if let Some(command) = trimmed.strip_prefix('!') {
             let (command, is_shared) = command.strip_prefix('!').map_or((command, false), |command| (command, true));
@@ -159,21 +189,28 @@ impl TypedRequest {
         }
         let Some(rest) = trimmed.strip_prefix('/') else { return Self::Message(text.to_owned()) };
         let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        // A path, as in "/etc/hosts has …".
-        if name.is_empty() || name.contains('/') {
+        let is_prompt =
+            |(server, prompt): &(&str, &str)| !prompt.is_empty() && servers.iter().any(|known| known == server);
+        let prompt = name.split_once(':').filter(is_prompt);
+        // A path, as in "/etc/hosts has …". The name of a prompt may have a slash, too.
+        if name.is_empty() || name.contains('/') && prompt.is_none() {
             return Self::Message(text.to_owned());
         }
         let argument = argument.trim().to_owned();
         if let Some(known) = COMMANDS.iter().find(|known| known.name == name) {
             return Self::Command { command: known.command, argument };
         }
-        if custom.iter().any(|known| known == name) {
+        if project.iter().any(|known| known == name) {
             return Self::Custom { name: name.to_owned(), arguments: argument };
         }
         if skills.iter().any(|known| known == name) {
             return Self::Skill { name: name.to_owned(), words: argument };
         }
-        let others = custom.iter().chain(skills).map(String::as_str);
+        if let Some((server, prompt)) = prompt {
+            let (server, prompt) = (server.to_owned(), prompt.to_owned());
+            return Self::Prompt(PromptCommand { server, prompt, arguments: argument });
+        }
+        let others = project.iter().chain(*skills).chain(*prompts).map(String::as_str);
         let names: Vec<_> = COMMANDS.iter().map(|known| known.name).chain(others).collect();
         Self::Unknown { name: name.to_owned(), nearest: nearest(name, &names).map(str::to_owned) }
     }
@@ -185,10 +222,17 @@ mod tests {
 
     #[test]
     fn typed_lines_are_told_apart() {
-        let custom = ["review".to_owned(), "help".to_owned()];
-        let skills = ["review".to_owned(), "release-notes".to_owned()];
+        let project = ["review", "help"].map(str::to_owned);
+        let skills = ["review", "release-notes", "git:skill"].map(str::to_owned);
+        let servers = ["git", "web_2"].map(str::to_owned);
+        let prompts = ["git:review".to_owned()];
+        let known = KnownCommands { project: &project, skills: &skills, servers: &servers, prompts: &prompts };
         let message = |text: &str| TypedRequest::Message(text.into());
         let command = |command, argument: &str| TypedRequest::Command { command, argument: argument.into() };
+        let prompt = |server: &str, prompt: &str, arguments: &str| {
+            let (server, prompt, arguments) = (server.into(), prompt.into(), arguments.into());
+            TypedRequest::Prompt(PromptCommand { server, prompt, arguments })
+        };
         let shell = |command: &str, is_shared| TypedRequest::Shell { command: command.into(), is_shared };
         for (text, request) in [
             ("what is 1/2?", message("what is 1/2?")),
@@ -204,10 +248,17 @@ mod tests {
             ),
             ("/quti", TypedRequest::Unknown { name: "quti".into(), nearest: Some("quit".into()) }),
             ("/zzzzzzzz x", TypedRequest::Unknown { name: "zzzzzzzz".into(), nearest: None }),
+            (" /git:review  path=a\nb ", prompt("git", "review", "path=a\nb")),
+            ("/web_2:not/known", prompt("web_2", "not/known", "")),
+            ("/git:a:b c", prompt("git", "a:b", "c")),
+            ("/git:skill x", TypedRequest::Skill { name: "git:skill".into(), words: "x".into() }),
+            ("/gti:review", TypedRequest::Unknown { name: "gti:review".into(), nearest: Some("git:review".into()) }),
+            ("/git:", TypedRequest::Unknown { name: "git:".into(), nearest: None }),
+            ("/tmp:x/y is a path", message("/tmp:x/y is a path")),
             ("!ls -l", shell("ls -l", false)),
             ("!! git diff ", shell("git diff", true)),
         ] {
-            assert_eq!(TypedRequest::parse(text, &custom, &skills), request, "{text}");
+            assert_eq!(TypedRequest::parse(text, &known), request, "{text}");
         }
     }
 
@@ -220,6 +271,7 @@ mod tests {
             ("/compact", false),
             ("/doctor", false),
             ("/model large", false),
+            ("/git:review", false),
             ("/agentsx", false),
             ("agents", false),
         ] {

@@ -5,6 +5,7 @@ use std::io::Write;
 use super::{
     chat_loop::ChatLoop,
     chat_session::ChatSession,
+    fetched_prompt::FetchedPrompt,
     message_run::{FinishedMessage, MessageOutcome, MessageProgress, StartedMessage},
     runner_facts::RunnerFacts,
     running_step::RunningStep,
@@ -65,6 +66,7 @@ impl<W: Write> ChatLoop<W> {
             launch::keep_config_begun_here(config);
         }
         self.session.id.clone_from(&started.session);
+        self.learning = self.prompts.learn(&self.app);
         let before = std::mem::replace(&mut self.facts, started.facts.clone());
         // What was said before the last message need not be said again.
         let notes = self.facts.notes.iter().filter(|note| !before.notes.contains(note));
@@ -196,6 +198,26 @@ impl<W: Write> ChatLoop<W> {
     pub(super) fn notify_of_question(&mut self, from: &str) {
         if self.notifications.are_due_for_question() {
             self.screen.notify(&format!("shelly-host: {from} needs your answer"));
+        }
+    }
+
+    /// Sends the text of a prompt to the agent.
+    pub(super) fn end_prompt(&mut self, fetched: Result<FetchedPrompt, Report>) -> Option<u8> {
+        let typed = match std::mem::replace(&mut self.step, RunningStep::None) {
+            RunningStep::Prompt { typed, .. } => typed,
+            _ => String::new(),
+        };
+        match fetched {
+            Ok(prompt) => self.send_prompt(&typed, prompt),
+            Err(report) => {
+                self.fail(&report);
+                self.state.take_back_queue();
+                self.state.restore(&typed);
+            }
+        }
+        match self.step {
+            RunningStep::None => self.end_step(),
+            _ => None,
         }
     }
 

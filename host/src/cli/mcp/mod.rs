@@ -6,7 +6,7 @@ mod servers;
 
 use clap::{Args, Subcommand};
 
-pub use servers::servers_text;
+pub use servers::listed_server;
 
 /// Serve tools and agents to an MCP client, or manage the MCP servers of agents.
 ///

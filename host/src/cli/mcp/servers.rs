@@ -1,6 +1,6 @@
 //! Lists the MCP servers of a config, and approves their tools.
 
-use std::{fmt::Write, path::PathBuf};
+use std::{fmt::Write, path::PathBuf, sync::Arc};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use crate::{
     },
     config::McpServerConfig,
     error::{ErrorKind, Report},
-    mcp::{PinStatus, Pins, ServerTool},
+    mcp::{McpClient, PinStatus, Pins, ServerTool},
 };
 
 /// List the MCP servers of the config, and the approval of their tools.
@@ -127,18 +127,12 @@ impl McpListArgs {
     }
 }
 
-/// Connects to the servers of a config, and returns what `mcp list` prints of each. The connections stay open.
-pub async fn servers_text(app: &App) -> String {
-    let mut text = String::new();
-    for config in app.servers() {
-        match app.server(&config.name).await {
-            Ok(server) => text.push_str(&escaped(&shown(config, &server, false))),
-            Err(report) => {
-                let _ = writeln!(text, "{}", one_line(&report.with_hint(), 1_000));
-            }
-        }
+/// Connects to a server of the config. Returns what `mcp list` prints of it, and its connection; `None` if there is none.
+pub async fn listed_server(app: &App, config: &McpServerConfig) -> (String, Option<Arc<McpClient>>) {
+    match app.server(&config.name).await {
+        Ok(server) => (escaped(&shown(config, &server, false)), Some(server.client)),
+        Err(report) => (format!("{}\n", one_line(&report.with_hint(), 1_000)), None),
     }
-    text
 }
 
 impl McpApproveArgs {
