@@ -35,7 +35,7 @@ fn program(script: &str, folder: &std::path::Path) -> ServerConfig {
         environment,
         folder: folder.to_owned(),
     };
-    let revisions = crate::ProtocolRevisions::Handshake;
+    let revisions = ProtocolRevisions::Handshake;
     ServerConfig { revisions, ..ServerConfig::new("sh", McpTarget::Program(program)) }
 }
 
