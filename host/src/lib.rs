@@ -29,6 +29,7 @@
 //! | [`config`], [`app`] | from a config file to a runnable agent, and what else can be done with it |
 //! | [`task`] | a task with its attached files and the schema of its answer |
 //! | [`serve`] | agents served to MCP clients |
+//! | [`trial`] | single calls of a plugin outside of any agent |
 //! | [`cli`] | the command line |
 //!
 //! # An agent without a config
@@ -97,6 +98,7 @@ mod assemble;
 pub mod config;
 pub mod serve;
 pub mod task;
+pub mod trial;
 
 #[doc(hidden)]
 pub mod fuzz;

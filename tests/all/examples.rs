@@ -32,7 +32,7 @@ fn root() -> &'static Path {
 
 /// A repository after `cargo demo`: the examples as they are, the plugins, and the program on the `PATH`. The files in which
 /// the first examples count words are the test's own.
-fn repository() -> Place {
+pub fn repository() -> Place {
     let place = Place::new();
     copy(&root().join("examples"), &place.path().join("examples"), &["local", "target"]);
     place.file("README.md", "# A house\n\nIt has three rooms and a cat.\nThe cat has a name.\n");

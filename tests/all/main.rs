@@ -53,6 +53,7 @@ mod middleware;
 mod minds;
 mod naming;
 mod output;
+mod plugin_commands;
 mod programs;
 mod properties;
 mod providers;

@@ -12,16 +12,16 @@ use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use crate::{PLUGIN_ROOT, support::Place};
 
 /// A run of the program at a terminal.
-struct TerminalRun {
-    code: u32,
+pub struct TerminalRun {
+    pub code: u32,
     /// The lines on the screen and those that have scrolled away, without blank ones at the end.
-    lines: Vec<String>,
+    pub lines: Vec<String>,
     /// All that was written.
-    bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 /// Runs a shell command at a terminal of this width. In it `shelly-host` is the program.
-fn run_at(place: &Place, columns: u16, variables: &[(&str, &str)], shell: &str) -> TerminalRun {
+pub fn run_at(place: &Place, columns: u16, variables: &[(&str, &str)], shell: &str) -> TerminalRun {
     typing_at(place, columns, variables, shell, None)
 }
 

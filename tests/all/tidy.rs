@@ -66,7 +66,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 39] = [
+const MAY_NAME: [(&str, &[&str]); 40] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -170,10 +170,12 @@ const MAY_NAME: [(&str, &[&str]); 39] = [
             "terminal",
             "task",
             "tool",
+            "trial",
             "trust",
         ],
     ),
     ("task", &["agent", "app", "files", "model", "tool"]),
+    ("trial", &["agent", "app", "capability", "change", "config", "model", "net", "plugin", "team", "tool"]),
     ("fuzz", &["capability", "model", "net", "plugin", "provider", "session"]),
     ("main", &["cli"]),
 ];

@@ -184,7 +184,7 @@ impl App {
             Some(package) => package.map_err(|error| error.report())?,
             None => self.package(&user, id)?,
         };
-        check_params(package, &provider.params, &user)?;
+        check_params(package, &provider.params, &format!("{user}.params in the config"))?;
         let settings = PluginSettings {
             grant: provider.grant(),
             params: config::params(&provider.params),

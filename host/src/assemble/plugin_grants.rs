@@ -13,9 +13,7 @@ use crate::{
 /// the person's stored approvals for this project are included.
 pub(crate) fn given(uses: &PluginUse, config: &Config) -> (Grant, Vec<FolderMount>) {
     let Config { approved, root, .. } = config;
-    let resolve = |path: &Path| plugin::resolved(&root.join(path));
-    let mounts = uses.files.iter().map(|file| FolderMount { path: resolve(&file.path), name: file.shown() });
-    let (mut grant, mut mounts): (_, Vec<_>) = (uses.grant(resolve), mounts.collect());
+    let (mut grant, mut mounts) = given_below(uses, root);
     if uses.ask.contains(&PromptableCapability::Files) {
         for folder in &approved.folders {
             let mount = FolderMount { path: plugin::resolved(folder), name: folder.to_string_lossy().into_owned() };
@@ -27,6 +25,13 @@ pub(crate) fn given(uses: &PluginUse, config: &Config) -> (Grant, Vec<FolderMoun
         grant.http = grant.http.join(&approved.servers);
     }
     (grant, mounts)
+}
+
+/// Returns the grant and the folder mounts of a plugin, whose relative paths are below `root`.
+pub(super) fn given_below(uses: &PluginUse, root: &Path) -> (Grant, Vec<FolderMount>) {
+    let resolve = |path: &Path| plugin::resolved(&root.join(path));
+    let mounts = uses.files.iter().map(|file| FolderMount { path: resolve(&file.path), name: file.shown() });
+    (uses.grant(resolve), mounts.collect())
 }
 
 /// Returns the ceiling of all plugins of an agent.

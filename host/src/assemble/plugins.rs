@@ -91,7 +91,7 @@ impl App {
                 false => report,
             });
         }
-        check_params(package, &uses.params, &format!("{place}.{id}"))?;
+        check_params(package, &uses.params, &format!("{place}.{id}.params in the config"))?;
         let (grant, mounts) = given(uses, &self.config);
         let toolbox =
             shipped_with(agent, id).filter(|_| listed == PluginSection::Toolboxes).map(|uses| uses.name.name());
@@ -213,7 +213,7 @@ pub(crate) fn check_only<'a>(
     Ok(())
 }
 
-/// Refuses params that a plugin does not know, if its manifest lists the ones it knows.
+/// Refuses params that a plugin does not know, if its manifest lists the ones it knows. `place` is where they stand.
 pub(crate) fn check_params(
     package: &PluginPackage,
     params: &IndexMap<String, Value>,
@@ -224,7 +224,7 @@ pub(crate) fn check_params(
         None => Ok(()),
         Some(name) => {
             let report = config::unknown("param", name, known.iter().map(String::as_str));
-            Err(report.cause(format!("named by {place}.params in the config")))
+            Err(report.cause(format!("named by {place}")))
         }
     }
 }

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 
 use crate::{
     approval::{ApprovalBroker, PermissionSubject, Verdict},
-    change::{ChangeApplier, ChangeOrigin, ChangePlan, FileChange},
-    chat::{ToolCall, ToolResultContent},
+    change::{ChangeApplier, ChangeOrigin, ChangePlan},
+    chat::ToolCall,
     error::{Fault, seconds},
     event::{AnsweredBy, Event, RunCx},
     limits,
@@ -54,7 +54,7 @@ impl FileChangeTool {
 
     /// Plans the proposed changes, asks for approval and applies them.
     async fn make(&self, cx: &ToolCx, call: &ToolCall, pieces: Vec<ChangeProposalPart>) -> Result<ToolOutput, Fault> {
-        let changes: Vec<FileChange> = pieces.iter().filter_map(change).cloned().collect();
+        let changes = ChangeProposalPart::changes(&pieces);
         let here = self.changes.clone();
         let plan = blocking(move || here.plan(&changes).map_err(Fault::from)).await?;
         let by = self.permitted(&cx.run, &plan).await?;
@@ -62,13 +62,7 @@ impl FileChangeTool {
             // If the host is interrupted now, the record must show that this call may have taken effect.
             cx.begin_now().await?;
         }
-        let mut summaries = plan.summaries();
-        let content = pieces.into_iter().filter_map(|piece| match piece {
-            ChangeProposalPart::Content(content) => Some(content),
-            ChangeProposalPart::Change(_) => summaries.next().map(|summary| ToolResultContent::Text(summary.done())),
-        });
-        let content: Vec<_> = content.collect();
-        drop(summaries);
+        let content = ChangeProposalPart::made(pieces, &plan);
         let summaries: Vec<_> = plan.summaries().collect();
         let (here, agent, result) = (self.changes.clone(), Arc::clone(&cx.run.agent), content.clone());
         let (id, tool) = (call.id.clone(), self.spec().name.clone());
@@ -120,13 +114,6 @@ impl FileChangeTool {
             ),
         };
         Err(Fault::Denied { message })
-    }
-}
-
-fn change(piece: &ChangeProposalPart) -> Option<&FileChange> {
-    match piece {
-        ChangeProposalPart::Change(change) => Some(change),
-        ChangeProposalPart::Content(_) => None,
     }
 }
 

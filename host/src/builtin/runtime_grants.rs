@@ -116,12 +116,11 @@ impl GrantPrompter {
     /// suffice.
     async fn open(&self, cx: &ToolCx, tool: &str, need: &ToolNeed, used: &Arc<Plugin>) -> Result<bool, Fault> {
         let (settings, opened) = (used.settings(), &self.context.opened);
-        let (asked_for, line) = match need {
-            ToolNeed::Folder(path) => {
-                (PromptableCapability::Files, format!("files: [{{path: \"{}\"}}]", path.escape_debug()))
-            }
-            ToolNeed::Server(url) => (PromptableCapability::Http, format!("http: [\"{}\"]", url.escape_debug())),
+        let asked_for = match need {
+            ToolNeed::Folder(_) => PromptableCapability::Files,
+            ToolNeed::Server(_) => PromptableCapability::Http,
         };
+        let line = need.grant_line();
         let place = &settings.place;
         if !settings.ask.contains(&asked_for) {
             let fault = format!(
@@ -222,7 +221,7 @@ impl GrantPrompter {
                     message: format!(
                         "{need} cannot be granted during a run, because it is not on the public Internet; a person can grant it \
                          in the config, with {}",
-                        self.plugin.settings().granted_by(&format!("http: [\"{}\"]", url.escape_debug()))
+                        self.plugin.settings().granted_by(&need.grant_line())
                     ),
                 })?;
                 Ok(EscalationRequest {

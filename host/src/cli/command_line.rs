@@ -47,7 +47,7 @@ pub(super) enum CliCommand {
     /// List, show, resume, copy and remove sessions.
     #[command(subcommand)]
     Session(session::SessionCommand),
-    /// List plugins, inspect one, or certify what it can reach.
+    /// List plugins, inspect or try one, or certify what it can reach.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
     /// Check that models answer.

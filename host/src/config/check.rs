@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::{
-    ANY_PROGRAM, AgentConfig, Config, GIT_PROGRAM, HostToolbox, LimitsConfig, ShippedToolbox, TeamConfig, ToolboxUse,
-    egress::check_way_out, explain::unknown,
+    ANY_PROGRAM, AgentConfig, Config, GIT_PROGRAM, HostToolbox, LimitsConfig, PluginUse, ShippedToolbox, TeamConfig,
+    ToolboxUse, egress::check_way_out, explain::unknown,
 };
 use crate::{
     agent::{AgentToolError, RUN_TOOLS},
@@ -108,9 +108,7 @@ impl Config {
         found.note(check_shipped(&toolboxes, agent));
         for (listed, id, uses) in agent.all_plugins() {
             let at = format!("{}.{listed}.{id}", agent.place());
-            for name in uses.models.iter().filter(|name| !names().any(|known| known == name.as_str())) {
-                found.note(Err(unknown("model", name, names()).cause(format!("named by {at}.models"))));
-            }
+            uses.models.iter().for_each(|name| found.note(self.check_model_name(name, &at)));
             found.note(check_way_out(&at, &uses.http, &uses.credentials, &self.credentials));
         }
         for (key, grant) in [("use", &agent.ceiling), ("delegable.grant", &agent.delegable.grant)] {
@@ -154,16 +152,7 @@ impl Config {
             return Err(Report::new(ErrorKind::Usage, format!("programs: must have at most {most} entries")));
         }
         self.programs.iter().try_for_each(|(name, program)| program.check(name))?;
-        let check = |names: &[String], more: &[&str], place: String| {
-            let is_known = |name: &&String| self.programs.contains_key(*name) || more.contains(&name.as_str());
-            match names.iter().find(|name| !is_known(name)) {
-                None => Ok(()),
-                Some(name) => {
-                    let known = self.programs.keys().map(String::as_str);
-                    Err(unknown("program", name, known).cause(format!("named by {place}")))
-                }
-            }
-        };
+        let check = |names: &[String], more: &[&str], place: String| self.check_program_names(names, more, &place);
         let check_toolboxes = |place: &str, toolboxes: &[ToolboxUse]| {
             let own = || toolboxes.iter().filter_map(ToolboxUse::own);
             for toolbox in [HostToolbox::Exec, HostToolbox::Git] {
@@ -187,6 +176,41 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// Checks that the programs of these names exist. The names in `more` stand for several programs.
+    fn check_program_names(&self, names: &[String], more: &[&str], place: &str) -> Result<(), Report> {
+        let is_known = |name: &&String| self.programs.contains_key(*name) || more.contains(&name.as_str());
+        match names.iter().find(|name| !is_known(name)) {
+            None => Ok(()),
+            Some(name) => {
+                let known = self.programs.keys().map(String::as_str);
+                Err(unknown("program", name, known).cause(format!("named by {place}")))
+            }
+        }
+    }
+
+    /// Checks that the model of this name exists, to which the plugin at `place` may send requests.
+    fn check_model_name(&self, name: &str, place: &str) -> Result<(), Report> {
+        let names = || self.providers.iter().map(|provider| provider.name.as_str());
+        match names().any(|known| known == name) {
+            true => Ok(()),
+            false => Err(unknown("model", name, names()).cause(format!("named by {place}.models"))),
+        }
+    }
+
+    /// Checks what a plugin is granted by something else than this config, as if the config did. `place` names it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] about a name that this config does not have, or a bound that is exceeded.
+    pub fn check_use(&self, uses: &PluginUse, place: &str) -> Result<(), Report> {
+        uses.models.iter().try_for_each(|name| self.check_model_name(name, place))?;
+        check_way_out(place, &uses.http, &uses.credentials, &self.credentials)?;
+        self.check_program_names(&uses.programs, &[], &format!("{place}.programs"))?;
+        let limits = format!("{place}.limits");
+        uses.limits.check_one(&limits)?;
+        uses.limits.check_memory(&limits, self.limits.total_memory_bytes)
     }
 
     /// Checks the agents that `agent` has as tools: each exists, may be started, and gets a free tool name.

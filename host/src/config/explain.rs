@@ -8,9 +8,9 @@ use crate::{
 /// Keys of the predecessor's config whose features come later. They are not reported as mistakes.
 const NOT_YET: [&str; 1] = ["process"];
 
-/// Turns a parse error into a report. It quotes only names of keys and variants from the file, since a line may hold a
-/// credential.
-pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
+/// Turns a parse error of a text, which messages call by the name `subject`, into a report. It quotes only names of keys and
+/// variants from the text, since a line may hold a credential.
+pub(super) fn explain(error: &serde_saphyr::Error, text: &str, subject: &str) -> Report {
     use serde_saphyr::Error;
     let usage = |message: String| Report::new(ErrorKind::Usage, message);
     let key = || error.location().and_then(|at| key_before(text, at.line() as usize, at.column() as usize));
@@ -46,7 +46,7 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
             usage(format!("the key{key} appears twice")).hint("remove one of them, or merge them")
         }
         Error::MultipleDocuments { .. } => {
-            usage("the config has more than one YAML document".into()).hint("remove `---` and everything after it")
+            usage(format!("{subject} has more than one YAML document")).hint("remove `---` and everything after it")
         }
         Error::Unexpected { expected: "sequence start", .. } => {
             not("a list").hint("begin each entry with `- `, or write the entries between `[` and `]`")
@@ -88,13 +88,13 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str) -> Report {
             }
         }
         _ if error.location().is_some_and(|at| indented_by_tab(text, at.line() as usize)) => {
-            usage("the config is indented by a tab".into()).hint("indent with spaces; YAML does not allow tabs before a key or an entry")
+            usage(format!("{subject} is indented by a tab")).hint("indent with spaces; YAML does not allow tabs before a key or an entry")
         }
         other => {
             let text = other.to_string();
             let first = text.lines().next().unwrap_or_default();
             let cause = first.rsplit_once(" at line ").map_or(first, |(cause, _)| cause);
-            let report = usage("the config is not valid YAML".into());
+            let report = usage(format!("{subject} is not valid YAML"));
             report.cause(cut(cause)).hint("check quotes, brackets and indentation on this line and the line before")
         }
     };

@@ -8,6 +8,9 @@ use serde_saphyr::Error;
 use super::explain::explain;
 use crate::{error::Report, limits};
 
+/// The name of the text in messages.
+const SUBJECT: &str = "the config";
+
 /// Parses a text. A wrong part is removed with everything below it, and the rest is parsed again, up to
 /// [`limits::CONFIG_MISTAKES`] times.
 ///
@@ -27,7 +30,7 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Report>)
         };
         if !is_recoverable(&error) {
             if mistakes.is_empty() || !is_yaml {
-                mistakes.push(explain(&error, &source.text()));
+                mistakes.push(explain(&error, &source.text(), SUBJECT));
             }
             break;
         }
@@ -36,7 +39,7 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Report>)
         let is_missing = matches!(error.without_snippet(), Error::SerdeMissingField { .. });
         let is_caused_by_cut = |line| source.was_cut_at(line) && (is_missing || source.is_emptied(line));
         if !line.is_some_and(is_caused_by_cut) {
-            mistakes.push(explain(&error, &source.text()));
+            mistakes.push(explain(&error, &source.text(), SUBJECT));
         }
         // Removing an unknown key does not change the meaning of the rest.
         let is_harmless = matches!(error.without_snippet(), Error::SerdeUnknownField { .. });

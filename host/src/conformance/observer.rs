@@ -186,6 +186,7 @@ mod tests {
             cpu,
             memory,
             host_calls: 0,
+            imports: Vec::new(),
             bytes_in: 0,
             bytes_out: 0,
             given: Default::default(),

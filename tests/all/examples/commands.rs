@@ -82,6 +82,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         "docs/plugins.md",
         &[
             ("plugin inspect", How::By("all/wiring.rs")),
+            ("plugin call", How::By("all/plugin_commands.rs")),
             ("config check --load", How::By("all/config_check.rs")),
             ("plugin certify", How::By("all/ceilings.rs")),
         ],
@@ -105,6 +106,15 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
     (
         "docs/trust.md",
         &[("run \"What is this project?\"", How::Needs("a project of somebody else; tests/all/trust.rs has one"))],
+    ),
+    (
+        "docs/trying-plugins.md",
+        &[
+            ("plugin list", How::By("all/wiring.rs")),
+            ("plugin call", How::By("all/plugin_commands.rs")),
+            ("plugin step", How::By("all/plugin_commands.rs")),
+            ("plugin complete", How::By("all/plugin_commands.rs")),
+        ],
     ),
     (
         "docs/troubleshooting.md",

@@ -166,7 +166,7 @@ pub enum EffectEdit {
 
 impl EffectEdit {
     /// Returns its name in events.
-    pub(crate) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Note(_) => "note",
             Self::ReplaceResult { .. } => "replace-result",

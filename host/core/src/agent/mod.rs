@@ -47,6 +47,7 @@ pub(crate) use context::{AgentModels, RunState, in_time};
 pub use delegate::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode, RUN_TOOLS};
 pub(crate) use delegate::{MemberAllocations, MemberFailure, MemberRun, begin_members};
 pub use effect::{Effect, EffectAction, EffectEdit, EffectFn, EffectInput, EffectPhase, EffectStep, ModelQuery, Wake};
+pub use effects::{EffectEditOutcome, EffectEditor, check_edits};
 pub use middleware::{
     AfterRunDecision, BeforeRunDecision, InputGuardrail, LOGGER_TARGET, LoggingMiddleware, OutputGuardrail,
     RecoveryMiddleware, RunMiddleware, RunOutcome, TimeoutMiddleware,

@@ -101,6 +101,15 @@ impl ChangePlan {
     /// as much of the diffs as fits. Paths can be made long on purpose: the warnings come before all of them, and of each
     /// path the beginning and the end are shown.
     pub fn shown(&self) -> String {
+        self.described(self.no_undo.as_deref())
+    }
+
+    /// Returns the same description for a plan that is only shown: nothing is said about undoing it.
+    pub fn proposed(&self) -> String {
+        self.described(None)
+    }
+
+    fn described(&self, no_undo: Option<&str>) -> String {
         let mut shown = String::new();
         for caution in self.cautions.iter().take(limits::CHANGES_SHOWN) {
             let _ = writeln!(shown, "careful: {caution}");
@@ -108,7 +117,7 @@ impl ChangePlan {
         if let Some(beyond) = self.cautions.len().checked_sub(limits::CHANGES_SHOWN).filter(|beyond| *beyond > 0) {
             let _ = writeln!(shown, "careful: {beyond} more such");
         }
-        if let Some(why) = &self.no_undo {
+        if let Some(why) = no_undo {
             let _ = writeln!(shown, "cannot be undone: {why}");
         }
         for (at, item) in self.items.iter().enumerate() {

@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::NondeterministicInputs;
+use super::{ImportCalls, NondeterministicInputs};
 use crate::chat::{Message, ReplyDelta, Role, StopReason, Usage};
 
 /// The origin of a tool that the agent does not have.
@@ -124,6 +124,9 @@ pub enum Event {
         memory: usize,
         /// Calls of imported functions; each entry of a folder that the plugin lists counts as one.
         host_calls: u64,
+        /// Calls of imported functions by interface, for the interfaces that were called.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        imports: Vec<ImportCalls>,
         /// Bytes of strings and lists that the call received; data read from files and the network is not included.
         bytes_in: usize,
         /// Bytes of strings and lists that the call returned; data written to files and the network is not included.

@@ -2,6 +2,7 @@
 
 #[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod event;
+mod import_calls;
 mod nondeterministic_inputs;
 mod run_caller;
 mod run_cx;
@@ -9,6 +10,7 @@ mod run_extensions;
 mod sink;
 
 pub use event::{AnsweredBy, Event, LogLevel, ModelWait, NO_ORIGIN};
+pub use import_calls::ImportCalls;
 pub use nondeterministic_inputs::NondeterministicInputs;
 pub use run_caller::{RunCaller, RunCallerState};
 pub use run_cx::RunCx;

@@ -25,6 +25,7 @@ mod session;
 mod state;
 mod task;
 mod terminal;
+mod trial;
 mod trust;
 
 pub use agent_loop::*;
@@ -50,4 +51,5 @@ pub use session::*;
 pub use state::*;
 pub use task::*;
 pub use terminal::*;
+pub use trial::*;
 pub use trust::*;

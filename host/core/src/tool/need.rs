@@ -9,6 +9,16 @@ pub enum ToolNeed {
     Server(String),
 }
 
+impl ToolNeed {
+    /// Returns the line of the config that grants it.
+    pub fn grant_line(&self) -> String {
+        match self {
+            Self::Folder(path) => format!("files: [{{path: \"{}\"}}]", path.escape_debug()),
+            Self::Server(url) => format!("http: [\"{}\"]", url.escape_debug()),
+        }
+    }
+}
+
 impl fmt::Display for ToolNeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

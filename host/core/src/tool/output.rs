@@ -1,7 +1,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::ToolNeed;
-use crate::{change::FileChange, chat::ToolResultContent, error::Fault};
+use crate::{
+    change::{ChangePlan, FileChange},
+    chat::ToolResultContent,
+    error::Fault,
+};
 
 /// The output of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +63,25 @@ impl ToolOutput {
 }
 
 impl ChangeProposalPart {
+    /// Returns the changes among the parts of a result.
+    pub fn changes(parts: &[Self]) -> Vec<FileChange> {
+        let change = |part: &Self| match part {
+            Self::Change(change) => Some(change.clone()),
+            Self::Content(_) => None,
+        };
+        parts.iter().filter_map(change).collect()
+    }
+
+    /// Returns the content for the model once the changes of this plan are made: each change is replaced by its summary.
+    pub fn made(parts: Vec<Self>, plan: &ChangePlan) -> Vec<ToolResultContent> {
+        let mut summaries = plan.summaries();
+        let content = |part| match part {
+            Self::Content(content) => Some(content),
+            Self::Change(_) => summaries.next().map(|summary| ToolResultContent::Text(summary.done())),
+        };
+        parts.into_iter().filter_map(content).collect()
+    }
+
     fn content(&self) -> Option<&ToolResultContent> {
         match self {
             Self::Content(content) => Some(content),

@@ -7,7 +7,7 @@ use wasmtime_wasi_io::bindings::wasi::io;
 use super::{wasi, wasi_http};
 use crate::{
     bindings::imports,
-    contract::{ImportRequirement, PluginKind, need_of_import, need_of_interface, of_contract},
+    contract::{ImportRequirement, ImportedInterface, PluginKind, need_of_import, need_of_interface, of_contract},
     store::{HasGuestFilesystem, PluginState},
 };
 use shelly_core::capability::Grant;
@@ -17,16 +17,23 @@ use shelly_core::capability::Grant;
 /// [`PluginState::called`], which counts the call.
 pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[PluginKind], wasi: bool) -> wasmtime::Result<()> {
     type Own = HasSelf<PluginState>;
-    imports::types::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    // Types alone: there is no function to count.
+    imports::types::add_to_linker::<_, Own>(linker, |state| state)?;
     // Links each of these interfaces of the contract whose requirement is met.
     macro_rules! link_granted {
-        ($($interface:ident)*) => {$(
+        ($($interface:ident as $counted:ident,)*) => {$(
             if need_of_interface(stringify!($interface)).is_some_and(|need| need.is_given_to(kinds, grant)) {
-                imports::$interface::add_to_linker::<_, Own>(linker, PluginState::called)?;
+                imports::$interface::add_to_linker::<_, Own>(linker, |state| {
+                    state.called(ImportedInterface::$counted)
+                })?;
             }
         )*};
     }
-    link_granted!(log config progress sink attachments outgoing chat clock random kv http process);
+    link_granted! {
+        log as Log, config as Config, progress as Progress, sink as Sink, attachments as Attachments,
+        outgoing as Outgoing, chat as Chat, clock as Clock, random as Random, kv as Kv, http as Http,
+        process as Process,
+    }
     if wasi || !grant.files.is_empty() || !grant.http.is_empty() {
         link_streams(linker)?;
     }
@@ -82,8 +89,12 @@ fn link_files(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
         filesystem::{WasiFilesystem, WasiFilesystemView},
         p2::bindings::filesystem,
     };
-    filesystem::types::add_to_linker::<_, HasGuestFilesystem>(linker, |state| state.called().opened_files())?;
-    filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, |state| state.called().filesystem())
+    filesystem::types::add_to_linker::<_, HasGuestFilesystem>(linker, |state| {
+        state.called(ImportedInterface::WasiFilesystem).opened_files()
+    })?;
+    filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, |state| {
+        state.called(ImportedInterface::WasiFilesystem).filesystem()
+    })
 }
 
 /// Links WASI's streams and polls, through which a guest uses what it was granted. By themselves they reach nothing.
@@ -92,9 +103,13 @@ fn link_streams(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     impl wasmtime::component::HasData for HasResourceTable {
         type Data<'a> = &'a mut ResourceTable;
     }
-    io::error::add_to_linker::<_, HasResourceTable>(linker, |state| &mut state.called().table)?;
-    io::streams::add_to_linker::<_, HasResourceTable>(linker, |state| &mut state.called().table)?;
-    io::poll::add_to_linker::<_, HasSelf<PluginState>>(linker, PluginState::called)
+    io::error::add_to_linker::<_, HasResourceTable>(linker, |state| {
+        &mut state.called(ImportedInterface::WasiIo).table
+    })?;
+    io::streams::add_to_linker::<_, HasResourceTable>(linker, |state| {
+        &mut state.called(ImportedInterface::WasiIo).table
+    })?;
+    io::poll::add_to_linker::<_, HasSelf<PluginState>>(linker, |state| state.called(ImportedInterface::WasiIo))
 }
 
 impl imports::types::Host for PluginState {}

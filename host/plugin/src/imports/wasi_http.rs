@@ -4,12 +4,16 @@ use wasmtime_wasi_http::{
     p2::bindings::{LinkOptions, http as wasi},
 };
 
-use crate::store::PluginState;
+use crate::{contract::ImportedInterface, store::PluginState};
 
 /// Links `wasi:http` for outgoing requests alone.
 pub fn link(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
-    wasi::outgoing_handler::add_to_linker::<_, WasiHttp>(linker, |state| state.called().http())?;
-    wasi::types::add_to_linker::<_, WasiHttp>(linker, &LinkOptions::default().into(), |state| state.called().http())
+    wasi::outgoing_handler::add_to_linker::<_, WasiHttp>(linker, |state| {
+        state.called(ImportedInterface::WasiHttp).http()
+    })?;
+    wasi::types::add_to_linker::<_, WasiHttp>(linker, &LinkOptions::default().into(), |state| {
+        state.called(ImportedInterface::WasiHttp).http()
+    })
 }
 
 impl WasiHttpView for PluginState {

@@ -159,11 +159,10 @@ impl Plugin {
     /// Resolves a path that the plugin names in a proposal, if it may propose changes.
     pub(crate) fn resolve(&self, path: &str) -> Result<ChangePath, Fault> {
         if !self.grant.powers.contains(&Power::ProposeFiles) {
-            let place = &self.settings.place;
             let message = format!(
-                "plugin `{}` proposed a file change, which is not granted; ask the person to grant `powers: \
-                 [propose-files]` under {place}",
-                self.id()
+                "plugin `{}` proposed a file change, which is not granted; ask the person to grant {}",
+                self.id(),
+                self.settings.granted_by("powers: [propose-files]")
             );
             return Err(Fault::Denied { message });
         }

@@ -3,7 +3,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::value::RawValue;
 
 use super::folder_mount::FolderMount;
-use crate::{contract::PluginKind, metering::Limits, package::PluginManifest};
+use crate::{
+    contract::PluginKind,
+    metering::{Limits, LimitsPlace},
+    package::PluginManifest,
+};
 use shelly_core::{
     agent::OnFailure,
     capability::{CapabilityDecision, Ceiling, Grant, MissingCapability, Power, PromptableCapability},
@@ -21,6 +25,8 @@ pub struct PluginSettings {
     pub place: String,
     /// The toolbox of the agent that contains the plugin; `None` if the config names the plugin itself.
     pub toolbox: Option<&'static str>,
+    /// The option of the command line that gives grants and settings in place of the config; `None`: the config does.
+    pub option: Option<&'static str>,
     /// The capabilities that the agent grants.
     pub grant: Grant,
     /// The folders of the grant, and the name under which the plugin sees each.
@@ -47,19 +53,24 @@ pub struct PluginSettings {
 }
 
 impl PluginSettings {
-    /// Returns the hint how to grant this line of capabilities in the config: `http: [https://example.com]`.
+    /// Returns the hint how to grant this line of capabilities, such as `http: [https://example.com]`: the place in the
+    /// config, or the option.
     pub fn granted_by(&self, line: &str) -> String {
+        if let Some(option) = self.option {
+            return format!("`{option} '{line}'`");
+        }
         match (self.toolbox, self.place.rsplit_once('.')) {
             (Some(name), Some((list, _))) => format!("`- {{name: {name}, {line}}}` under {list}"),
             _ => format!("`{line}` under {}", self.place),
         }
     }
 
-    /// Returns the place of the config where the plugin's limits are raised: the entry of a toolbox has no limits.
-    pub(crate) fn limits_place(&self) -> String {
-        match self.toolbox {
-            Some(_) => "at the top of the config".into(),
-            None => format!("under {} in the config", self.place),
+    /// Returns the place where the plugin's limits are raised: the entry of a toolbox has no limits.
+    pub(crate) fn limits_place(&self) -> LimitsPlace {
+        match (self.option, self.toolbox) {
+            (Some(option), _) => LimitsPlace::Option(option),
+            (None, Some(_)) => LimitsPlace::Config("at the top of the config".into()),
+            (None, None) => LimitsPlace::Config(format!("under {} in the config", self.place)),
         }
     }
 
@@ -71,6 +82,7 @@ impl PluginSettings {
             agent,
             place,
             toolbox: None,
+            option: None,
             grant,
             mounts,
             ask: BTreeSet::new(),
@@ -160,7 +172,11 @@ impl PluginSettings {
                 true => " (without `provide-tools` its tools are not offered)",
                 false => "",
             };
-            format!("plugin `{id}` has fewer capabilities than it requests; grant `{line}` under {place}{without}")
+            let how = match self.option {
+                Some(_) => self.granted_by(&line),
+                None => format!("`{line}` under {place}"),
+            };
+            format!("plugin `{id}` has fewer capabilities than it requests; grant {how}{without}")
         });
         lacking.collect()
     }

@@ -14,7 +14,8 @@ use std::{
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::quotas::{CpuQueue, PluginQuota};
-use shelly_core::limits;
+use crate::contract::ImportedInterface;
+use shelly_core::{event::ImportCalls, limits};
 
 /// The consumption of one call, shared between its store, which counts, and the task that drives it.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub struct CallMeter {
     /// The time that the call has waited for slow readers of its events.
     pub waits: ReaderWaits,
     host_calls: AtomicU64,
+    /// The calls of each interface, at the position of its number.
+    import_calls: [AtomicU64; ImportedInterface::ALL.len()],
     at_once: AtomicU64,
     cpu_nanos: AtomicU64,
     gave_way: AtomicBool,
@@ -43,6 +46,12 @@ impl CallMeter {
         self.host_calls.fetch_add(calls, Relaxed);
     }
 
+    /// Counts one call of a function of this interface.
+    pub fn count_import_call(&self, interface: ImportedInterface) {
+        self.count_host_calls(1);
+        self.import_calls[interface as usize].fetch_add(1, Relaxed);
+    }
+
     /// Marks one of these calls as done in the call's own processor time. That time has its own limit, so the call is
     /// not slowed down for it.
     pub fn count_at_once(&self) {
@@ -57,6 +66,14 @@ impl CallMeter {
     /// Returns the number of calls of imported functions, and of what was counted as such.
     pub fn host_calls(&self) -> u64 {
         self.host_calls.load(Relaxed)
+    }
+
+    /// Returns the calls of each interface that was called.
+    pub fn import_calls(&self) -> Vec<ImportCalls> {
+        let calls = ImportedInterface::ALL.into_iter().zip(&self.import_calls);
+        let calls =
+            calls.map(|(interface, calls)| ImportCalls { interface: interface.name(), calls: calls.load(Relaxed) });
+        calls.filter(|one| one.calls > 0).collect()
     }
 
     /// Returns the processor time, including host work done on the call's own thread, such as reading a file that is in

@@ -16,7 +16,8 @@ use super::engine::PluginEngine;
 use crate::{
     convert::{self, GuestPayload, WitError},
     metering::{
-        ExceededTimeLimit, GuestLimit, Lane, Limits, MemoryRefusal, MemoryRefusalReason, MemoryShortage, PluginQuota,
+        ExceededTimeLimit, GuestLimit, Lane, Limits, LimitsPlace, MemoryRefusal, MemoryRefusalReason, MemoryShortage,
+        PluginQuota,
     },
     store::{GuestExit, KvBinding, PluginState, PreopenedFolders, ToolProgressThrottle},
 };
@@ -63,8 +64,8 @@ pub struct GuestExecutor {
     /// The params of the plugin, as JSON.
     pub config: Arc<str>,
     pub limits: Arc<Limits>,
-    /// The place of the config where the limits are raised, for messages.
-    pub limits_place: String,
+    /// The place where the limits are raised, for messages.
+    pub limits_place: LimitsPlace,
     pub quota: Arc<PluginQuota>,
     /// The number of permits among all calls that one call takes.
     pub permits: u32,
@@ -257,11 +258,12 @@ impl GuestExecutor {
 
     fn raised(&self, limit: &str, most: Option<String>) -> String {
         let Some(most) = most else { return ", which cannot be raised".into() };
-        let place = match limit {
-            "stack_bytes" => "at the top of the config".to_owned(),
-            _ => self.limits_place.clone(),
+        let how = match limit {
+            // All stacks have one size.
+            "stack_bytes" => LimitsPlace::Config("at the top of the config".into()).raised_by(limit),
+            _ => self.limits_place.raised_by(limit),
         };
-        format!("; raise it with `limits: {{{limit}: …}}` {place}, up to {most}")
+        format!("; raise it with {how}, up to {most}")
     }
 
     fn crashed<R>(&self, store: &Store<PluginState>, error: &wasmtime::Error) -> (PluginCallOutcome, Result<R, Fault>) {
@@ -374,6 +376,7 @@ impl GuestExecutor {
             cpu: state.meter.cpu(),
             memory: state.limiter.memory(),
             host_calls: state.meter.host_calls(),
+            imports: state.meter.import_calls(),
             bytes_in: state.bytes_in,
             bytes_out: state.bytes_out,
             given,

@@ -16,6 +16,7 @@ use super::{
     wasi_http::WasiHttpState,
 };
 use crate::{
+    contract::ImportedInterface,
     http_client::PluginHttpClient,
     metering::{CallMeter, GuestLimit, InstanceLimiter, Limits, MemoryRequester, MemoryShare},
 };
@@ -141,9 +142,10 @@ impl PluginState {
         self.http = None;
     }
 
-    /// Counts a call of an imported function and returns the state. Every imported function gets the state from here.
-    pub fn called(&mut self) -> &mut Self {
-        self.meter.count_host_calls(1);
+    /// Counts a call of a function of this interface and returns the state. Every imported function gets the state from
+    /// here.
+    pub fn called(&mut self, interface: ImportedInterface) -> &mut Self {
+        self.meter.count_import_call(interface);
         self
     }
 

@@ -14,6 +14,7 @@ mod tests;
 
 pub use activity_rows::{activity_rows, elapsed_in_words};
 pub use call_arguments::telling_argument;
+pub use plain_reply::PlainReply;
 pub use run_activity::RunActivity;
 pub use run_display::{DisplayOptions, FinishedDisplay, RunDisplay, terminal_size, terminal_theme};
 pub use run_lines::{RunLines, SizeQuery, amount_in_words, rendered, time_in_words};

@@ -1,16 +1,25 @@
 //! The commands for plugins and for those who write them.
 
+mod call;
 mod certify;
+mod complete;
+mod given_text;
 mod inspect;
 mod list;
 mod named_plugin;
+mod step;
+mod trial_args;
+mod trial_display;
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
 pub use self::named_plugin::catalog_of;
-use self::{certify::certify, inspect::inspect, list::list};
+use self::{
+    call::PluginCallArgs, certify::certify, complete::PluginCompleteArgs, inspect::inspect, list::list,
+    step::PluginStepArgs,
+};
 use super::render::{self, CliOutputFormat};
 
 /// A subcommand of `shelly-host plugin`.
@@ -72,6 +81,9 @@ pub enum PluginCommand {
         #[arg(long)]
         trust: bool,
     },
+    Call(PluginCallArgs),
+    Step(PluginStepArgs),
+    Complete(PluginCompleteArgs),
 }
 
 impl PluginCommand {
@@ -85,6 +97,9 @@ impl PluginCommand {
                 let whose = (agent.as_deref(), model.as_deref());
                 (certify(&id, whose, config.as_ref(), &plugins, trust), CliOutputFormat::Json)
             }
+            Self::Call(call) => (call.execute(), call.with.output),
+            Self::Step(step) => (step.execute(), step.with.output),
+            Self::Complete(complete) => (complete.execute(), complete.with.output),
         };
         result.unwrap_or_else(|report| render::failed(&report, output.into()))
     }

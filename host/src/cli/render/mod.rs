@@ -1,6 +1,7 @@
 //! Formats output for the terminal. Text of guests, models and servers is escaped here.
 
 mod byte_size;
+mod call_time;
 mod output_format;
 mod print;
 mod progress_display;
@@ -9,11 +10,14 @@ mod styled_text;
 mod terminal_text;
 
 pub use byte_size::size;
+pub use call_time::call_time;
 pub use output_format::{CliOutputFormat, RunOutputFormat};
-pub use print::{not_printed, print, print_for_people, tell, warn, warning};
+pub use print::{not_printed, print, print_coloured, print_for_people, tell, warn, warning};
 pub use progress_display::{ProgressDisplay, ProgressLevel};
 pub use run_result::{
     RunResult, answered, cancelled, cost, failed, failed_after, failed_as_json, failure_text, go_on, shown_answer, used,
 };
 pub use styled_text::styled_lines;
-pub use terminal_text::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, escaped, json_line, name, one_line, without_colours};
+pub use terminal_text::{
+    BOLD, DIM, GREEN, PLAIN, RED, YELLOW, escaped, indented_json, json_line, name, one_line, without_colours,
+};

@@ -2,9 +2,10 @@
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
+use anstream::{AutoStream, ColorChoice};
 use serde_json::Value;
 
-use super::terminal_text::{PLAIN, YELLOW, escaped, indented, json_line};
+use super::terminal_text::{PLAIN, YELLOW, escaped, indented, json_line, without_colours};
 use crate::{
     cli::{secrets::without_secrets, stdout},
     error::{Report, without_number},
@@ -33,6 +34,15 @@ pub fn not_printed(cause: impl std::fmt::Display) -> Report {
 /// Prints text of others: escaped on a terminal, and otherwise unchanged except for credentials.
 pub fn print_for_people(text: &str) -> Result<(), Report> {
     if std::io::stdout().is_terminal() { print(&escaped(text)) } else { print(&without_secrets(text)) }
+}
+
+/// Prints text with the colours of the host, or without them where they are not wanted. Untrusted parts of it are escaped
+/// already.
+pub fn print_coloured(text: &str) -> Result<(), Report> {
+    match AutoStream::choice(&std::io::stdout()) {
+        ColorChoice::Never => print(&without_colours(text)),
+        _ => print(text),
+    }
 }
 
 /// Prints a warning.

@@ -1,8 +1,9 @@
 //! Shows events while an agent works.
 
-use std::{io::IsTerminal, time::Duration};
+use std::io::IsTerminal;
 
 use super::{
+    call_time::call_time as time,
     output_format::RunOutputFormat,
     print::{print, tell, warning},
     terminal_text::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, json_line, name, one_line},
@@ -317,16 +318,10 @@ impl ProgressDisplay {
     }
 }
 
-fn time(duration: Duration) -> String {
-    match duration.as_secs_f64() {
-        seconds if seconds < 0.001 => format!("{:.0} µs", seconds * 1e6),
-        seconds if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
-        seconds => format!("{seconds:.1} s"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

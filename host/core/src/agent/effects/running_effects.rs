@@ -3,6 +3,7 @@ use std::{
     sync::Arc,
 };
 
+use super::effect_editor::{EffectEditOutcome, EffectEditor, check_edits};
 use crate::{
     agent::{
         bounded_state::bounded_state,
@@ -13,7 +14,7 @@ use crate::{
         outcome::RunError,
     },
     capability::{Power, Usd},
-    chat::{Chat, ChatEditError, Message, MessageReplacement, Role, ToolSpec},
+    chat::{Chat, ToolSpec},
     error::{Fault, OnFailure},
     event::{Event, RunCx},
     limits,
@@ -188,15 +189,7 @@ impl RunningEffect<'_> {
             self.changed |= self.state != state || self.wake != step.wake;
             (self.state, self.wake) = (state, step.wake);
             match step.action {
-                EffectAction::Edits(edits) if edits.len() > limits::EDITS_PER_STEP => {
-                    let message = format!(
-                        "the effect returned {} edits, the maximum for one step is {}",
-                        edits.len(),
-                        limits::EDITS_PER_STEP
-                    );
-                    return Err(Fault::TooLarge { message });
-                }
-                EffectAction::Edits(edits) => return Ok(edits),
+                EffectAction::Edits(edits) => return check_edits(&edits).map(|()| edits),
                 EffectAction::AskModel(_) if asked == limits::ASKS_IN_A_ROW => break,
                 EffectAction::AskModel(_) if told.front().is_some_and(|told| told.is_for(at, self.effect.name())) => {
                     moment.reply = told.pop_front().map(|told| Ok(told.completion));
@@ -243,74 +236,26 @@ impl RunningEffect<'_> {
         if moment.phase == EffectPhase::BeforeModel && !self.hidden.is_empty() {
             (self.hidden, self.changed) = (Vec::new(), true);
         }
-        let effect = self.effect.name();
-        let mut noted = 0;
+        let (effect, mut editor) = (self.effect.name(), EffectEditor::new(self.effect, agent.chat));
         for edit in edits {
             let name = edit.name();
-            let event = match self.make(agent.chat, edit, &mut noted) {
-                Ok(EffectEditOutcome::Stop { code, message }) => {
-                    return Err(RunError::Stopped { by: effect.into(), code, message });
+            let outcome = editor.apply(edit);
+            if let Ok(EffectEditOutcome::Hidden(names)) = &outcome {
+                (self.hidden, self.changed) = (names.clone(), true);
+            }
+            let (agent_name, effect_name) = (agent.me.cx.agent.clone(), effect.into());
+            let event = match outcome {
+                Ok(EffectEditOutcome::Stopped { code, message }) => {
+                    return Err(RunError::Stopped { by: effect_name, code, message });
                 }
-                Ok(EffectEditOutcome::Change) => {
-                    Event::EffectEdited { agent: agent.me.cx.agent.clone(), effect: effect.into(), edit: name }
+                Ok(EffectEditOutcome::Changed | EffectEditOutcome::Hidden(_)) => {
+                    Event::EffectEdited { agent: agent_name, effect: effect_name, edit: name }
                 }
-                Err(mut reason) => {
-                    // The reason may quote text of the effect.
-                    reason.truncate(reason.floor_char_boundary(limits::ERROR_BYTES));
-                    Event::EffectRefused { agent: agent.me.cx.agent.clone(), effect: effect.into(), edit: name, reason }
-                }
+                Err(reason) => Event::EffectRefused { agent: agent_name, effect: effect_name, edit: name, reason },
             };
             agent.me.cx.events.emit(event).await;
         }
         Ok(())
-    }
-
-    /// Applies one edit. `noted` counts the bytes of the notes of this step, and includes this one afterwards.
-    fn make(&mut self, chat: &Chat, edit: EffectEdit, noted: &mut usize) -> Result<EffectEditOutcome, String> {
-        if let Some(power) = edit.needs().iter().find(|power| !self.effect.powers().contains(power)) {
-            return Err(format!(
-                "power `{power}` is not granted; add it to `powers` of the plugin's entry in the config"
-            ));
-        }
-        let invalid = |error: ChatEditError| error.to_string();
-        match edit {
-            EffectEdit::Note(text) if text.len() > limits::NOTE_BYTES => {
-                return Err(format!("the note has {} bytes, the maximum is {}", text.len(), limits::NOTE_BYTES));
-            }
-            EffectEdit::Note(text) if *noted + text.len() > limits::NOTES_PER_STEP_BYTES => {
-                let most = limits::NOTES_PER_STEP_BYTES;
-                return Err(format!("the notes of this step exceed {most} bytes in total; this note was left out"));
-            }
-            EffectEdit::Note(text) if text.trim().is_empty() => return Err("the note is empty".into()),
-            EffectEdit::Note(text) => {
-                *noted += text.len();
-                chat.append(Message::note(self.effect.name(), text)).map_err(invalid)?;
-            }
-            EffectEdit::ReplaceResult { call_id, content } => {
-                chat.replace_result(&call_id, content).map_err(invalid)?
-            }
-            EffectEdit::Replace(replacement) => {
-                if self.touches_system_prompt(chat, &replacement) {
-                    return Err(format!(
-                        "power `{}` is not granted; add it to `powers` of the plugin's entry in the config",
-                        Power::SystemPrompt
-                    ));
-                }
-                chat.replace(replacement).map_err(invalid)?;
-            }
-            EffectEdit::HideTools(names) => (self.hidden, self.changed) = (names, true),
-            EffectEdit::Stop { code, message } => return Ok(EffectEditOutcome::Stop { code, message }),
-            EffectEdit::Unknown(kind) => return Err(format!("this host does not support the edit `{kind}`")),
-        }
-        Ok(EffectEditOutcome::Change)
-    }
-
-    fn touches_system_prompt(&self, chat: &Chat, replacement: &MessageReplacement) -> bool {
-        let is_system = |message: &Message| message.role == Role::System;
-        let snapshot = chat.snapshot();
-        let first_goes = snapshot.find(replacement.first) == Some(0);
-        let goes = first_goes && snapshot.iter().next().is_some_and(|entry| is_system(&entry.message));
-        (goes || replacement.messages.iter().any(is_system)) && !self.effect.powers().contains(&Power::SystemPrompt)
     }
 
     async fn failed(&mut self, cx: &RunCx, fault: Fault) -> Result<(), RunError> {
@@ -322,9 +267,4 @@ impl RunningEffect<'_> {
             false => Err(RunError::Effect { name: self.effect.name().into(), fault }),
         }
     }
-}
-
-enum EffectEditOutcome {
-    Change,
-    Stop { code: String, message: String },
 }

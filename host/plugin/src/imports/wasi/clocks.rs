@@ -19,7 +19,7 @@ use wasmtime_wasi::p2::{
     subscribe,
 };
 
-use crate::store::PluginState;
+use crate::{contract::ImportedInterface, store::PluginState};
 use shelly_core::limits;
 
 /// The number of milliseconds in a second.
@@ -31,11 +31,15 @@ const NANOS: u32 = 1_000_000;
 pub fn link(linker: &mut Linker<PluginState>, is_granted: bool) -> wasmtime::Result<()> {
     if is_granted {
         type Own = HasSelf<PluginState>;
-        wall_clock::add_to_linker::<_, Own>(linker, PluginState::called)?;
-        monotonic_clock::add_to_linker::<_, Own>(linker, PluginState::called)
+        wall_clock::add_to_linker::<_, Own>(linker, |state| state.called(ImportedInterface::WasiClocks))?;
+        monotonic_clock::add_to_linker::<_, Own>(linker, |state| state.called(ImportedInterface::WasiClocks))
     } else {
-        wall_clock::add_to_linker::<_, HasFrozenClock>(linker, |state| FrozenClockView(state.called()))?;
-        monotonic_clock::add_to_linker::<_, HasFrozenClock>(linker, |state| FrozenClockView(state.called()))
+        wall_clock::add_to_linker::<_, HasFrozenClock>(linker, |state| {
+            FrozenClockView(state.called(ImportedInterface::WasiClocks))
+        })?;
+        monotonic_clock::add_to_linker::<_, HasFrozenClock>(linker, |state| {
+            FrozenClockView(state.called(ImportedInterface::WasiClocks))
+        })
     }
 }
 

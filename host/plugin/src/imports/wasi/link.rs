@@ -6,23 +6,26 @@ use wasmtime_wasi::{
 };
 
 use super::{clocks, random};
-use crate::store::{GuestExit, PluginState};
+use crate::{
+    contract::ImportedInterface,
+    store::{GuestExit, PluginState},
+};
 use shelly_core::capability::Grant;
 
 /// Links the WASI base except for files, HTTP and streams, which are linked with their grants. Without a grant the real
 /// clocks and random numbers are not linked at all, so there is no code path to them.
 pub fn link(linker: &mut Linker<PluginState>, grant: &Grant) -> wasmtime::Result<()> {
     type Own = HasSelf<PluginState>;
-    cli::environment::add_to_linker::<_, WasiCli>(linker, |state| state.called().cli())?;
-    cli::stdin::add_to_linker::<_, WasiCli>(linker, |state| state.called().cli())?;
-    cli::terminal_input::add_to_linker::<_, WasiCli>(linker, |state| state.called().cli())?;
-    cli::terminal_output::add_to_linker::<_, WasiCli>(linker, |state| state.called().cli())?;
-    cli::terminal_stdin::add_to_linker::<_, WasiCli>(linker, |state| state.called().cli())?;
-    cli::terminal_stdout::add_to_linker::<_, WasiCli>(linker, |state| state.called().cli())?;
-    cli::terminal_stderr::add_to_linker::<_, WasiCli>(linker, |state| state.called().cli())?;
-    cli::exit::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    cli::stdout::add_to_linker::<_, Own>(linker, PluginState::called)?;
-    cli::stderr::add_to_linker::<_, Own>(linker, PluginState::called)?;
+    cli::environment::add_to_linker::<_, WasiCli>(linker, |state| state.called(ImportedInterface::WasiCli).cli())?;
+    cli::stdin::add_to_linker::<_, WasiCli>(linker, |state| state.called(ImportedInterface::WasiCli).cli())?;
+    cli::terminal_input::add_to_linker::<_, WasiCli>(linker, |state| state.called(ImportedInterface::WasiCli).cli())?;
+    cli::terminal_output::add_to_linker::<_, WasiCli>(linker, |state| state.called(ImportedInterface::WasiCli).cli())?;
+    cli::terminal_stdin::add_to_linker::<_, WasiCli>(linker, |state| state.called(ImportedInterface::WasiCli).cli())?;
+    cli::terminal_stdout::add_to_linker::<_, WasiCli>(linker, |state| state.called(ImportedInterface::WasiCli).cli())?;
+    cli::terminal_stderr::add_to_linker::<_, WasiCli>(linker, |state| state.called(ImportedInterface::WasiCli).cli())?;
+    cli::exit::add_to_linker::<_, Own>(linker, |state| state.called(ImportedInterface::WasiCli))?;
+    cli::stdout::add_to_linker::<_, Own>(linker, |state| state.called(ImportedInterface::WasiCli))?;
+    cli::stderr::add_to_linker::<_, Own>(linker, |state| state.called(ImportedInterface::WasiCli))?;
     clocks::link(linker, grant.clock)?;
     random::link(linker, grant.random)?;
     link_sockets(linker)
@@ -31,13 +34,27 @@ pub fn link(linker: &mut Linker<PluginState>, grant: &Grant) -> wasmtime::Result
 /// Links sockets that allow no address: every socket and every name lookup is refused.
 fn link_sockets(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     let options = sockets::network::LinkOptions::default();
-    sockets::network::add_to_linker::<_, WasiSockets>(linker, &options, |state| state.called().sockets())?;
-    sockets::instance_network::add_to_linker::<_, WasiSockets>(linker, |state| state.called().sockets())?;
-    sockets::ip_name_lookup::add_to_linker::<_, WasiSockets>(linker, |state| state.called().sockets())?;
-    sockets::tcp::add_to_linker::<_, WasiSockets>(linker, |state| state.called().sockets())?;
-    sockets::tcp_create_socket::add_to_linker::<_, WasiSockets>(linker, |state| state.called().sockets())?;
-    sockets::udp::add_to_linker::<_, WasiSockets>(linker, |state| state.called().sockets())?;
-    sockets::udp_create_socket::add_to_linker::<_, WasiSockets>(linker, |state| state.called().sockets())
+    sockets::network::add_to_linker::<_, WasiSockets>(linker, &options, |state| {
+        state.called(ImportedInterface::WasiSockets).sockets()
+    })?;
+    sockets::instance_network::add_to_linker::<_, WasiSockets>(linker, |state| {
+        state.called(ImportedInterface::WasiSockets).sockets()
+    })?;
+    sockets::ip_name_lookup::add_to_linker::<_, WasiSockets>(linker, |state| {
+        state.called(ImportedInterface::WasiSockets).sockets()
+    })?;
+    sockets::tcp::add_to_linker::<_, WasiSockets>(linker, |state| {
+        state.called(ImportedInterface::WasiSockets).sockets()
+    })?;
+    sockets::tcp_create_socket::add_to_linker::<_, WasiSockets>(linker, |state| {
+        state.called(ImportedInterface::WasiSockets).sockets()
+    })?;
+    sockets::udp::add_to_linker::<_, WasiSockets>(linker, |state| {
+        state.called(ImportedInterface::WasiSockets).sockets()
+    })?;
+    sockets::udp_create_socket::add_to_linker::<_, WasiSockets>(linker, |state| {
+        state.called(ImportedInterface::WasiSockets).sockets()
+    })
 }
 
 impl PluginState {

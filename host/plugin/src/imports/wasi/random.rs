@@ -3,20 +3,24 @@
 use wasmtime::component::{HasData, HasSelf, Linker};
 use wasmtime_wasi::p2::bindings::random::{insecure, insecure_seed, random};
 
-use crate::store::PluginState;
+use crate::{contract::ImportedInterface, store::PluginState};
 
 /// Links the system's random numbers, or the fixed sequence.
 pub fn link(linker: &mut Linker<PluginState>, is_granted: bool) -> wasmtime::Result<()> {
     if is_granted {
         type Own = HasSelf<PluginState>;
-        random::add_to_linker::<_, Own>(linker, PluginState::called)?;
-        insecure::add_to_linker::<_, Own>(linker, PluginState::called)?;
-        insecure_seed::add_to_linker::<_, Own>(linker, PluginState::called)
+        random::add_to_linker::<_, Own>(linker, |state| state.called(ImportedInterface::WasiRandom))?;
+        insecure::add_to_linker::<_, Own>(linker, |state| state.called(ImportedInterface::WasiRandom))?;
+        insecure_seed::add_to_linker::<_, Own>(linker, |state| state.called(ImportedInterface::WasiRandom))
     } else {
-        random::add_to_linker::<_, HasDeterministicRandom>(linker, |state| DeterministicRandomView(state.called()))?;
-        insecure::add_to_linker::<_, HasDeterministicRandom>(linker, |state| DeterministicRandomView(state.called()))?;
+        random::add_to_linker::<_, HasDeterministicRandom>(linker, |state| {
+            DeterministicRandomView(state.called(ImportedInterface::WasiRandom))
+        })?;
+        insecure::add_to_linker::<_, HasDeterministicRandom>(linker, |state| {
+            DeterministicRandomView(state.called(ImportedInterface::WasiRandom))
+        })?;
         insecure_seed::add_to_linker::<_, HasDeterministicRandom>(linker, |state| {
-            DeterministicRandomView(state.called())
+            DeterministicRandomView(state.called(ImportedInterface::WasiRandom))
         })
     }
 }
