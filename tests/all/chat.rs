@@ -3,6 +3,7 @@
 mod commands;
 mod prompts;
 pub mod terminal;
+mod views;
 
 use std::{
     fs,

@@ -126,6 +126,43 @@ fn answer_at_a_terminal_is_rendered_once() {
 }
 
 #[test]
+fn theme_of_the_person_colours_the_answer() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = place();
+    // The colours of a title in each theme.
+    let (dark, light) = ("38;2;130;170;255;1", "38;2;11;87;208;1");
+    let settings = place.path().join("settings");
+    let run = |theme: &str, variables: &[(&str, &str)]| {
+        let path = place.file("settings/shelly-host/config.yaml", format!("theme: {theme}\n"));
+        for (made, mode) in [(path.as_path(), 0o600), (path.parent().unwrap(), 0o700), (&settings, 0o700)] {
+            fs::set_permissions(made, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let own = [("COLORTERM", "truecolor"), ("XDG_CONFIG_HOME", settings.to_str().unwrap())];
+        run_at(&place, 80, &[&own[..], variables].concat(), RUN)
+    };
+    for (theme, variables, colour) in [
+        ("dark", &[][..], Some(dark)),
+        ("light", &[], Some(light)),
+        ("none", &[], None),
+        ("dark", &[("SHELLY_THEME", "light")], Some(light)),
+        ("none", &[("SHELLY_THEME", "dark")], Some(dark)),
+        ("dark", &[("SHELLY_THEME", "none")], None),
+        ("dark", &[("SHELLY_THEME", "light"), ("NO_COLOR", "1")], None),
+    ] {
+        let ran = run(theme, variables);
+        let (text, bytes) = (ran.lines.join("\n"), String::from_utf8_lossy(&ran.bytes).into_owned());
+        assert!(ran.code == 0 && text.contains("Found"), "{text}");
+        for known in [dark, light] {
+            assert_eq!(bytes.contains(known), colour == Some(known), "{theme} {variables:?} {known}: {text}");
+        }
+        assert_eq!(has_style(&ran.bytes), colour.is_some(), "{theme} {variables:?}: {text}");
+    }
+    let ran = run("dark", &[("SHELLY_THEME", "drak")]);
+    let text = ran.lines.join("\n");
+    assert!(ran.code == 2 && text.contains("there is no theme `drak`") && text.contains("SHELLY_THEME"), "{text}");
+}
+
+#[test]
 fn dumb_terminal_gets_plain_lines() {
     let ran = run_at(&place(), 80, &[("TERM", "dumb")], RUN);
     let text = ran.lines.join("\n");

@@ -218,7 +218,9 @@ impl McpClientInner {
                 }
                 ServerResult::InputRequiredResult(wanted) => wanted,
                 _ => {
-                    return Err(McpRequestError::Fault(Fault::other("the server's answer is not the result of a call")));
+                    return Err(McpRequestError::Fault(Fault::other(
+                        "the server's answer is not the result of a call",
+                    )));
                 }
             };
             self.answer(&made_for, wanted, &mut params)

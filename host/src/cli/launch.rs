@@ -13,6 +13,7 @@ use super::{
     config_path::project_root,
     render::{self, DIM, PLAIN, name},
     session_name::named,
+    session_projects::SessionProjects,
     trust,
 };
 use crate::{
@@ -221,9 +222,15 @@ pub fn configs_begun_here() -> Vec<PathBuf> {
     begun.map_or(Vec::new(), |begun| begun.configs.iter().rev().map(|config| shown_path(Path::new(config))).collect())
 }
 
+/// Remembers that the project in the folder `root` has a session, and that it was begun here with this config.
+pub fn remember_session(root: &Path, config: Option<&Path>) {
+    SessionProjects::of_person().add(root);
+    config.into_iter().for_each(keep_config_begun_here);
+}
+
 /// Stores that a session was begun here with a config of another folder. Errors are ignored: without the entry, the user
 /// names the config again.
-pub fn keep_config_begun_here(config: &Path) {
+fn keep_config_begun_here(config: &Path) {
     let Some((path, here)) = begun_sessions() else { return };
     let (Ok(root), Ok(config)) = (Config::root_of(config), std::path::absolute(config)) else { return };
     let Some(config) = config.to_str() else { return };

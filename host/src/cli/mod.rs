@@ -36,6 +36,7 @@ mod runner_args;
 mod secrets;
 mod session;
 mod session_name;
+mod session_projects;
 mod session_target;
 mod signals;
 mod silent_models;

@@ -1,5 +1,6 @@
 //! Finds a session by its name.
 
+use super::session_projects::{SessionProjects, project_in_words};
 use crate::{
     config,
     error::{ErrorKind, Report},
@@ -24,7 +25,15 @@ pub fn named(store: &SessionStore, given: &str) -> Result<String, Report> {
     store.resolve(given).map_err(|error| {
         let report = error.report();
         let report = match error {
-            SessionError::NotFound { .. } => report.cause(format!("searched in {}", store.folder().display())),
+            SessionError::NotFound { .. } => {
+                let report = report.cause(format!("searched in {}", store.folder().display()));
+                if let Some(project) = SessionProjects::of_person().with_session(given, store) {
+                    let project = project_in_words(&project);
+                    return report
+                        .hint(format!("that session belongs to the project {project}; run the command there"));
+                }
+                report
+            }
             SessionError::BadName { .. } => {
                 return report.hint("name the session first, then the task: shelly-host session resume last \"…\"");
             }

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 215] = [
+const SHOWN: [(&str, &str, &str); 216] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -195,6 +195,11 @@ const SHOWN: [(&str, &str, &str); 215] = [
     ("session list --config", "sessions/shown.rs", "config_path_selects_the_session_folder"),
     ("session list --limit", "sessions/shown.rs", "session_list_is_sorted_newest_first"),
     ("session list --all", "sessions/shown.rs", "session_list_is_sorted_newest_first"),
+    (
+        "session list --all-projects",
+        "sessions/all_projects.rs",
+        "sessions_of_all_projects_are_listed_with_their_projects",
+    ),
     ("session list --output", "sessions/shown.rs", "session_list_is_sorted_newest_first"),
     ("session show --config", "sessions/shown.rs", "config_path_selects_the_session_folder"),
     ("session show --full", "sessions/shown.rs", "session_show_full_prints_whole_texts"),

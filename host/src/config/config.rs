@@ -12,8 +12,8 @@ use serde::Deserialize;
 
 use super::{
     AgentConfig, ContextConfig, CredentialConfig, GitConfig, LimitsConfig, McpServerConfig, ProgramConfig,
-    ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig, ToolboxUse, UserEntries, explain::unknown,
-    recover,
+    ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig, ThemeChoice, ToolboxUse, UserEntries,
+    explain::unknown, located_yaml::misplaced_key, recover,
 };
 use crate::{
     capability::HttpGrant,
@@ -71,6 +71,8 @@ pub struct Config {
     /// Resource limits of plugin calls.
     #[serde(default)]
     pub limits: LimitsConfig,
+    /// The colours at a terminal; only a user-wide config may set them.
+    pub theme: Option<ThemeChoice>,
     /// Approvals of the person for this project, for plugins that may ask for it. It is never read from the config
     /// file.
     #[serde(skip)]
@@ -198,20 +200,30 @@ impl Config {
 
     /// Parses a config like [`Self::parse`], and returns every mistake.
     pub(super) fn parse_all(text: &str, root: PathBuf) -> Result<Self, ConfigErrors> {
-        Self::parse_over(text, root, |_| {})
+        Self::parse_over(text, root, |config| config.check_is_of_project(text))
     }
 
-    /// Parses a config whose relative paths are below `root`. `add_entries` adds what the text does not say before the whole is
-    /// checked.
+    /// Refuses a key that only a user-wide config may have. `text` is that of this config.
+    pub(super) fn check_is_of_project(&self, text: &str) -> Result<(), Report> {
+        match self.theme {
+            None => Ok(()),
+            Some(_) => Err(misplaced_key(text, "theme", "a setting of a person, not of a project").hint(
+                "move it to your user-wide config, whose path `shelly-host config path` shows, or set SHELLY_THEME",
+            )),
+        }
+    }
+
+    /// Parses a config whose relative paths are below `root`. `complete` checks whose text it is, and adds what the text does
+    /// not say before the whole is checked.
     pub(super) fn parse_over(
         text: &str,
         root: PathBuf,
-        add_entries: impl FnOnce(&mut Self),
+        complete: impl FnOnce(&mut Self) -> Result<(), Report>,
     ) -> Result<Self, ConfigErrors> {
         let (config, mut reports) = recover::parse::<Self>(text);
         let Some(mut config) = config else { return Err(ConfigErrors { reports, config: None }) };
         config.root = root;
-        add_entries(&mut config);
+        reports.extend(complete(&mut config).err());
         let toolboxes = config.agents.iter_mut().flat_map(|agent| &mut agent.toolboxes);
         for toolbox in toolboxes.chain(&mut config.toolboxes) {
             if let ToolboxUse::Shipped(uses) = toolbox {

@@ -9,6 +9,7 @@ use serde::{
 use serde_saphyr::Spanned;
 
 use super::recover;
+use crate::error::{ErrorKind, Report};
 
 /// A part of a YAML file with its line, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,6 +121,13 @@ impl<'de> Deserialize<'de> for YamlContent {
         }
         from.deserialize_any(ContentVisitor)
     }
+}
+
+/// Reports a key that stands in the wrong config, with its line in `text`. `what` says of what it is a setting.
+pub(super) fn misplaced_key(text: &str, key: &str, what: &str) -> Report {
+    let line = LocatedYaml::parse(text).and_then(|yaml| yaml.get(key).map(|found| found.line));
+    let at = line.map_or(String::new(), |line| format!(", line {line}"));
+    Report::new(ErrorKind::Usage, format!("`{key}` is {what}")).at(at)
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ mod steps;
 mod team;
 #[cfg(test)]
 mod tests;
+mod theme;
 mod toolbox;
 mod user_config;
 mod user_entries;
@@ -73,6 +74,7 @@ pub use steps::{HostMiddleware, OWN_MIDDLEWARE, StepUse};
 pub use team::{
     HandoffChats, HandoffParams, HostCoordinator, LoopParams, MemberUse, RolesParams, TeamConfig, TeamStopCondition,
 };
+pub use theme::ThemeChoice;
 pub use toolbox::{
     DEFAULT_NAMESPACE, HostToolbox, HostToolboxUse, McpServerUse, ShippedToolbox, ShippedToolboxUse, ToolboxUse,
 };

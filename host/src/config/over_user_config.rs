@@ -26,7 +26,11 @@ impl Config {
 
     /// Parses a config whose relative paths are below `root`, and adds the entries of the user-wide config.
     pub(super) fn parse_with_user(text: &str, root: PathBuf, user: Option<UserConfig>) -> Result<Self, ConfigErrors> {
-        Self::parse_over(text, root, |config| user.into_iter().for_each(|user| config.add_user_entries(user)))
+        Self::parse_over(text, root, |config| {
+            let checked = config.check_is_of_project(text);
+            user.into_iter().for_each(|user| config.add_user_entries(user));
+            checked
+        })
     }
 
     /// Adds the user-wide config. An entry of this config takes the place of one with the same name as a whole, so that no
@@ -51,6 +55,7 @@ impl Config {
             sessions,
             runs,
             limits,
+            theme,
             approved: _,
             root: _,
             file,
@@ -86,6 +91,8 @@ impl Config {
         self.sessions = self.sessions.over(&sessions);
         self.runs = self.runs.over(&runs);
         self.limits = self.limits.over(&limits);
+        // Refused in the config of a project.
+        self.theme = theme;
         self.user = entries;
     }
 }

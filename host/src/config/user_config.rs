@@ -8,7 +8,7 @@ use std::{
 use super::{
     Config, ConfigErrors, GitConfig,
     config::{bounded_bytes, utf8},
-    located_yaml::LocatedYaml,
+    located_yaml::misplaced_key,
     ownership::check_ownership,
 };
 use crate::{
@@ -59,13 +59,10 @@ impl UserConfig {
     pub(super) fn parse(path: &Path, text: &str) -> Result<Self, ConfigErrors> {
         let folder = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let folder = folder.parent().unwrap_or(Path::new("/")).to_owned();
-        let mut config = Config::in_file(path, Config::parse_all(text, folder.clone()))?;
+        let mut config = Config::in_file(path, Config::parse_over(text, folder.clone(), |_| Ok(())))?;
         if config.git != GitConfig::default() {
-            let line = LocatedYaml::parse(text).and_then(|yaml| yaml.get("git").map(|git| git.line));
-            let at = line.map_or(String::new(), |line| format!(", line {line}"));
-            let report = Report::new(ErrorKind::Usage, "`git` is a setting of one project");
-            let report = report.hint("move it to the config of that project").at(at).in_file(path.display());
-            return Err(report.into());
+            let report = misplaced_key(text, "git", "a setting of one project");
+            return Err(report.hint("move it to the config of that project").in_file(path.display()).into());
         }
         config.name_own_files_below(&folder);
         Ok(Self(config))

@@ -44,6 +44,15 @@ pub fn prefix_within(text: &str, columns: usize) -> (usize, usize) {
     (bytes, used)
 }
 
+/// Breaks characters of these widths into rows of so many columns, as a terminal does. Returns the row of the last one, counted
+/// from 0, and the columns that are taken in it.
+pub fn end_of_broken_line(widths: impl Iterator<Item = usize>, columns: usize) -> (usize, usize) {
+    widths.fold((0, 0), |(row, used), width| match used > 0 && used + width > columns {
+        true => (row + 1, width),
+        false => (row, used + width),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +69,19 @@ mod tests {
             ("\u{1f469}\u{200d}\u{1f4bb}", 4),
         ] {
             assert_eq!(display_width(text), columns, "{text}");
+        }
+    }
+
+    #[test]
+    fn wide_character_begins_the_next_row_whole() {
+        for (widths, columns, end) in [
+            (&[][..], 3, (0, 0)),
+            (&[1, 1, 1], 3, (0, 3)),
+            (&[1, 1, 1, 1], 3, (1, 1)),
+            (&[2, 2, 2], 3, (2, 2)),
+            (&[2, 2], 1, (1, 2)),
+        ] {
+            assert_eq!(end_of_broken_line(widths.iter().copied(), columns), end, "{widths:?}");
         }
     }
 

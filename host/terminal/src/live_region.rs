@@ -5,8 +5,8 @@
 //! with its row, and what other code writes meanwhile stays above the next draw.
 //!
 //! A region in which a person types shows the cursor where they type ([`LiveRegion::update_with_cursor`]): input methods open
-//! their window there. Then nothing else may write to the terminal, and a terminal that breaks lines anew when it becomes
-//! narrower may leave old rows of the region above it.
+//! their window there. Then nothing else may write to the terminal, and the region must know if the terminal breaks lines anew
+//! when it becomes narrower ([`LiveRegion::rewrapping`]): its first row is then farther above the cursor.
 
 #[cfg(test)]
 mod tests;
@@ -69,6 +69,8 @@ pub struct LiveRegion<W: Write, S: FnMut() -> TerminalSize> {
     cursor: Option<RegionCursor>,
     /// The place of the cursor among the lines on the screen; `None` if it is hidden in the first row.
     drawn_cursor: Option<RegionCursor>,
+    /// `true` if the terminal breaks lines anew when it becomes narrower.
+    rewraps: bool,
 }
 
 impl<W: Write, S: FnMut() -> TerminalSize> LiveRegion<W, S> {
@@ -84,7 +86,16 @@ impl<W: Write, S: FnMut() -> TerminalSize> LiveRegion<W, S> {
             drawn_size: UNKNOWN_SIZE,
             cursor: None,
             drawn_cursor: None,
+            rewraps: false,
         }
+    }
+
+    /// Says if the terminal breaks lines anew when it becomes narrower. If it is said of one that cuts them, a region with a
+    /// visible cursor erases printed rows above it; if it is not said of one that breaks them, old rows of the region stay.
+    #[must_use]
+    pub fn rewrapping(mut self, rewraps: bool) -> Self {
+        self.rewraps = rewraps;
+        self
     }
 
     /// Prints final lines above the region, from where they scroll away. The terminal breaks a line that is too long.
@@ -155,11 +166,26 @@ impl<W: Write, S: FnMut() -> TerminalSize> LiveRegion<W, S> {
         self.update(&[], Vec::new())
     }
 
-    fn draw(&mut self, above: &[StyledLine]) -> io::Result<()> {
-        let size = match (self.size)() {
+    fn present_size(&mut self) -> TerminalSize {
+        match (self.size)() {
             TerminalSize { columns: 0, .. } | TerminalSize { rows: 0, .. } => UNKNOWN_SIZE,
             size => size,
-        };
+        }
+    }
+
+    /// Returns the rows from the first one of the region to the cursor, on a screen that has this size now.
+    fn rows_above_cursor(&self, now: TerminalSize) -> usize {
+        let Some(RegionCursor { line, column }) = self.drawn_cursor else { return 0 };
+        if !self.rewraps || now.columns >= self.drawn_size.columns {
+            return line;
+        }
+        let columns = usize::from(now.columns);
+        let above: usize = self.drawn[..line].iter().map(|above| above.rows(columns)).sum();
+        above + self.drawn[line].row_of_column(column, columns)
+    }
+
+    fn draw(&mut self, above: &[StyledLine]) -> io::Result<()> {
+        let size = self.present_size();
         let most_lines = self.most_lines.min(usize::from(size.rows).saturating_sub(1).max(1));
         let hidden = self.lines.len().saturating_sub(most_lines);
         let lines: Vec<_> = self.lines[hidden..].iter().map(|line| line.cut(size.columns.into())).collect();
@@ -174,9 +200,9 @@ impl<W: Write, S: FnMut() -> TerminalSize> LiveRegion<W, S> {
         }
         let mut output = String::from(ansi::BEGIN_UPDATE);
         if !self.drawn.is_empty() {
-            if let Some(before) = self.drawn_cursor {
+            if self.drawn_cursor.is_some() {
                 output.push_str(ansi::HIDE_CURSOR);
-                ansi::move_up(&mut output, before.line);
+                ansi::move_up(&mut output, self.rows_above_cursor(size));
             }
             output.push_str(ansi::ERASE_BELOW);
         }
@@ -214,8 +240,8 @@ impl<W: Write, S: FnMut() -> TerminalSize> LiveRegion<W, S> {
 impl<W: Write, S: FnMut() -> TerminalSize> Drop for LiveRegion<W, S> {
     fn drop(&mut self) {
         if !self.drawn.is_empty() {
-            let mut leave = String::new();
-            ansi::move_up(&mut leave, self.drawn_cursor.map_or(0, |cursor| cursor.line));
+            let (mut leave, size) = (String::new(), self.present_size());
+            ansi::move_up(&mut leave, self.rows_above_cursor(size));
             leave.push_str(LEAVE_REGION);
             // The terminal may have gone away, and there is nobody left to be told.
             let _ = self.output.write_all(leave.as_bytes()).and_then(|()| self.output.flush());

@@ -7,10 +7,11 @@ use std::{fmt, fmt::Write, sync::Arc};
 
 pub use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
+use unicode_segmentation::UnicodeSegmentation;
 
 use crate::{
     ansi,
-    display_width::{display_width, prefix_within},
+    display_width::{display_width, end_of_broken_line, grapheme_width, prefix_within},
     limits::HYPERLINK_BYTES,
     safe_text::safe_line,
 };
@@ -144,6 +145,28 @@ impl StyledLine {
         self.spans.iter().map(|span| display_width(&span.text)).sum()
     }
 
+    /// Returns the number of rows into which a terminal of so many columns breaks the line.
+    pub(crate) fn rows(&self, columns: usize) -> usize {
+        end_of_broken_line(self.grapheme_widths(), columns).0 + 1
+    }
+
+    /// Returns the row to which a column of the line moves where a terminal of so many columns breaks it, counted from 0. It is
+    /// the larger one where terminals disagree: after a full row.
+    pub(crate) fn row_of_column(&self, column: usize, columns: usize) -> usize {
+        let mut passed = 0;
+        let before = self.grapheme_widths().take_while(|width| {
+            let is_before = passed < column;
+            passed += if is_before { *width } else { 0 };
+            is_before
+        });
+        let (row, used) = end_of_broken_line(before, columns);
+        row + (used + column.saturating_sub(passed)) / columns
+    }
+
+    fn grapheme_widths(&self) -> impl Iterator<Item = usize> {
+        self.spans.iter().flat_map(|span| span.text.graphemes(true)).map(grapheme_width)
+    }
+
     /// Returns the line, or as much of it as fits into so many columns with a `…` at its end.
     pub fn cut(&self, columns: usize) -> Self {
         if self.width() <= columns {
@@ -260,6 +283,17 @@ mod tests {
             assert_eq!(cut.to_string(), text, "{columns}");
             assert!(cut.width() <= columns, "{columns}");
         }
+    }
+
+    #[test]
+    fn broken_line_has_rows_and_its_columns_move() {
+        let mut line = StyledLine::from("ab日");
+        line.push("cd", Style::new().bold());
+        for (columns, rows, moved) in [(9, 1, [0, 0, 0]), (6, 1, [0, 0, 1]), (3, 3, [0, 1, 2]), (2, 3, [1, 2, 3])] {
+            assert_eq!(line.rows(columns), rows, "{columns}");
+            assert_eq!([2, 4, 6].map(|column| line.row_of_column(column, columns)), moved, "{columns}");
+        }
+        assert_eq!((StyledLine::default().rows(4), StyledLine::default().row_of_column(9, 4)), (1, 2));
     }
 
     #[test]

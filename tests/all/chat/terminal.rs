@@ -59,6 +59,8 @@ impl ChatTerminal {
         command.env("SHELLY_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
         command.env("XDG_STATE_HOME", place.trust_store().parent().and_then(Path::parent).unwrap());
         command.env("TERM", "xterm-256color");
+        // Like xterm, the terminal of these tests cuts lines when it becomes narrower.
+        command.env("XTERM_VERSION", "XTerm(390)");
         command.env("PATH", "/usr/bin:/bin");
         command.env("SHELL", "/bin/sh");
         variables.iter().for_each(|(name, value)| command.env(name, value));

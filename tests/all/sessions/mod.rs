@@ -1,5 +1,7 @@
 //! Sessions: the records of runs, and the runs that are resumed from them.
 
+#[cfg(unix)]
+mod all_projects;
 mod altered;
 mod around;
 pub mod chance;

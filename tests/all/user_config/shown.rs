@@ -95,3 +95,21 @@ fn config_show_origin_names_file_and_line_of_each_setting() {
         ran.shown()
     );
 }
+
+#[test]
+fn theme_is_shown_with_its_origin_and_refused_in_a_project() {
+    let person = Person::new("# mine\ntheme: light\n");
+    let ran = fine(person.run(&["config", "show", "--origin"]));
+    let line = "theme: \"light\"  # [DIR]/settings/shelly-host/config.yaml:2";
+    assert!(ran.stdout.lines().any(|found| found == line), "{}", ran.shown());
+    person.project("agents: [{name: a}]\ntheme: dark\n");
+    let ran = person.run(&["config", "check"]);
+    assert_eq!(ran.code, 2, "{}", ran.shown());
+    for says in ["`theme` is a setting of a person, not of a project (shelly.yaml, line 2)", "user-wide config"] {
+        assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
+    }
+    person.write("theme: blue\n");
+    person.project("");
+    let ran = person.run(&["config", "show"]);
+    assert!(ran.code == 2 && ran.stderr.contains("`theme` cannot be `blue`"), "{}", ran.shown());
+}

@@ -60,6 +60,18 @@ pub const CHAT_REWIND_SHOWN: usize = 50;
 pub const CHAT_NOTIFIED_AFTER: Duration = Duration::from_secs(10);
 /// The maximum number of characters of a notification: desktops show one or two lines.
 pub const CHAT_NOTIFICATION_CHARS: usize = 120;
+/// The maximum number of rows in which `/focus` shows what one agent says and calls: half of a usual window.
+pub const CHAT_FOCUS_ROWS: usize = 12;
+/// The maximum number of replies and calls that are kept of each agent at work for `/focus`; the oldest are dropped. More than
+/// fit into its rows.
+pub const CHAT_FEED_ENTRIES: usize = 16;
+/// The bytes of a reply of an agent at work that are kept for `/focus`: its end, and at most twice as many. More than fit into
+/// its rows.
+pub const CHAT_FEED_TEXT_BYTES: usize = 4 << 10;
+/// The maximum number of open tasks of the board that are shown while an agent works; the rest is counted.
+pub const CHAT_BOARD_TASKS: usize = 5;
+/// The least number of rows of a window in which open tasks are shown: a smaller one has room for the reply and the message alone.
+pub const CHAT_BOARD_WINDOW_ROWS: u16 = 16;
 /// The maximum number of rows that `/tasks`, `/board` and `/agents` show each; the rest is counted.
 pub const CHAT_LIST_ROWS: usize = 100;
 /// The time between two looks at a session in which another program works: a person sees its messages as they come, and a long

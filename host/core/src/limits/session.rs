@@ -37,6 +37,10 @@ pub const SESSION_FOLDERS: usize = 256;
 pub const SESSION_FOLDER_CONFIGS: usize = 8;
 /// The maximum bytes of the file that holds them; a larger one is not read.
 pub const SESSION_FOLDERS_BYTES: u64 = 8 << 20;
+/// The maximum number of projects with sessions that are remembered for a list of all; the oldest are removed.
+pub const SESSION_PROJECTS: usize = 256;
+/// The maximum bytes of the file that holds their paths; a larger one is not read.
+pub const SESSION_PROJECTS_BYTES: u64 = 8 << 20;
 /// The bytes at the end of a journal that are read to determine how its last run ended.
 pub const SESSION_TAIL_BYTES: usize = 64 << 10;
 /// The maximum characters of a session's title.

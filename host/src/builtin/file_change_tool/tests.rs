@@ -10,7 +10,8 @@ use serde::Deserialize;
 use super::*;
 use crate::{
     approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
-    change::{ChangePath, FileChangeAction},
+    change::{ChangePath, FileChange, FileChangeAction},
+    chat::ToolResultContent,
     event::{EventSink, EventStream},
     tool::{self, CallStartHook, ToolBox},
     trust::UserKey,

@@ -173,8 +173,8 @@ impl BatchArgs {
             ready = self.try_runners(&app, &survey, &progress) => ready?,
         }
         secrets::hide(app.secrets());
-        if let Some(config) = self.config.as_ref().filter(|_| sessions.is_some()) {
-            launch::keep_config_begun_here(config);
+        if sessions.is_some() {
+            launch::remember_session(&app.config.root, self.config.as_deref());
         }
         let counts = BatchCounts {
             tasks: survey.index.len() as u64,

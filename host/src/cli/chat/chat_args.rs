@@ -4,7 +4,6 @@ use std::{
 };
 
 use clap::Args;
-use shelly_terminal::theme::Theme;
 use tokio::pin;
 
 use super::{
@@ -13,6 +12,7 @@ use super::{
     chat_screen::ChatScreen,
     chat_session::ChatSession,
     chat_state::ChatState,
+    chat_theme::ChatTheme,
     input_history::InputHistory,
     no_model::no_model,
     raw_terminal::{RawTerminal, SilentTerminal},
@@ -23,7 +23,7 @@ use crate::{
     cli::{
         ask::{self, QuestionDialog},
         config_path::read_runner_config,
-        live::{terminal_size, terminal_theme},
+        live::{chosen_theme, terminal_size},
         render::{self, DIM, PLAIN, RunOutputFormat, name, tell, warn},
         runner_args::RunnerArgs,
         secrets,
@@ -111,9 +111,9 @@ impl ChatArgs {
         };
         let PreparedChat { theme, dialog, session, app, facts } = prepared;
         let history = InputHistory::read(trust::kept("chat-history.jsonl"));
-        let screen = ChatScreen::new(io::stdout(), Arc::new(terminal_size), theme);
+        let screen = ChatScreen::new(io::stdout(), Arc::new(terminal_size), theme.theme(), theme.rewraps_lines());
         let state = ChatState::new(ChatInput::new(history));
-        let mut chat = ChatLoop::new(app, self.runner.clone(), session, facts, (screen, state), dialog);
+        let mut chat = ChatLoop::new(app, self.runner.clone(), session, facts, (screen, state, theme), dialog);
         chat.greet();
         let raw = RawTerminal::enter();
         let raw =
@@ -129,15 +129,14 @@ impl ChatArgs {
 
     /// Reads the config and the session, asks for consent, and looks at the agent and its model.
     async fn prepare(&mut self) -> Result<ChatPreparation, Report> {
-        // The terminal is asked for its colours before anything reads what a person types.
-        let Some(theme) = terminal_theme() else {
+        let config = read_runner_config(self.runner.config.as_ref())?;
+        let Some(theme) = ChatTheme::of_terminal(chosen_theme(&config)?) else {
             return Err(Report::new(
                 ErrorKind::Usage,
                 "this terminal cannot be redrawn in place (TERM is `dumb` or not set)",
             )
             .hint("give one task: shelly-host run \"…\""));
         };
-        let config = read_runner_config(self.runner.config.as_ref())?;
         let (broker, inbox) = ask::broker(self.runner.approve, true);
         let (mut recording, agent) = match self.continued() {
             Some(id) => {
@@ -197,7 +196,7 @@ enum ChatPreparation {
 
 /// Everything that a chat needs.
 struct PreparedChat {
-    theme: Theme,
+    theme: ChatTheme,
     dialog: Option<QuestionDialog>,
     session: ChatSession,
     app: Arc<App>,

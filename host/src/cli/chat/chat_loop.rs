@@ -16,7 +16,9 @@ use super::{
     chat_screen::ChatScreen,
     chat_session::ChatSession,
     chat_state::{ChatAction, ChatState},
-    completion::complete,
+    chat_theme::ChatTheme,
+    command_arguments::arguments_of,
+    completion::{CompletedWords, complete},
     external_editor::ExternalEditor,
     fetched_prompt::FetchedPrompt,
     file_mentions::with_mentioned_files,
@@ -51,6 +53,7 @@ pub struct ChatLoop<W: Write> {
     pub(super) session: ChatSession,
     pub(super) facts: RunnerFacts,
     pub(super) screen: ChatScreen<W>,
+    pub(super) theme: ChatTheme,
     pub(super) commands: ProjectCommands,
     pub(super) prompts: Arc<ServerPrompts>,
     /// Lists the prompts of the servers that a run has connected to.
@@ -93,7 +96,7 @@ impl<W: Write> ChatLoop<W> {
         args: RunnerArgs,
         session: ChatSession,
         facts: RunnerFacts,
-        (screen, state): (ChatScreen<W>, ChatState),
+        (screen, state, theme): (ChatScreen<W>, ChatState, ChatTheme),
         dialog: Option<QuestionDialog>,
     ) -> Self {
         let level = if args.verbose { ProgressLevel::Verbose } else { ProgressLevel::Normal };
@@ -107,6 +110,7 @@ impl<W: Write> ChatLoop<W> {
             session,
             facts,
             screen,
+            theme,
             undo: None,
             state,
             dialog,
@@ -207,12 +211,16 @@ impl<W: Write> ChatLoop<W> {
         }
         self.screen.change();
         let root = project_folder(&self.app);
-        let Self { state, commands, facts, prompts, .. } = &mut *self;
+        let Self { state, commands, facts, prompts, step, .. } = &mut *self;
         let names = || {
             let own = COMMANDS.iter().map(|known| known.name.to_owned());
             own.chain(commands.names().iter().cloned()).chain(facts.skill_commands()).chain(prompts.commands())
         };
-        let action = state.press(key, |before| complete(before, &names().collect::<Vec<_>>(), &root))?;
+        let words = CompletedWords {
+            commands: &|| names().collect(),
+            arguments: &|command| arguments_of(command, step, &facts.agent),
+        };
+        let action = state.press(key, |before| complete(before, &words, &root))?;
         match action {
             ChatAction::Send(text) => return self.send(&text),
             ChatAction::Execute(text) => return self.send(&text),

@@ -9,24 +9,33 @@ use shelly_terminal::{
 use tokio::time::Instant;
 
 use super::{
+    board_panel::BoardPanel,
     chat_rows::{ChatStatus, chat_rows},
     chat_state::ChatState,
 };
 use crate::{
+    agent::AgentGroup,
     cli::{
-        live::{RunActivity, RunLines, SizeQuery, rendered},
+        live::{AgentFeeds, RunActivity, RunLines, SizeQuery, rendered},
         render::{escaped, one_line, styled_lines},
     },
     event::Event,
     limits,
 };
 
+/// Asks for the size of the terminal at each drawing.
+type RegionSizeQuery = Box<dyn FnMut() -> TerminalSize + Send + Sync>;
+
 /// The screen of a chat: what was said scrolls away above, what goes on and what is typed is drawn in place below.
 pub struct ChatScreen<W: Write> {
-    region: LiveRegion<W, Box<dyn FnMut() -> TerminalSize + Send + Sync>>,
+    region: LiveRegion<W, RegionSizeQuery>,
     size: SizeQuery,
     theme: Theme,
     run: RunLines,
+    feeds: AgentFeeds,
+    /// The agent that is shown in place of all.
+    focus: Option<Arc<str>>,
+    board: BoardPanel,
     /// Final lines that are printed with the next drawing.
     above: Vec<StyledLine>,
     drawn: Instant,
@@ -34,11 +43,16 @@ pub struct ChatScreen<W: Write> {
 }
 
 impl<W: Write> ChatScreen<W> {
-    pub fn new(output: W, size: SizeQuery, theme: Theme) -> Self {
+    /// Creates an empty screen. `rewraps` says that the terminal breaks lines anew when it becomes narrower.
+    pub fn new(output: W, size: SizeQuery, theme: Theme, rewraps: bool) -> Self {
         let of_region = Arc::clone(&size);
+        let of_region: RegionSizeQuery = Box::new(move || of_region());
         Self {
-            region: LiveRegion::new(output, Box::new(move || of_region()), limits::CHAT_LINES),
+            region: LiveRegion::new(output, of_region, limits::CHAT_LINES).rewrapping(rewraps),
             run: RunLines::new(Arc::clone(&size), theme.clone(), true),
+            feeds: AgentFeeds::default(),
+            focus: None,
+            board: BoardPanel::default(),
             size,
             theme,
             above: Vec::new(),
@@ -90,7 +104,38 @@ impl<W: Write> ChatScreen<W> {
 
     /// Shows an event of the run. `line` is its text for people, if it has one.
     pub fn show(&mut self, event: &Event, line: Option<String>) {
+        self.feeds.note(event);
         self.run.show(event, line);
+        if let Event::RunFinished { agent, .. } = event
+            && self.focus.as_ref() == Some(agent)
+        {
+            self.focus = None;
+        }
+        self.is_dirty = true;
+    }
+
+    /// Shows one agent in place of all, or all again. Returns the agent that was shown before.
+    pub fn focus_on(&mut self, agent: Option<&Arc<str>>) -> Option<Arc<str>> {
+        agent.into_iter().for_each(|agent| self.feeds.follow(agent));
+        self.is_dirty = true;
+        std::mem::replace(&mut self.focus, agent.cloned())
+    }
+
+    /// Shows the open tasks of these agents while they work.
+    pub fn watch_board(&mut self, group: &Arc<AgentGroup>) {
+        self.board.watch(Some(Arc::clone(group)));
+    }
+
+    /// Turns the open tasks on or off.
+    pub fn turn_board(&mut self, is_on: bool) {
+        self.board.turn(is_on);
+        self.is_dirty = true;
+    }
+
+    /// Uses another theme from now on.
+    pub fn set_theme(&mut self, theme: Theme) {
+        self.run.set_theme(theme.clone());
+        self.theme = theme;
         self.is_dirty = true;
     }
 
@@ -99,6 +144,8 @@ impl<W: Write> ChatScreen<W> {
         self.run.end();
         self.take_run_lines();
         self.run = RunLines::new(Arc::clone(&self.size), self.theme.clone(), true);
+        (self.feeds, self.focus) = (AgentFeeds::default(), None);
+        self.board.watch(None);
         self.is_dirty = true;
     }
 
@@ -130,7 +177,7 @@ impl<W: Write> ChatScreen<W> {
         let now = Instant::now();
         (self.drawn, self.is_dirty) = (now, false);
         self.take_run_lines();
-        let mut lines = self.run.now(now);
+        let mut lines = self.work_lines(now);
         if !lines.is_empty() {
             lines.push(StyledLine::default());
         }
@@ -138,6 +185,23 @@ impl<W: Write> ChatScreen<W> {
         let cursor = RegionCursor { line: lines.len() + cursor.line, ..cursor };
         lines.extend(rows);
         let _ = self.region.update_with_cursor(&std::mem::take(&mut self.above), lines, Some(cursor));
+    }
+
+    /// Returns the lines that say what goes on now: the reply, the agents or the one that was chosen, and the open tasks.
+    fn work_lines(&mut self, now: Instant) -> Vec<StyledLine> {
+        let TerminalSize { columns, rows } = (self.size)();
+        let mut lines = match &self.focus {
+            None => self.run.now(now),
+            Some(agent) => {
+                let mut lines = self.run.now_of(agent, now);
+                lines.extend(self.feeds.rows(agent, columns.into(), limits::CHAT_FOCUS_ROWS, &self.theme));
+                let how = "/focus shows all agents again";
+                lines.push(StyledLine::styled(how, self.theme.style(StyleRole::Muted)));
+                lines
+            }
+        };
+        lines.extend(self.board.rows(rows, &self.theme));
+        lines
     }
 
     /// Erases the region, so that the next drawing writes all of it.

@@ -1,4 +1,4 @@
-//! The commands of a chat; `session_commands.rs` has those that act on sessions.
+//! The commands of a chat; `session_commands.rs` has those that act on sessions, `view_commands.rs` those that change what is shown.
 
 use std::{io::Write, sync::Arc};
 
@@ -6,7 +6,7 @@ use super::{
     chat_loop::ChatLoop,
     chat_session::ChatSession,
     running_step::RunningStep,
-    session_state_text::{blackboards_text, tasks_text},
+    session_state_text::tasks_text,
     slash_command::{COMMANDS, SlashCommand},
 };
 use crate::{
@@ -27,7 +27,7 @@ const KEYS: [(&str, &str); 9] = [
     ("Alt+Enter, Ctrl+J, \\ Enter", "adds a line"),
     ("Up, Down, Ctrl+R", "shows and searches earlier messages"),
     ("Esc, Ctrl+C", "interrupts the agent; twice without one, leaves"),
-    ("Tab", "completes commands and the paths of files"),
+    ("Tab", "completes commands, names after them, and the paths of files"),
     ("Ctrl+O", "shows the tool calls of the last answer in full; again for the answer before"),
     ("Ctrl+X Ctrl+E", "opens the text in your editor"),
     ("@path", "attaches a file to the message"),
@@ -45,13 +45,15 @@ impl<W: Write> ChatLoop<W> {
             SlashCommand::Agents => self.agents(),
             SlashCommand::Message => self.message(argument),
             SlashCommand::Stop => self.stop_agent(argument),
+            SlashCommand::Focus => self.focus(argument),
+            SlashCommand::Theme => self.theme(argument),
             SlashCommand::Tools => Ok(self.facts.tools_text()),
             SlashCommand::Plugins => Ok(self.facts.plugins_text()),
             SlashCommand::Skills => Ok(self.facts.skills_text()),
             SlashCommand::Mcp => self.servers(),
             SlashCommand::Permissions => self.permissions(),
             SlashCommand::Tasks => self.recorded(tasks_text),
-            SlashCommand::Board => self.recorded(blackboards_text),
+            SlashCommand::Board => self.board(argument),
             SlashCommand::Doctor => self.doctor(argument),
             SlashCommand::Cost => Ok(self.cost()),
             SlashCommand::Context => Ok(self.facts.context_text(&self.session.chat)),
@@ -136,12 +138,12 @@ impl<W: Write> ChatLoop<W> {
             let (indent, elapsed) = ("  ".repeat(row.depth), elapsed_in_words(row.elapsed));
             format!("  {indent}{}  {DIM}{} {elapsed}{PLAIN}\n", row.subject, row.detail)
         });
-        let how = "/message NAME TEXT gives one a message, /stop NAME stops it";
+        let how = "/message NAME TEXT gives one a message, /focus NAME shows it, /stop NAME stops it";
         format!("{BOLD}at work{PLAIN}\n{}{DIM}{how}{PLAIN}", rows.collect::<String>())
     }
 
     /// Returns the run at work.
-    fn run_at_work(&self) -> Result<&super::message_run::MessageRun, Report> {
+    pub(super) fn run_at_work(&self) -> Result<&super::message_run::MessageRun, Report> {
         match &self.step {
             RunningStep::Message { run, .. } => Ok(run),
             _ => Err(Report::new(ErrorKind::Usage, "no agent works now").hint("send a message first")),
@@ -275,7 +277,7 @@ fn commands_line(from: &str, commands: &[String]) -> String {
 }
 
 /// Formats the names of the agents at work, as a hint.
-fn at_work(working: &[Arc<str>]) -> String {
+pub(super) fn at_work(working: &[Arc<str>]) -> String {
     match working.is_empty() {
         true => "no agent works now".into(),
         false => format!("at work: {}", working.iter().map(|agent| name(agent)).collect::<Vec<_>>().join(", ")),

@@ -1,4 +1,4 @@
-//! Completes the names of commands, and the paths of files after `@`.
+//! Completes the names of commands, the words after them, and the paths of files after `@`.
 
 use std::{fs, path::Path};
 
@@ -15,14 +15,32 @@ pub struct InputCompletion {
     pub proposals: Vec<String>,
 }
 
-/// Returns the completion of the text before the cursor: of a command if the text is nothing else, of a path below `root` after
-/// `@`.
-pub fn complete(before_cursor: &str, commands: &[String], root: &Path) -> Option<InputCompletion> {
-    if let Some(name) = before_cursor.strip_prefix('/')
-        && !name.contains(char::is_whitespace)
-    {
-        let names = commands.iter().filter(|command| command.starts_with(name)).cloned().collect();
-        return among(name, names, " ");
+/// The words that can be completed. They are looked up only if Tab is pressed.
+pub struct CompletedWords<'a> {
+    /// Returns the names of all commands.
+    pub commands: &'a dyn Fn() -> Vec<String>,
+    /// Returns the words that may follow the command of this name.
+    pub arguments: &'a dyn Fn(&str) -> Vec<String>,
+}
+
+/// Returns the completion of the text before the cursor: of a command if the text is nothing else, of the word after it, or of a
+/// path below `root` after `@`.
+pub fn complete(before_cursor: &str, words: &CompletedWords<'_>, root: &Path) -> Option<InputCompletion> {
+    let begins_with = |typed: &str, mut words: Vec<String>| {
+        words.retain(|word| word.starts_with(typed));
+        words
+    };
+    if let Some(line) = before_cursor.strip_prefix('/') {
+        match line.split_once(char::is_whitespace) {
+            None => return among(line, begins_with(line, (words.commands)()), " "),
+            Some((command, typed)) if !typed.contains(char::is_whitespace) => {
+                let arguments = begins_with(typed, (words.arguments)(command));
+                if !arguments.is_empty() {
+                    return among(typed, arguments, " ");
+                }
+            }
+            Some(_) => {}
+        }
     }
     let path = last_mention(before_cursor)?;
     among(path, paths(path, root), " ")
@@ -73,8 +91,14 @@ mod tests {
     use super::*;
 
     fn completed(text: &str, root: &Path) -> Option<(String, Vec<String>)> {
-        let commands = ["agent", "agents", "help", "review"].map(str::to_owned);
-        let InputCompletion { replaced, inserted, proposals } = complete(text, &commands, root)?;
+        let words = CompletedWords {
+            commands: &|| ["agent", "agents", "help", "review"].map(str::to_owned).into(),
+            arguments: &|command| match command {
+                "focus" => ["worker-count-1", "worker-listen-2"].map(str::to_owned).into(),
+                _ => Vec::new(),
+            },
+        };
+        let InputCompletion { replaced, inserted, proposals } = complete(text, &words, root)?;
         Some((format!("{}{inserted}", &text[..text.len() - replaced]), proposals))
     }
 
@@ -91,6 +115,12 @@ mod tests {
         assert_eq!(completed("/ag", root), Some(("/agent".into(), vec!["agent".into(), "agents".into()])));
         assert_eq!(completed("/x", root), None);
         assert_eq!(completed("/help me", root), None);
+        let both = vec!["worker-count-1".to_owned(), "worker-listen-2".into()];
+        assert_eq!(completed("/focus ", root), Some(("/focus worker-".into(), both)));
+        assert_eq!(completed("/focus worker-l", root), one("/focus worker-listen-2 "));
+        assert_eq!(completed("/focus nobody", root), None);
+        assert_eq!(completed("/focus worker-count-1 w", root), None);
+        assert_eq!(completed("/review @no", root), one("/review @notes.md "));
         assert_eq!(completed("read @no", root), one("read @notes.md "));
         assert_eq!(completed("@s", root), one("@src/"));
         assert_eq!(

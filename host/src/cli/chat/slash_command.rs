@@ -14,6 +14,7 @@ pub enum SlashCommand {
     Cost,
     Doctor,
     Export,
+    Focus,
     Fork,
     Help,
     Mcp,
@@ -28,6 +29,7 @@ pub enum SlashCommand {
     Skills,
     Stop,
     Tasks,
+    Theme,
     Tools,
     Undo,
 }
@@ -71,6 +73,7 @@ pub const COMMANDS: &[CommandDescription] = &[
     immediate(SlashCommand::Agents, "agents", "", "list the agents and teams, and those at work"),
     immediate(SlashCommand::Message, "message", "NAME TEXT", "give an agent at work a message"),
     immediate(SlashCommand::Stop, "stop", "NAME", "stop one agent at work, with those that work for it"),
+    immediate(SlashCommand::Focus, "focus", "[NAME]", "show what one agent at work says and calls; alone, all again"),
     immediate(SlashCommand::Tools, "tools", "", "list the tools of the agent"),
     immediate(SlashCommand::Plugins, "plugins", "", "list the plugins of the agent"),
     row(
@@ -87,7 +90,12 @@ pub const COMMANDS: &[CommandDescription] = &[
         "show what the agent may do, and what you allowed from now on",
     ),
     immediate(SlashCommand::Tasks, "tasks", "", "show the task board of this session"),
-    immediate(SlashCommand::Board, "board", "", "show the blackboards of this session"),
+    immediate(
+        SlashCommand::Board,
+        "board",
+        "[on|off]",
+        "show the blackboards of this session; or turn the open tasks on or off that are shown while agents work",
+    ),
     immediate(SlashCommand::Cost, "cost", "", "show the tokens and the cost of this session, by agent"),
     immediate(SlashCommand::Context, "context", "", "show the parts that fill the context window"),
     row(
@@ -109,6 +117,7 @@ pub const COMMANDS: &[CommandDescription] = &[
     row(SlashCommand::Resume, "resume", "SESSION", "continue another session"),
     row(SlashCommand::Export, "export", "FILE", "write this session to a new Markdown file"),
     row(SlashCommand::Doctor, "doctor", "[offline]", "check everything that runs need; asks each model unless offline"),
+    immediate(SlashCommand::Theme, "theme", "[NAME]", "show the theme, or use another one in this chat"),
     immediate(SlashCommand::Quit, "quit", "", "leave; the session is kept"),
 ];
 
@@ -268,6 +277,8 @@ mod tests {
             ("/agents", true),
             (" /message ada look here", true),
             ("/stop ada", true),
+            ("/focus ada", true),
+            ("/theme light", true),
             ("/compact", false),
             ("/doctor", false),
             ("/model large", false),

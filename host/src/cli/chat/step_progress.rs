@@ -62,9 +62,10 @@ impl<W: Write> ChatLoop<W> {
         if matches!(&self.step, RunningStep::Message { typed, .. } if !typed.is_empty()) {
             self.shared_output.clear();
         }
-        if let (Some(config), true) = (&self.args.config, self.session.id.is_none() && started.session.is_some()) {
-            launch::keep_config_begun_here(config);
+        if started.session.is_some() {
+            launch::remember_session(&self.app.config.root, self.args.config.as_deref());
         }
+        self.screen.watch_board(&started.group);
         self.session.id.clone_from(&started.session);
         self.learning = self.prompts.learn(&self.app);
         let before = std::mem::replace(&mut self.facts, started.facts.clone());

@@ -19,7 +19,13 @@ use super::{
     completion::InputCompletion,
     input_history::InputHistory,
 };
-use crate::{chat::Usage, event::Event, limits, model::ReplyDelta};
+use crate::{
+    chat::Usage,
+    cli::live::events_for_tests::{finished, started, text as said},
+    event::Event,
+    limits,
+    model::ReplyDelta,
+};
 
 fn state() -> ChatState {
     ChatState::new(ChatInput::new(InputHistory::default()))
@@ -220,7 +226,7 @@ impl TestTerminal {
             let (rows, columns) = terminal.0.lock().unwrap().screen().size();
             TerminalSize { columns: columns.get(), rows: rows.get() }
         };
-        ChatScreen::new(self.clone(), Arc::new(size), Theme::plain())
+        ChatScreen::new(self.clone(), Arc::new(size), Theme::plain(), false)
     }
 
     fn lines(&self) -> Vec<String> {
@@ -343,6 +349,31 @@ async fn screen_shows_reply_queue_input_and_status() {
     assert_eq!(lines[lines.len() - 2..], ["› draft", "m · ada · /help"]);
     screen.finish();
     assert!(!terminal.lines().contains(&"› draft".to_owned()), "the region has left the screen");
+}
+
+#[tokio::test(start_paused = true)]
+async fn focus_shows_one_agent_until_it_has_ended() {
+    let terminal = TestTerminal::new(60, 24);
+    let (mut screen, state) = (terminal.screen(), state());
+    let worker: Arc<str> = "worker-1".into();
+    screen.show(&started("lead", None, "m", ""), None);
+    screen.show(&started("worker-1", Some("lead"), "m", "look"), None);
+    screen.show(&said("worker-1", &format!("I look {HOSTILE} and **fo")), None);
+    screen.draw(&state, &ChatStatus::default(), None);
+    let shown = terminal.lines();
+    assert!(shown[0].ends_with("lead starting") && shown[1].ends_with("worker-1 writing · look"), "{shown:?}");
+    assert_eq!(screen.focus_on(Some(&worker)), None);
+    screen.show(&said("worker-1", "und**"), None);
+    screen.draw(&state, &ChatStatus::default(), None);
+    let shown = terminal.lines();
+    let text = shown.join("\n");
+    assert!(shown[0].ends_with("worker-1 writing · look") && shown[1].starts_with("  I look"), "{text}");
+    assert!(text.contains("**found**\n/focus shows all agents again\n") && !text.contains("lead starting"), "{text}");
+    screen.show(&finished("worker-1", None), None);
+    screen.draw(&state, &ChatStatus::default(), None);
+    let text = terminal.lines().join("\n");
+    assert!(text.contains("lead starting") && !text.contains("/focus") && !text.contains("found"), "{text}");
+    assert_eq!(screen.focus_on(None), None);
 }
 
 #[derive(Debug, Clone)]

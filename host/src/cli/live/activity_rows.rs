@@ -59,6 +59,12 @@ pub fn activity_rows(activity: &RunActivity, now: Instant, most: usize) -> Vec<A
     rows
 }
 
+/// Returns the row of one agent at work, as if it were the only one.
+pub fn row_of_agent(activity: &RunActivity, agent: &str, now: Instant) -> Option<ActivityRow> {
+    let found = activity.agents().iter().find(|there| &*there.agent == agent)?;
+    Some(ActivityRow { depth: 0, ..agent_row(found, now) })
+}
+
 fn agent_row(agent: &AgentActivity, now: Instant) -> ActivityRow {
     let mut detail = step_in_words(agent);
     // What the person has asked for is on the screen already.
@@ -167,6 +173,13 @@ mod tests {
         );
         assert_eq!(shown(&activity(2, 0), 1), [" 2 agents"]);
         assert!(shown(&two, 0).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_agent_has_a_row_of_its_own() {
+        let row = row_of_agent(&activity(3, 1), "a1", Instant::now()).unwrap();
+        assert_eq!((row.depth, &*row.subject, &*row.detail), (0, "a1", "calling a tool · look it up"));
+        assert_eq!(row_of_agent(&activity(3, 1), "nobody", Instant::now()), None);
     }
 
     #[test]

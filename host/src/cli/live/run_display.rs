@@ -3,21 +3,18 @@ use std::{
     sync::Arc,
 };
 
-use shelly_terminal::{
-    live_region::TerminalSize,
-    theme::{TerminalEnvironment, Theme},
-};
+use shelly_terminal::{live_region::TerminalSize, theme::Theme};
 use tokio::time::sleep_until;
 
-use super::{live_display::LiveDisplay, plain_reply::PlainReply};
+use super::{live_display::LiveDisplay, plain_reply::PlainReply, terminal_theme::TerminalColours};
 use crate::{
     app::{PreparedRun, RunSession},
     cli::{
         render::{ProgressDisplay, ProgressLevel, RunOutputFormat},
         secrets::ReplyRedactor,
     },
+    config::ThemeChoice,
     event::Event,
-    limits,
 };
 
 /// The form and the amount of what is shown of a run.
@@ -27,6 +24,7 @@ pub struct DisplayOptions {
     pub level: ProgressLevel,
     /// `true` if standard output gets the text of the entry agent as it comes, also where it is no terminal.
     pub streams: bool,
+    pub theme: ThemeChoice,
 }
 
 /// Shows the events of a run: as lines of JSON, as lines for people, or at a terminal that is redrawn in place.
@@ -52,17 +50,17 @@ pub struct FinishedDisplay {
 
 impl FinishedDisplay {
     /// Returns the result where no run was shown.
-    pub fn of_no_run(output: RunOutputFormat) -> Self {
-        Self { reply: None, theme: theme(output) }
+    pub fn of_no_run(output: RunOutputFormat, choice: ThemeChoice) -> Self {
+        Self { reply: None, theme: theme(output, choice) }
     }
 }
 
 impl RunDisplay {
     /// Creates the display of a run for the standard streams of this process.
     pub fn new(options: DisplayOptions) -> Self {
-        let DisplayOptions { output, level, streams } = options;
+        let DisplayOptions { output, level, streams, theme: choice } = options;
         // The terminal is asked for its colours before anything reads what a person types.
-        let theme = theme(output);
+        let theme = theme(output, choice);
         let is_live = level != ProgressLevel::Quiet && io::stderr().is_terminal();
         let live = theme.clone().filter(|_| is_live).map(live);
         let is_plain = streams && output == RunOutputFormat::Text && !io::stdout().is_terminal();
@@ -167,29 +165,11 @@ fn live(theme: Theme) -> LiveDisplay<TerminalOutput> {
 }
 
 /// Returns the theme for the output of a run; `None` if it is not for people, or the terminal cannot be redrawn in place.
-fn theme(output: RunOutputFormat) -> Option<Theme> {
+fn theme(output: RunOutputFormat, choice: ThemeChoice) -> Option<Theme> {
     match output {
-        RunOutputFormat::Text => terminal_theme(),
+        RunOutputFormat::Text => TerminalColours::of_terminal(choice).map(|colours| colours.theme(choice)),
         RunOutputFormat::Json | RunOutputFormat::Events => None,
     }
-}
-
-/// Returns the theme for the terminal of this process; `None` if it has none that can be redrawn in place. Asks the terminal
-/// for its background, so nothing else may read what is typed meanwhile.
-pub fn terminal_theme() -> Option<Theme> {
-    let [no_color, clicolor_force, clicolor, term, colorterm] =
-        ["NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "TERM", "COLORTERM"].map(|name| std::env::var(name).ok());
-    let environment = TerminalEnvironment {
-        no_color: no_color.as_deref(),
-        clicolor_force: clicolor_force.as_deref(),
-        clicolor: clicolor.as_deref(),
-        term: term.as_deref(),
-        colorterm: colorterm.as_deref(),
-        input_is_terminal: io::stdin().is_terminal(),
-        output_is_terminal: io::stdout().is_terminal() || io::stderr().is_terminal(),
-    };
-    let theme = || Theme::new(environment.colour_support(), environment.ask_background(limits::TERMINAL_ANSWER));
-    environment.can_redraw().then(theme)
 }
 
 /// Returns the size of the terminal; 80 columns and 24 rows if it does not tell.

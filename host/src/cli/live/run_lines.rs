@@ -11,7 +11,7 @@ use shelly_terminal::{
 use tokio::time::Instant;
 
 use super::{
-    activity_rows::{ActivityRow, ActivityRowKind, activity_rows, elapsed_in_words},
+    activity_rows::{ActivityRow, ActivityRowKind, activity_rows, elapsed_in_words, row_of_agent},
     call_arguments::telling_argument,
     run_activity::{CompletedCall, RunActivity},
 };
@@ -136,12 +136,29 @@ impl RunLines {
     /// Returns the lines that say what goes on now: the end of the reply, and the agents with their calls. Each call moves the
     /// mark beside them.
     pub fn now(&mut self, now: Instant) -> Vec<StyledLine> {
+        let rows = activity_rows(&self.activity, now, limits::LIVE_ROWS);
+        self.reply_and(&rows)
+    }
+
+    /// Returns the lines that say what goes on now, of one agent alone in place of all.
+    pub fn now_of(&mut self, agent: &str, now: Instant) -> Vec<StyledLine> {
+        let rows: Vec<_> = row_of_agent(&self.activity, agent, now).into_iter().collect();
+        self.reply_and(&rows)
+    }
+
+    /// Uses another theme from now on; a reply that is being written keeps its own.
+    pub fn set_theme(&mut self, theme: Theme) {
+        self.theme = theme;
+    }
+
+    /// Returns the end of the reply that is being written, and these rows. Moves the mark beside them.
+    fn reply_and(&mut self, rows: &[ActivityRow]) -> Vec<StyledLine> {
         self.frame += 1;
         let mut lines = self.reply.as_ref().map(|reply| reply.markdown.tail()).unwrap_or_default();
         if !lines.is_empty() {
             lines.push(StyledLine::default());
         }
-        lines.extend(activity_rows(&self.activity, now, limits::LIVE_ROWS).iter().map(|row| self.row(row)));
+        lines.extend(rows.iter().map(|row| self.row(row)));
         lines
     }
 
@@ -223,16 +240,7 @@ impl RunLines {
     }
 
     fn show_outcome(&mut self, is_ok: bool, text: &str, duration: Duration, failure: Option<&str>) {
-        let (mark, role) = if is_ok { ("✓ ", StyleRole::Success) } else { ("✗ ", StyleRole::Failure) };
-        let muted = self.theme.style(StyleRole::Muted);
-        let mut line = StyledLine::styled(mark, self.theme.style(role));
-        line.push(text, muted);
-        line.push(&format!(" ({})", time_in_words(duration)), muted);
-        if let Some(first) = failure.and_then(|failure| failure.trim().lines().next()) {
-            line.push(": ", muted);
-            line.push(&one_line(first, limits::LIVE_DETAIL_CHARS), self.theme.style(StyleRole::Failure));
-        }
-        self.finished.push(line);
+        self.finished.push(outcome_line(&self.theme, is_ok, text, duration, failure));
         self.ends_with_step = true;
     }
 
@@ -269,6 +277,21 @@ impl RunLines {
         }
         line
     }
+}
+
+/// Returns the line about something that has ended: its mark, a text in which untrusted parts are escaped, its time, and the first
+/// line of a failure.
+pub fn outcome_line(theme: &Theme, is_ok: bool, text: &str, duration: Duration, failure: Option<&str>) -> StyledLine {
+    let (mark, role) = if is_ok { ("✓ ", StyleRole::Success) } else { ("✗ ", StyleRole::Failure) };
+    let muted = theme.style(StyleRole::Muted);
+    let mut line = StyledLine::styled(mark, theme.style(role));
+    line.push(text, muted);
+    line.push(&format!(" ({})", time_in_words(duration)), muted);
+    if let Some(first) = failure.and_then(|failure| failure.trim().lines().next()) {
+        line.push(": ", muted);
+        line.push(&one_line(first, limits::LIVE_DETAIL_CHARS), theme.style(StyleRole::Failure));
+    }
+    line
 }
 
 /// Renders a Markdown text that is complete, for so many columns.

@@ -13,6 +13,7 @@ use crate::{
         ask::{self, ApprovalModeArg},
         config_path::read_config,
         host_environment::{compiling, environment, plugin_dirs},
+        launch,
         live::RunDisplay,
         render::{self, DIM, PLAIN, ProgressLevel, RunOutputFormat, name, tell, warn},
         secrets, signals, trust,
@@ -130,6 +131,9 @@ impl McpServeArgs {
             serving = starting => serving?,
         };
         secrets::hide(serving.secrets());
+        if !self.no_session && config.sessions.is_recording() {
+            launch::remember_session(&config.root, self.config.as_deref());
+        }
         serving.notes.iter().for_each(|note| tell(&format!("{DIM}{}{PLAIN}\n", name(note))));
         serving.warnings.iter().for_each(|warning| warn(warning));
 

@@ -6,6 +6,7 @@ use crate::{
     approval::ApprovalBroker,
     chat::Message,
     cli::{ask::TerminalPrompter, trust},
+    config::ThemeChoice,
     error::Report,
     task::AnswerSchema,
 };
@@ -20,6 +21,7 @@ pub(super) struct AdmittedInvocation {
     pub agent: Option<String>,
     pub task: Option<Message>,
     pub schema: Option<AnswerSchema>,
+    pub theme: ThemeChoice,
 }
 
 /// Asks the person, unless consent for this run is given by the command line.
@@ -28,10 +30,10 @@ pub(super) struct AdmittedInvocation {
 ///
 /// A [`Report`] if consent is missing, or cannot be looked up.
 pub(super) async fn admit(prepared: PreparedInvocation, is_trusted: bool) -> Result<AdmittedInvocation, Report> {
-    let PreparedInvocation { app, standing, broker, person, is_attended, mut recording, agent, task, schema } =
+    let PreparedInvocation { app, standing, broker, person, is_attended, mut recording, agent, task, schema, theme } =
         prepared;
     let trusted = trust::admitted(&standing, is_trusted, is_attended).await?;
     trust::admit_session(&app.sessions(), &mut recording, is_trusted, is_attended).await?;
     broker.trust(trusted);
-    Ok(AdmittedInvocation { app, broker, person, recording, agent, task, schema })
+    Ok(AdmittedInvocation { app, broker, person, recording, agent, task, schema, theme })
 }

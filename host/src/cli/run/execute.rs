@@ -39,7 +39,7 @@ pub(super) async fn execute(
     with: &CommonRunArgs,
     mut interrupt: Pin<&mut impl Future<Output = u8>>,
 ) -> Result<FinishedInvocation, Report> {
-    let AdmittedInvocation { app, broker, person, recording, agent, task, schema } = admitted;
+    let AdmittedInvocation { app, broker, person, recording, agent, task, schema, theme } = admitted;
     let mut prepared = tokio::select! {
         biased;
         code = &mut interrupt => return Ok(FinishedInvocation::cancelled(code)),
@@ -56,11 +56,13 @@ pub(super) async fn execute(
     let mut progress = match &schema {
         // JSON is no Markdown: it is printed whole, when it was checked.
         Some(_) => RunDisplay::lines(with.output, with.level()),
-        None => RunDisplay::new(DisplayOptions { output: with.output, level: with.level(), streams: with.stream }),
+        None => {
+            RunDisplay::new(DisplayOptions { output: with.output, level: with.level(), streams: with.stream, theme })
+        }
     };
     progress.notes(&prepared, session.as_ref());
-    if let (Some(config), Some(_)) = (&with.runner.config, &session) {
-        launch::keep_config_begun_here(config);
+    if session.is_some() {
+        launch::remember_session(&app.config.root, with.runner.config.as_deref());
     }
     let work = PendingWork::of(session.as_ref(), task)?;
     let shown = tokio::spawn(ask::show(progress, stream, person));

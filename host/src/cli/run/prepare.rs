@@ -15,11 +15,12 @@ use crate::{
         ask::{self, TerminalPrompter},
         config_path::read_runner_config,
         input,
-        live::FinishedDisplay,
+        live::{FinishedDisplay, chosen_theme},
         render::tell,
         session_target::{CompletedSession, SessionTarget},
         trust,
     },
+    config::ThemeChoice,
     error::Report,
     task::AnswerSchema,
 };
@@ -49,6 +50,7 @@ pub(super) struct PreparedInvocation {
     pub task: Option<Message>,
     /// The schema that the answer follows.
     pub schema: Option<AnswerSchema>,
+    pub theme: ThemeChoice,
 }
 
 /// Reads what an invocation names.
@@ -66,6 +68,7 @@ pub(super) fn prepare(
     let task = task.map(input::task).transpose()?;
     let schema = material.answer_schema()?;
     let config = read_runner_config(with.runner.config.as_ref())?;
+    let theme = chosen_theme(&config)?;
     let input = if reads_task { None } else { input::beside_task(with.stdin)? };
     if task.is_none() {
         input::refuse_without_task(input.as_deref())?;
@@ -80,7 +83,7 @@ pub(super) fn prepare(
             outcome,
             agents,
             session: Some(header.id),
-            shown: FinishedDisplay::of_no_run(with.output),
+            shown: FinishedDisplay::of_no_run(with.output, theme),
             schema,
         })));
     }
@@ -102,6 +105,7 @@ pub(super) fn prepare(
         agent,
         task,
         schema,
+        theme,
     };
     Ok(Preparation::Ready(Box::new(prepared)))
 }

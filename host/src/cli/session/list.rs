@@ -4,13 +4,18 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
+    listed_sessions::{ListedSession, ListedSessions},
     session_project_args::SessionProjectArgs,
     table::table,
     times::{ago, date, when},
 };
 use crate::{
     chat::Role,
-    cli::render::{CliOutputFormat, json_line, name, one_line, print, size, tell, warn},
+    cli::{
+        render::{CliOutputFormat, json_line, name, one_line, print, size, tell, warn},
+        session_name::BEGIN,
+        session_projects::project_in_words,
+    },
     error::{ErrorKind, Report},
     limits,
     session::{SessionSearchHit, SessionSearchResults, SessionStatus, SessionSummary},
@@ -21,7 +26,8 @@ use crate::{
 #[command(after_help = "\
 Examples:
   shelly-host session list
-  shelly-host session list --all --output json | jq -r '.sessions[].id'")]
+  shelly-host session list --all --output json | jq -r '.sessions[].id'
+  shelly-host session list --all-projects")]
 pub struct SessionListArgs {
     #[command(flatten)]
     project: SessionProjectArgs,
@@ -31,6 +37,9 @@ pub struct SessionListArgs {
     /// List all sessions.
     #[arg(long, conflicts_with = "limit")]
     all: bool,
+    /// Also list your sessions in other projects, with a column for the project.
+    #[arg(long)]
+    all_projects: bool,
     /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
     pub output: CliOutputFormat,
@@ -39,32 +48,64 @@ pub struct SessionListArgs {
 impl SessionListArgs {
     pub fn execute(&self) -> Result<u8, Report> {
         let most = if self.all { limits::SESSIONS } else { self.limit };
+        if self.all_projects {
+            let listed = ListedSessions::of_all_projects(&self.project, most)?;
+            listed.warn_of_left_out();
+            return self.print(&listed, || tell(&format!("no project of yours has a session; {BEGIN}\n")));
+        }
         let store = self.project.store()?;
-        let mut sessions = store.list(most.saturating_add(1)).map_err(|error| error.report())?;
-        let has_more = sessions.len() > most;
-        sessions.truncate(most);
+        self.print(&ListedSessions::of_project(&store, most)?, || self.project.tell_none(&store))
+    }
+
+    /// Prints a list; `tell_none` says that there is nothing in it.
+    fn print(&self, listed: &ListedSessions, tell_none: impl FnOnce()) -> Result<u8, Report> {
+        let ListedSessions { sessions, has_more, .. } = listed;
         if self.output == CliOutputFormat::Json {
             let sessions: Vec<_> = sessions.iter().map(as_json).collect();
-            print(&json_line(&json!({ "sessions": sessions, "more": has_more })))?;
+            let mut document = json!({ "sessions": sessions, "more": has_more });
+            if self.all_projects {
+                document["left_out"] = listed.left_out_as_json();
+            }
+            print(&json_line(&document))?;
             return Ok(0);
         }
-        if !sessions.is_empty() {
-            print(&session_table(&sessions))?;
+        match (sessions.is_empty(), self.all_projects) {
+            (true, _) => {}
+            (false, true) => print(&table_with_projects(sessions))?,
+            (false, false) => print(&session_table(sessions.iter().map(|session| &session.summary)))?,
         }
-        if has_more {
+        if *has_more {
             tell("older sessions are not shown; show more with --limit N or --all\n");
         } else if sessions.is_empty() {
-            self.project.tell_none(&store);
+            tell_none();
         }
         Ok(0)
     }
 }
 
+/// The heads of the columns of a list.
+const HEADS: [&str; 7] = ["SESSION", "LAST WRITTEN (UTC)", "", "AGENT", "STATUS", "SIZE", "TITLE"];
+
 /// Formats a list of sessions as a table.
-pub fn session_table(sessions: &[SessionSummary]) -> String {
+pub fn session_table<'a>(sessions: impl IntoIterator<Item = &'a SessionSummary>) -> String {
     let now = SystemTime::now();
-    let mut rows = vec![["SESSION", "LAST WRITTEN (UTC)", "", "AGENT", "STATUS", "SIZE", "TITLE"].map(str::to_owned)];
-    rows.extend(sessions.iter().map(|session| row(session, now)));
+    let mut rows = vec![HEADS.map(str::to_owned)];
+    rows.extend(sessions.into_iter().map(|session| row(session, now)));
+    table(&rows)
+}
+
+/// Formats a list of sessions of several projects as a table.
+fn table_with_projects(sessions: &[ListedSession]) -> String {
+    let now = SystemTime::now();
+    // The title comes last, since it is the longest.
+    let with_project = |[id, written, ago, agent, status, size, title]: [String; 7], project: String| {
+        [id, written, ago, agent, status, size, project, title]
+    };
+    let mut rows = vec![with_project(HEADS.map(str::to_owned), "PROJECT".into())];
+    rows.extend(sessions.iter().map(|session| {
+        let project = session.project.as_deref().map(project_in_words).unwrap_or_default();
+        with_project(row(&session.summary, now), project)
+    }));
     table(&rows)
 }
 
@@ -91,13 +132,13 @@ fn word(status: SessionStatus) -> &'static str {
     }
 }
 
-fn as_json(session: &SessionSummary) -> Value {
-    let SessionSummary { id, modified, journal_bytes, bytes, in_use, content } = session;
+fn as_json(listed: &ListedSession) -> Value {
+    let SessionSummary { id, modified, journal_bytes, bytes, in_use, content } = &listed.summary;
     let (header, status, error) = match content {
         Ok((header, status)) => (Some(header), word(*status), None),
         Err(reason) => (None, "unreadable", Some(reason)),
     };
-    json!({
+    let mut session = json!({
         "id": id,
         "modified": date(*modified),
         "status": status,
@@ -111,7 +152,11 @@ fn as_json(session: &SessionSummary) -> Value {
         "forked_from": header.and_then(|header| header.forked_from.as_ref()),
         "follows": header.and_then(|header| header.follows.as_ref()),
         "error": error,
-    })
+    });
+    if let Some(project) = &listed.project {
+        session["project"] = project.display().to_string().into();
+    }
+    session
 }
 
 /// Search messages and titles for a text, ignoring case, the newest sessions first.

@@ -3,6 +3,7 @@
 mod export;
 mod lifecycle;
 mod list;
+mod listed_sessions;
 mod loaded_transcript;
 mod markdown;
 mod session_command;

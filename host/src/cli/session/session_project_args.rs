@@ -55,12 +55,16 @@ impl SessionProjectArgs {
 
     /// Returns the store of the project.
     pub fn store(&self) -> Result<SessionStore, Report> {
-        let sessions = |root: &Path| Ok(app::sessions(root, trust::own_key()));
-        let Some(path) = config_path(self.config.clone()) else { return sessions(Path::new(".")) };
+        Ok(app::sessions(&self.root()?, trust::own_key()))
+    }
+
+    /// Returns the folder of the project.
+    pub fn root(&self) -> Result<PathBuf, Report> {
+        let Some(path) = config_path(self.config.clone()) else { return Ok(".".into()) };
         match Config::root_of(&path) {
             // Sessions can be read whatever is wrong with the config.
-            Ok(root) if path.is_file() => sessions(&root),
-            _ => sessions(&Config::read(&path)?.root),
+            Ok(root) if path.is_file() => Ok(root),
+            _ => Ok(Config::read(&path)?.root),
         }
     }
 }

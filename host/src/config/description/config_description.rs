@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     config::{
-        Config, ConfigEntryKind, ContextConfig, GitConfig, SessionsConfig,
+        Config, ConfigEntryKind, ContextConfig, GitConfig, SessionsConfig, ThemeChoice,
         effective_setting::{EffectiveSetting, SettingValue, is, map, or, word},
     },
     limits,
@@ -44,6 +44,7 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
         sessions: SessionsConfig { record, max_bytes, max_total_bytes },
         runs,
         limits: bounds,
+        theme,
         root,
         // Approvals are not part of the file; they are disclosed with the permissions file, where they are stored.
         approved: _,
@@ -125,6 +126,8 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
     // Numbers of agents and resources of plugin calls, below the fixed limits of the host.
     section.show("runs", runs.setting());
     section.show("limits", bounds.setting(known.guest_memory));
+    // A project cannot set it.
+    section.show("theme", or(*theme, ThemeChoice::default(), "default"));
     section.show("house", fixed_limits::house());
     disclose_user_entries(&mut section, config);
     section

@@ -38,6 +38,37 @@ impl Terminal {
         self.size.set(TerminalSize { columns, rows });
     }
 
+    /// Changes the width as a terminal does that breaks lines anew: the cursor moves with its character. Nothing may have
+    /// scrolled away before.
+    fn rewrap(&self, columns: u16) {
+        let TerminalSize { columns: before, rows } = self.size.get();
+        let mut emulator = self.emulator.borrow_mut();
+        let screen = emulator.screen();
+        assert_eq!(screen.scrollback_len(), 0);
+        let (cursor_row, cursor_column) = screen.cursor_position();
+        let (mut lines, mut place) = (Vec::<String>::new(), (0, 0));
+        for (at, row) in (0..rows).zip(screen.rows(0, before)) {
+            match at > 0 && screen.row_wrapped(at - 1) {
+                true => lines.last_mut().unwrap().push_str(&row),
+                false => lines.push(row),
+            }
+            if at == cursor_row {
+                let rows_before = (0..at).rev().take_while(|row| screen.row_wrapped(*row)).count();
+                place = (lines.len() - 1, rows_before * usize::from(before) + usize::from(cursor_column));
+            }
+        }
+        let last = lines.iter().rposition(|line| !line.trim().is_empty()).unwrap_or(0).max(place.0);
+        lines.truncate(last + 1);
+        let mut rewrapped = vt100::Parser::new(count(rows), count(columns), 10_000);
+        rewrapped.process(lines.join("\r\n").as_bytes());
+        let above: usize =
+            lines[..place.0].iter().map(|line| StyledLine::from(line.as_str()).rows(columns.into())).sum();
+        let row = above + place.1 / usize::from(columns) - rewrapped.screen().scrollback_len();
+        rewrapped.process(format!("\x1b[{};{}H", row + 1, place.1 % usize::from(columns) + 1).as_bytes());
+        *emulator = rewrapped;
+        self.size.set(TerminalSize { columns, rows });
+    }
+
     /// The rows that have scrolled away and those on the screen, without blank ones at the end.
     fn rows(&self) -> Vec<String> {
         let mut emulator = self.emulator.borrow_mut();
@@ -266,6 +297,37 @@ fn cursor_is_shown_where_the_region_says() {
     drop(region);
     assert_eq!(terminal.rows(), ["above", "more"]);
     assert_eq!((terminal.cursor().1, terminal.hides_cursor()), (0, false));
+}
+
+#[test]
+fn narrowed_terminal_that_rewraps_keeps_no_old_rows() {
+    let live = ["⠋ ada calling a tool", "  · read notes.md", "› a draft of some length 日本", "status of the chat"];
+    for (columns, column) in [(20, 2), (12, 27), (9, 18), (7, 0), (27, 27)] {
+        let terminal = Terminal::new(40, 30);
+        let mut region = terminal.region(8).rewrapping(true);
+        let printed = lines(&["one", "an answer that is broken, too", "two"]);
+        region.update_with_cursor(&printed, lines(&live), at(2, column)).unwrap();
+        terminal.rewrap(columns);
+        let above: Vec<_> = terminal.rows().into_iter().take_while(|row| !row.starts_with('⠋')).collect();
+        assert!(above.last().is_some_and(|row| row == "two"), "{above:?}");
+        region.update_with_cursor(&[], lines(&live), at(2, 0)).unwrap();
+        let cut: Vec<_> = lines(&live).iter().map(|line| line.cut(columns.into()).to_string()).collect();
+        assert_eq!(terminal.rows(), [above.clone(), cut].concat(), "{columns} columns, cursor at {column}");
+        terminal.rewrap(columns - 2);
+        drop(region);
+        let shown = terminal.rows();
+        assert!(shown.last().is_some_and(|row| row == "two") && !shown.concat().contains("ada"), "{shown:?}");
+    }
+}
+
+#[test]
+fn narrowed_terminal_that_cuts_keeps_printed_rows() {
+    let terminal = Terminal::new(40, 12);
+    let mut region = terminal.region(4);
+    region.update_with_cursor(&lines(&["one", "two"]), lines(&["busy with work", "› a draft"]), at(1, 9)).unwrap();
+    terminal.resize(6, 12);
+    region.update_with_cursor(&[], lines(&["busy with work", "› a draft"]), at(1, 9)).unwrap();
+    assert_eq!(terminal.rows(), ["one", "two", "busy …", "› a d…"]);
 }
 
 #[test]

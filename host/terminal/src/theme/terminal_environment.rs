@@ -51,6 +51,10 @@ pub struct TerminalEnvironment<'a> {
     pub term: Option<&'a str>,
     /// `COLORTERM`: `truecolor` or `24bit` for a terminal that shows any colour.
     pub colorterm: Option<&'a str>,
+    /// `XTERM_VERSION`: set by xterm, which cuts lines when it becomes narrower.
+    pub xterm_version: Option<&'a str>,
+    /// `STY`: set by GNU screen, which cuts lines too.
+    pub screen_session: Option<&'a str>,
     /// `true` if the standard input is a terminal.
     pub input_is_terminal: bool,
     /// `true` if the stream that is written to is a terminal.
@@ -76,6 +80,12 @@ impl TerminalEnvironment<'_> {
     /// Returns `true` if the output is a terminal that follows control sequences, so that lines can be redrawn in place.
     pub fn can_redraw(&self) -> bool {
         self.output_is_terminal && self.term.is_some_and(|term| !["", "dumb"].contains(&term))
+    }
+
+    /// Returns `true` if the terminal breaks lines anew when it becomes narrower, as all in wide use do but the named ones.
+    pub fn rewraps_lines(&self) -> bool {
+        let is_set = |value: Option<&str>| value.is_some_and(|value| !value.is_empty());
+        self.term != Some("linux") && !is_set(self.xterm_version) && !is_set(self.screen_session)
     }
 
     /// Asks the terminal for its colours (OSC 10 and 11) and waits for the answer, at most for `timeout`. Over a slow
@@ -124,6 +134,8 @@ mod tests {
         clicolor: None,
         term: Some("xterm-256color"),
         colorterm: None,
+        xterm_version: None,
+        screen_session: None,
         input_is_terminal: true,
         output_is_terminal: true,
     };
@@ -150,6 +162,19 @@ mod tests {
             (TerminalEnvironment { clicolor_force: Some("0"), ..pipe }, Nothing),
         ] {
             assert_eq!(environment.colour_support(), colours, "{environment:?}");
+        }
+    }
+
+    #[test]
+    fn xterm_screen_and_the_console_cut_lines() {
+        for (environment, rewraps) in [
+            (TERMINAL, true),
+            (TerminalEnvironment { xterm_version: Some("XTerm(390)"), ..TERMINAL }, false),
+            (TerminalEnvironment { xterm_version: Some(""), ..TERMINAL }, true),
+            (TerminalEnvironment { screen_session: Some("1.tty"), ..TERMINAL }, false),
+            (TerminalEnvironment { term: Some("linux"), ..TERMINAL }, false),
+        ] {
+            assert_eq!(environment.rewraps_lines(), rewraps, "{environment:?}");
         }
     }
 
