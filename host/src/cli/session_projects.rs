@@ -173,7 +173,7 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         let padded = |more: u64| {
             let size = usize::try_from(limits::SESSION_PROJECTS_BYTES + more).unwrap();
-            fs::write(&path, format!("{text:size$}")).unwrap();
+            fs::write(&path, format!("{text}{}", " ".repeat(size - text.len()))).unwrap();
             projects.list().len()
         };
         assert_eq!((padded(0), padded(1)), (limits::SESSION_PROJECTS, 0), "a larger file is not read");

@@ -82,7 +82,7 @@ mod tests {
             "files: [{path: docs, as: .}]",
             r#"{"files": [{"path": "out", "mode": "write"}], "kv": "run", "params": {"a": 1, "b": {"c": [1]}}}"#,
             "{kv: agent, clock: true, powers: [note], params: {b: {c: [2]}, d: x}, limits: {time: 2s}}",
-            "powers: [stop]\nfiles:\n",
+            "powers: [stop]\n",
             "",
         ]);
         let uses = uses.unwrap();
@@ -114,7 +114,7 @@ mod tests {
                 "write `true`",
             ),
             (&["{files: [docs]}"], "`files` is not a mapping (--grant, line 1", "name each folder with `path`"),
-            (&["clock: ["], "the grant is not valid YAML (--grant, line ", "check quotes"),
+            (&["{clock: true"], "the grant is not valid YAML (--grant, line ", "check quotes"),
             (&["clock"], "expected a mapping here (--grant, line 1", "`key: value`"),
             (&["limits: {time: 9999h}"], "the value of `time` cannot be used (--grant", ""),
         ] {
