@@ -12,6 +12,7 @@ mod agent_tools;
 mod allocations;
 #[cfg(unix)]
 mod attached;
+mod authors;
 mod bad_input;
 mod bare_runs;
 #[cfg(unix)]

@@ -103,8 +103,8 @@ pub use loader::{
 };
 pub use metering::{GuestMemoryUse, Limits, MemorySource};
 pub use package::{
-    CatalogEntry, ComponentDescriptor, EmbeddedPlugin, INSTALLED, OutrankedPlugin, PluginCatalog, PluginDirs,
-    PluginLocation, PluginManifest, PluginPackage, SHIPPED_PLUGINS, ShippedPlugins,
+    CatalogEntry, ComponentDescriptor, EmbeddedPlugin, INSTALLED, ManifestBuild, OutrankedPlugin, PluginCatalog,
+    PluginDirs, PluginLocation, PluginManifest, PluginPackage, SHIPPED_PLUGINS, ShippedPlugins,
 };
 pub use runtime::{PluginEngine, WASMTIME_VERSION};
 /// Resolves a path of a grant, so that it can be compared with other paths.

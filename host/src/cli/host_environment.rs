@@ -61,10 +61,14 @@ pub fn compiling() -> CompileConfig {
 
 /// Returns the cache directory of compiled code.
 fn cache_directory() -> Option<PathBuf> {
+    cache_base().map(|base| base.join("components"))
+}
+
+/// Returns the folder of all caches of this program; `None` without a home folder.
+pub fn cache_base() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = set("SHELLY_CACHE_DIR").or_else(|| {
+    set("SHELLY_CACHE_DIR").or_else(|| {
         let caches = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
         caches.map(|caches| caches.join("shelly-host"))
-    });
-    base.map(|base| base.join("components"))
+    })
 }

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 216] = [
+const SHOWN: [(&str, &str, &str); 225] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -114,6 +114,15 @@ const SHOWN: [(&str, &str, &str); 216] = [
     ("plugin inspect --config", "wiring.rs", "plugin_list_covers_the_named_config"),
     ("plugin inspect --plugins", "wiring.rs", "plugin_list_covers_the_named_config"),
     ("plugin inspect --output", "wiring.rs", "plugin_list_covers_the_named_config"),
+    ("plugin new NAME", "authors.rs", "plugin_new_writes_each_language_and_replaces_nothing"),
+    ("plugin new --kind", "authors.rs", "new_rust_plugin_of_each_kind_is_built_and_runs"),
+    ("plugin new --lang", "authors.rs", "plugin_new_writes_each_language_and_replaces_nothing"),
+    ("plugin new --world", "authors.rs", "new_rust_component_with_its_own_world_is_a_tool"),
+    ("plugin new --dir", "authors.rs", "plugin_new_writes_each_language_and_replaces_nothing"),
+    ("plugin build DIR", "authors.rs", "new_rust_plugin_of_each_kind_is_built_and_runs"),
+    ("plugin build --release", "authors.rs", "new_rust_component_with_its_own_world_is_a_tool"),
+    ("plugin wit --world", "authors.rs", "plugin_wit_prints_or_writes_a_world"),
+    ("plugin wit --out", "authors.rs", "plugin_wit_prints_or_writes_a_world"),
     ("plugin certify ID", "ceilings.rs", "plugin_certify_prints_a_certificate"),
     ("plugin certify --agent", "ceilings.rs", "plugin_certify_prints_a_certificate"),
     ("plugin certify --model", "ceilings.rs", "plugin_certify_prints_a_certificate"),

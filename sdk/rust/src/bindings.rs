@@ -9,7 +9,7 @@ pub mod imports {
             include shelly:plugin/capabilities@0.1.0;
             import shelly:plugin/types@0.1.0;
         }",
-        path: "../../wit",
+        path: "wit",
         generate_all,
         generate_unused_types: true,
         pub_export_macro: true,
@@ -25,7 +25,7 @@ macro_rules! kind {
         pub mod $module {
             wit_bindgen::generate!({
                 inline: $world,
-                path: "../../wit",
+                path: "wit",
                 with: { "shelly:plugin/types@0.1.0": crate::bindings::imports::shelly::plugin::types },
                 pub_export_macro: true,
                 additional_derives: [PartialEq],

@@ -48,6 +48,15 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("run --plugins plugins \"What is 2 and 40?\"", NEEDS_A_MODEL),
         ],
     ),
+    (
+        "docs/authoring.md",
+        &[
+            ("plugin new dice", How::By("all/authors.rs")),
+            ("plugin build", How::By("all/authors.rs")),
+            ("plugin call build/dice", How::By("all/authors.rs")),
+            ("run --plugins build", NEEDS_A_MODEL),
+        ],
+    ),
     ("docs/batch.md", &[("batch ", How::By("all/batch.rs"))]),
     ("docs/chat.md", &[("chat", How::By("all/chat.rs"))]),
     ("docs/cli.md", &[("", How::By("book/src/tests/reference.rs"))]),

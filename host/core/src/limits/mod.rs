@@ -3,6 +3,7 @@
 //! Input from guests, models, servers and files is untrusted: one of these limits bounds it on entry.
 
 mod agent_loop;
+mod author;
 mod budget;
 mod change;
 mod chat;
@@ -29,6 +30,7 @@ mod trial;
 mod trust;
 
 pub use agent_loop::*;
+pub use author::*;
 pub use budget::*;
 pub use change::*;
 pub use chat::*;

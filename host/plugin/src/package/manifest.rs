@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, io, path::Path};
 
 use serde::Serialize;
 
+pub use file::ManifestBuild;
 use file::{ManifestEffect, ManifestFile, ManifestFilesAccess, ManifestHttpAccess, ManifestWants};
 
 use crate::{
@@ -61,6 +62,9 @@ pub struct PluginManifest {
     pub params: Option<Vec<String>>,
     /// The mapping of its functions to tools, for kind `functions`.
     pub functions: FunctionsManifest,
+    /// What the plugin is built from. It has no meaning for a plugin that runs.
+    #[serde(skip)]
+    pub build: ManifestBuild,
 }
 
 impl PluginManifest {
@@ -134,6 +138,7 @@ impl PluginManifest {
             files_are_optional: false,
             params: None,
             functions: FunctionsManifest::default(),
+            build: ManifestBuild::default(),
         }
     }
 
@@ -216,6 +221,7 @@ impl PluginManifest {
             files_are_optional,
             params: file.params,
             functions,
+            build: file.build,
         })
     }
 }
@@ -414,6 +420,14 @@ mod tests {
     }
 
     #[test]
+    fn plugin_manifest_build_table_is_parsed() {
+        let text =
+            "id = \"a\"\ncomponent = \"a.wasm\"\nkinds = [\"tool\"]\n[build]\nlanguage = \"c\"\nsource = \"src\"\n";
+        let build = PluginManifest::parse(text).unwrap().build;
+        assert_eq!((build.language.as_deref(), build.world, build.source.as_deref()), (Some("c"), None, Some("src")));
+    }
+
+    #[test]
     fn component_file_name_becomes_a_valid_id() {
         for (stem, id) in [
             ("calc", "calc"),
@@ -524,6 +538,7 @@ mod tests {
                 kinds(r#"["effect"]"#, "effect = { phases = [\"before-model\"] }\nwants = { http = [\"https://h\"] }"),
                 "http: only a plugin of kind `tool`, `functions` or `provider`",
             ),
+            (with("[build]\ntool = \"make\""), "unknown field `tool`, expected one of `language`, `world`, `source`"),
             (with("only = [\"add\"]"), "only: only a plugin of kind `functions`"),
             (with("instance = \"run\""), "instance: only a plugin of kind `functions`"),
             (kinds(r#"["functions"]"#, "instance = \"ever\""), "unknown variant `ever`, expected `call` or `run`"),

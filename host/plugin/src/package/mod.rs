@@ -13,7 +13,7 @@ mod shipped_plugins;
 pub use catalog::{OutrankedPlugin, PluginCatalog, PluginDirs};
 pub use catalog_entry::{CatalogEntry, ComponentDescriptor};
 pub use embedded_plugin::EmbeddedPlugin;
-pub use manifest::PluginManifest;
+pub use manifest::{ManifestBuild, PluginManifest};
 pub use plugin_location::PluginLocation;
 pub use plugin_package::PluginPackage;
 pub use shipped_plugins::{INSTALLED, SHIPPED_PLUGINS, ShippedPlugins};

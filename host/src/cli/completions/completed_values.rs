@@ -89,6 +89,8 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("plugin", "params", CompletedValue::Nothing),
     row("plugin", "dir", CompletedValue::Folders),
     row("plugin certify", "id", CompletedValue::Plugins),
+    row("plugin new", "name", CompletedValue::Nothing),
+    row("plugin wit", "out", CompletedValue::Folders),
     row("provider check", "names", CompletedValue::Models),
     row("mcp", "http", CompletedValue::Nothing),
     row("mcp", "token_env", CompletedValue::Nothing),

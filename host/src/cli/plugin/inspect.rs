@@ -29,24 +29,30 @@ pub(super) fn inspect(
     let compiler = Arc::new(ComponentCompiler::from(compiling()));
     let (package, plugin) = runtime()?.block_on(async {
         let package = named_package(path, config, plugins, &compiler).await?;
-        let manifest = &package.manifest;
-        let engine = Arc::new(PluginEngine::with_stack(Arc::clone(&compiler), limits::PLUGIN_STACK_BYTES)?);
-        // A plugin inside the program has no folder.
-        let folder = resolved(package.location.folder().unwrap_or(Path::new(".")));
-        let settings = PluginSettings {
-            // The grant is only for linking: while the tools are queried, only log and config calls work.
-            grant: Grant::all_of(&manifest.wants, folder.clone()),
-            mounts: vec![FolderMount { path: folder, name: ".".into() }],
-            ..PluginSettings::new("inspect", "inspect")
-        };
-        let plugin = Loaded::load(&engine, &package, &settings).await.map_err(|error| error.report())?;
+        let plugin = load_to_list(&package, &compiler).await?;
         Ok::<_, Report>((package, plugin))
     })?;
     show(&package, &plugin, output)
 }
 
+/// Starts a plugin once in its sandbox, so that it lists its tools.
+pub(super) async fn load_to_list(
+    package: &Arc<PluginPackage>,
+    compiler: &Arc<ComponentCompiler>,
+) -> Result<Loaded, Report> {
+    let engine = Arc::new(PluginEngine::with_stack(Arc::clone(compiler), limits::PLUGIN_STACK_BYTES)?);
+    // A plugin inside the program has no folder.
+    let folder = resolved(package.location.folder().unwrap_or(Path::new(".")));
+    let settings = PluginSettings {
+        // The grant is only for linking: while the tools are queried, only log and config calls work.
+        grant: Grant::all_of(&package.manifest.wants, folder.clone()),
+        mounts: vec![FolderMount { path: folder, name: ".".into() }],
+        ..PluginSettings::new("inspect", "inspect")
+    };
+    Loaded::load(&engine, package, &settings).await.map_err(|error| error.report())
+}
+
 fn show(package: &PluginPackage, plugin: &Loaded, output: CliOutputFormat) -> Result<u8, Report> {
-    let manifest = &package.manifest;
     if output == CliOutputFormat::Json {
         let mut value = summary(package);
         value["tools"] = json!(plugin.tools().iter().collect::<Vec<_>>());
@@ -57,6 +63,13 @@ fn show(package: &PluginPackage, plugin: &Loaded, output: CliOutputFormat) -> Re
         print(&json_line(&value))?;
         return Ok(0);
     }
+    print(&described(package, plugin).join("\n"))?;
+    Ok(0)
+}
+
+/// Returns the facts of a plugin for people, a line each.
+pub(super) fn described(package: &PluginPackage, plugin: &Loaded) -> Vec<String> {
+    let manifest = &package.manifest;
     let mut lines = Vec::new();
     let list = |names: Vec<String>| if names.is_empty() { "nothing".to_owned() } else { names.join("\n             ") };
     let kinds = manifest.kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
@@ -104,8 +117,7 @@ fn show(package: &PluginPackage, plugin: &Loaded, output: CliOutputFormat) -> Re
             lines.push(line.trim_end().to_owned());
         }
     }
-    print(&lines.join("\n"))?;
-    Ok(0)
+    lines
 }
 
 /// Returns the facts of a plugin as JSON.

@@ -1,15 +1,19 @@
 //! The commands for plugins and for those who write them.
 
+mod build;
 mod call;
 mod certify;
 mod complete;
+mod doctor;
 mod given_text;
 mod inspect;
 mod list;
 mod named_plugin;
+mod new;
 mod step;
 mod trial_args;
 mod trial_display;
+mod wit;
 
 use std::path::PathBuf;
 
@@ -17,8 +21,8 @@ use clap::Subcommand;
 
 pub use self::named_plugin::catalog_of;
 use self::{
-    call::PluginCallArgs, certify::certify, complete::PluginCompleteArgs, inspect::inspect, list::list,
-    step::PluginStepArgs,
+    build::PluginBuildArgs, call::PluginCallArgs, certify::certify, complete::PluginCompleteArgs, doctor::doctor,
+    inspect::inspect, list::list, new::PluginNewArgs, step::PluginStepArgs, wit::PluginWitArgs,
 };
 use super::render::{self, CliOutputFormat};
 
@@ -55,6 +59,13 @@ pub enum PluginCommand {
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
         output: CliOutputFormat,
     },
+    New(PluginNewArgs),
+    Build(PluginBuildArgs),
+    Wit(PluginWitArgs),
+    /// Show for each language in which plugins are written if its toolchain is here, and how to install it.
+    ///
+    /// Looks in the .venv and the node_modules of the current folder, and on PATH. Starts the programs to ask for their versions.
+    Doctor,
     /// Print what a plugin can reach for an agent, as JSON.
     ///
     /// Links the plugin to its grants in the config and instantiates it; as before a run, you are asked first to trust what the
@@ -93,6 +104,10 @@ impl PluginCommand {
             Self::Inspect { plugin, config, plugins, output } => {
                 (inspect(&plugin, config.as_ref(), &plugins, output), output)
             }
+            Self::New(args) => (args.write(), CliOutputFormat::Text),
+            Self::Build(args) => (args.build(), CliOutputFormat::Text),
+            Self::Wit(args) => (args.show(), CliOutputFormat::Text),
+            Self::Doctor => (doctor(), CliOutputFormat::Text),
             Self::Certify { id, agent, model, config, plugins, trust } => {
                 let whose = (agent.as_deref(), model.as_deref());
                 (certify(&id, whose, config.as_ref(), &plugins, trust), CliOutputFormat::Json)

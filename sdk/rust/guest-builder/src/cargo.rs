@@ -64,7 +64,7 @@ pub(crate) fn sources(root: &Path, artifact: &Path) -> Result<Vec<PathBuf>, Buil
 /// Returns `true` if a variable was meant for the build of an outer cargo: variables that cargo sets for a build script
 /// or a program, and a user's settings of compilers, flags and profiles for the host. Settings of the registry and of the
 /// output stay. The job server stays too, so that both cargos together keep to one number of jobs.
-fn belongs_to_outer_cargo(name: &str) -> bool {
+pub fn belongs_to_outer_cargo(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "CARGO_ENCODED_RUSTFLAGS",
         "CARGO_INCREMENTAL",

@@ -38,6 +38,8 @@ mod testing;
 mod toolchain;
 
 pub use build::{Builder, Built, GuestFolder};
+pub use cargo::belongs_to_outer_cargo;
 pub use discover::Guest;
 pub use error::BuildError;
 pub use generate::{generate, rerun_lines};
+pub use toolchain::parse_env;

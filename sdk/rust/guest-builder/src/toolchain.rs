@@ -27,8 +27,12 @@ pub(crate) fn prepare(root: &Path) -> Result<Vec<(String, OsString)>, BuildError
     parse_env(&text).map_err(|cause| BuildError::Toolchain { script, cause: format!("{}: {cause}", env.display()) })
 }
 
-/// Reads lines of the form `export NAME='value'`. Apart from comments the script writes no others.
-fn parse_env(text: &str) -> Result<Vec<(String, OsString)>, String> {
+/// Reads the variables that `wasm-toolchain.sh` sets for cargo, from the text of its `env.sh`: lines of the form
+/// `export NAME='value'`. Apart from comments the script writes no others.
+///
+/// # Errors
+/// The first line that is not of this form, with its number.
+pub fn parse_env(text: &str) -> Result<Vec<(String, OsString)>, String> {
     let mut variables = Vec::new();
     for (number, line) in text.lines().enumerate() {
         if line.is_empty() || line.starts_with('#') {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::functions::{FunctionOverrides, InstanceLifetime};
 use shelly_core::{
@@ -32,6 +32,8 @@ pub(super) struct ManifestFile {
     pub leave_out: Option<Vec<String>>,
     pub instance: Option<InstanceLifetime>,
     pub functions: Option<BTreeMap<String, FunctionOverrides>>,
+    #[serde(default)]
+    pub build: ManifestBuild,
 }
 
 #[derive(Default, Deserialize)]
@@ -206,4 +208,16 @@ pub(super) struct ManifestEffect {
 pub(super) struct ManifestRunMiddleware {
     #[serde(default)]
     pub before_only: bool,
+}
+
+/// The table `[build]`: what a project is built from. Only `shelly-host plugin build` reads it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestBuild {
+    /// The language; without it the files of the project tell it.
+    pub language: Option<String>,
+    /// The world in the project's WIT; without it the only one.
+    pub world: Option<String>,
+    /// The source, below the folder of the manifest; without it the usual one of the language.
+    pub source: Option<String>,
 }

@@ -1,0 +1,208 @@
+//! The templates of new projects: files of `templates/`, embedded in the program.
+
+use crate::{language::PluginLanguage, project_kind::ProjectKind};
+
+/// A file of a new project: its path, and its text with marks such as `@{id}`.
+pub type TemplateFile = (&'static str, &'static str);
+
+macro_rules! text {
+    ($($path:tt)*) => {
+        include_str!(concat!("../templates/", $($path)*))
+    };
+}
+
+/// Defines a function from a kind to one of its files, with the path `$folder/KIND$file`. The folder of a component with a
+/// world of its own is `$plain`, which may be that of the tool.
+macro_rules! for_each_kind {
+    ($(#[$doc:meta])* $vis:vis $name:ident, $folder:literal, $file:literal, $plain:literal) => {
+        $(#[$doc])*
+        $vis fn $name(kind: ProjectKind) -> &'static str {
+            match kind {
+                ProjectKind::Tool => text!(concat!($folder, "tool", $file)),
+                ProjectKind::Effect => text!(concat!($folder, "effect", $file)),
+                ProjectKind::RunMiddleware => text!(concat!($folder, "run-middleware", $file)),
+                ProjectKind::ModelMiddleware => text!(concat!($folder, "model-middleware", $file)),
+                ProjectKind::ToolMiddleware => text!(concat!($folder, "tool-middleware", $file)),
+                ProjectKind::Provider => text!(concat!($folder, "provider", $file)),
+                ProjectKind::Coordinator => text!(concat!($folder, "coordinator", $file)),
+                ProjectKind::Plain => text!(concat!($folder, $plain, $file)),
+            }
+        }
+    };
+}
+
+for_each_kind! {
+    /// Returns `plugin.toml`. The mark `@{wasi}` in it is a line of `[wants]` or nothing.
+    pub manifest, "manifest/", ".toml", "plain"
+}
+for_each_kind! {
+    /// Returns the part of the README that says how the plugin is used.
+    pub usage, "readme/", ".md", "plain"
+}
+for_each_kind!(rust_source, "rust/", ".rs.in", "plain");
+for_each_kind!(python_source, "python/", "/app.py", "plain");
+for_each_kind!(python_logic, "python/", "/logic.py", "tool");
+for_each_kind!(python_test, "python/", "/test_logic.py", "tool");
+for_each_kind!(javascript_source, "javascript/", "/plugin.js", "plain");
+for_each_kind!(javascript_logic, "javascript/", "/logic.js", "tool");
+for_each_kind! {
+    /// Returns the test, which is the same in both languages: esbuild finds `logic.ts` under the name `logic.js`.
+    javascript_test, "javascript/", "/logic.test.js", "tool"
+}
+for_each_kind!(typescript_source, "typescript/", "/plugin.ts", "plain");
+for_each_kind!(typescript_logic, "typescript/", "/logic.ts", "tool");
+
+/// Returns the input with which a plugin of this kind is tried; `None` for tools, whose arguments stand on the command line.
+pub fn trial(kind: ProjectKind) -> Option<&'static str> {
+    match kind {
+        ProjectKind::Tool | ProjectKind::Plain => None,
+        ProjectKind::Effect => Some(text!("trial/effect.yaml")),
+        ProjectKind::RunMiddleware => Some(text!("trial/run-middleware.yaml")),
+        ProjectKind::ModelMiddleware => Some(text!("trial/model-middleware.yaml")),
+        ProjectKind::ToolMiddleware => Some(text!("trial/tool-middleware.yaml")),
+        ProjectKind::Provider => Some(text!("trial/provider.yaml")),
+        ProjectKind::Coordinator => Some(text!("trial/coordinator.yaml")),
+    }
+}
+
+/// The WIT of a component with a world of its own.
+pub const PLAIN_WIT: &str = text!("wit/plain.wit");
+
+/// The line of `[wants]` for languages whose runtime imports WASI.
+pub const WASI_WANT: &str = text!("manifest/wasi.toml");
+
+/// The dependencies of a Rust project with the SDK, and of one with a world of its own.
+pub const RUST_DEPENDENCIES: &str = text!("rust/dependencies.toml");
+pub const RUST_PLAIN_DEPENDENCIES: &str = text!("rust/dependencies-plain.toml");
+
+/// The parts of a README around the [`usage`].
+pub const README_HEAD: &str = text!("readme/head.md");
+pub const README_TAIL: &str = text!("readme/tail.md");
+
+/// The versions of the toolchains that a new project names, by their marks. They are those that the templates were tried
+/// with.
+pub const VERSIONS: [(&str, &str); 4] =
+    [("componentize-py", "0.25.1"), ("componentize-js", "0.23.0"), ("esbuild", "0.28.2"), ("typescript", "7.0.2")];
+
+/// Returns the files of a project in this language that depend on its kind, without WIT, manifest and README.
+pub fn sources(language: PluginLanguage, kind: ProjectKind) -> Vec<TemplateFile> {
+    let is_plain = kind == ProjectKind::Plain;
+    match language {
+        PluginLanguage::Rust => vec![
+            ("Cargo.toml", text!("rust/Cargo.toml.in")),
+            (".gitignore", text!("rust/gitignore")),
+            ("src/lib.rs", rust_source(kind)),
+        ],
+        PluginLanguage::Python => vec![
+            ("pyproject.toml", text!("python/pyproject.toml")),
+            (".gitignore", text!("python/gitignore")),
+            ("app.py", python_source(kind)),
+            ("logic.py", python_logic(kind)),
+            ("test_logic.py", python_test(kind)),
+        ],
+        PluginLanguage::JavaScript => vec![
+            ("package.json", text!("javascript/package.json")),
+            (".gitignore", text!("javascript/gitignore")),
+            ("src/plugin.js", javascript_source(kind)),
+            ("src/logic.js", javascript_logic(kind)),
+            ("test/logic.test.js", javascript_test(kind)),
+        ],
+        PluginLanguage::TypeScript => vec![
+            ("package.json", text!("typescript/package.json")),
+            ("tsconfig.json", text!("typescript/tsconfig.json")),
+            (".gitignore", text!("typescript/gitignore")),
+            ("src/plugin.ts", typescript_source(kind)),
+            ("src/logic.ts", typescript_logic(kind)),
+            ("test/logic.test.ts", javascript_test(kind)),
+        ],
+        PluginLanguage::Go => {
+            let mut files = vec![
+                ("go.mod", text!("go/go.mod.in")),
+                (".gitignore", text!("go/gitignore")),
+                ("main.go", text!("go/main.go")),
+                ("memory.go", text!("go/memory.go")),
+                ("logic.go", text!("go/logic.go")),
+                ("logic_test.go", text!("go/logic_test.go")),
+            ];
+            files.extend(match is_plain {
+                true => vec![("plugin.go", text!("go/plain/plugin.go"))],
+                false => vec![("tool.go", text!("go/tool/tool.go")), ("contract.go", text!("go/tool/contract.go"))],
+            });
+            files
+        }
+        PluginLanguage::C => {
+            let mut files = vec![(".gitignore", text!("c/gitignore")), ("text_counts.h", text!("c/text_counts.h"))];
+            files.extend(match is_plain {
+                true => vec![("plugin.c", text!("c/plain/plugin.c"))],
+                false => vec![
+                    ("plugin.c", text!("c/tool/plugin.c")),
+                    ("shelly_plugin.h", text!("c/tool/shelly_plugin.h")),
+                    ("shelly_plugin.c", text!("c/tool/shelly_plugin.c")),
+                ],
+            });
+            files
+        }
+    }
+}
+
+/// Returns the part of the README on tests; none for a language that has no test without further packages.
+pub fn test_part(language: PluginLanguage) -> &'static str {
+    match language {
+        PluginLanguage::Rust => text!("rust/readme.md"),
+        PluginLanguage::Python => text!("python/readme.md"),
+        PluginLanguage::TypeScript | PluginLanguage::JavaScript => text!("javascript/readme.md"),
+        PluginLanguage::Go => text!("go/readme.md"),
+        PluginLanguage::C => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::BTreeSet,
+        path::{Path, PathBuf},
+    };
+
+    use super::*;
+    use crate::testing::files_below;
+
+    #[test]
+    fn each_file_of_the_templates_is_used() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+        let found: BTreeSet<_> = files_below(&folder).into_iter().map(|(_, text)| text).collect();
+        let mut used: BTreeSet<_> =
+            [PLAIN_WIT, WASI_WANT, RUST_DEPENDENCIES, RUST_PLAIN_DEPENDENCIES, README_HEAD, README_TAIL]
+                .map(str::to_owned)
+                .into();
+        for language in PluginLanguage::ALL {
+            used.insert(test_part(language).to_owned());
+            for kind in language.kinds() {
+                used.extend([manifest(kind), usage(kind), trial(kind).unwrap_or_default()].map(str::to_owned));
+                used.extend(sources(language, kind).into_iter().map(|(_, text)| text.to_owned()));
+            }
+        }
+        used.remove("");
+        assert_eq!(found, used);
+    }
+
+    #[test]
+    fn versions_are_those_that_the_lane_tries() {
+        let lane = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/languages/authors.py");
+        let lane = std::fs::read_to_string(lane).unwrap();
+        for (tool, version) in VERSIONS {
+            let names = [format!("\"{tool}=={version}\""), format!("{tool}@{version}\"")];
+            assert!(names.iter().any(|name| lane.contains(name)), "{tool} {version}");
+        }
+    }
+
+    #[test]
+    fn files_of_a_project_have_a_path_each() {
+        for language in PluginLanguage::ALL {
+            for kind in language.kinds() {
+                let files = sources(language, kind);
+                let paths: BTreeSet<_> = files.iter().map(|(path, _)| PathBuf::from(path)).collect();
+                assert_eq!(paths.len(), files.len(), "{language} {kind}");
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Limits of building plugins from their sources.
+
+use std::time::Duration;
+
+/// The maximum bytes of one line that a tool of a build writes; the rest of the line is dropped. Cargo describes an artifact in
+/// one line.
+pub const BUILD_LINE_BYTES: usize = 64 << 10;
+/// The number of lines of such a tool that are kept to explain its failure: more than the message of any of them.
+pub const BUILD_LINES_KEPT: usize = 200;
+/// The number of such lines that wait to be shown; the tool waits when there are more.
+pub const BUILD_LINES_WAITING: usize = 64;
+/// The time in which a tool must say its version. Python starts in less than a second on a busy machine.
+pub const TOOL_VERSION_TIME: Duration = Duration::from_secs(20);
+/// The maximum characters of a version that are shown.
+pub const TOOL_VERSION_CHARS: usize = 80;
+/// The maximum number of C files of one project that are found without being named: all stand on one command line.
+pub const C_SOURCES: usize = 256;
+/// The maximum bytes of the record of the last build: larger than that of a plugin with the most tools.
+pub const BUILD_RECORD_BYTES: u64 = 1 << 20;

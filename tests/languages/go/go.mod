@@ -1,3 +1,0 @@
-module words
-
-go 1.24
