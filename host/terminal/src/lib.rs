@@ -14,6 +14,7 @@
 //! | [`styled_line`] | a line of safe text with styles and hyperlinks: cut to columns, written for a terminal |
 //! | [`theme`] | the colours, chosen from the environment and from the terminal's answer about its background |
 //! | [`markdown`] | Markdown that arrives in pieces, rendered to lines that are final and to the block that is still open |
+//! | [`line_wrapping`] | a line that is no Markdown, broken between words |
 //! | [`live_region`] | lines at the bottom of the screen that are redrawn in place, below text that scrolls away |
 //! | [`text_editor`] | a text of several lines that a person edits, and its rows on the screen |
 //!
@@ -60,6 +61,7 @@
 mod ansi;
 mod display_width;
 pub mod limits;
+pub mod line_wrapping;
 pub mod live_region;
 pub mod markdown;
 pub mod safe_text;

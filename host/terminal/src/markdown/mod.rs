@@ -29,7 +29,7 @@ mod inline;
 mod source_lines;
 mod table_layout;
 mod table_syntax;
-mod wrapping;
+pub(crate) mod wrapping;
 
 #[cfg(test)]
 mod structure_tests;
