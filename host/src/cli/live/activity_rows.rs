@@ -16,7 +16,7 @@ pub struct ActivityRow {
     /// Its distance from the root of the tree.
     pub depth: usize,
     pub kind: ActivityRowKind,
-    /// The agent or the tool; empty for a row that counts omitted ones.
+    /// The agent or the tool; empty for a row that counts omitted agents.
     pub subject: String,
     /// The step of the agent, or the arguments of the tool.
     pub detail: String,
@@ -29,15 +29,14 @@ pub struct ActivityRow {
 pub enum ActivityRowKind {
     Agent,
     Call,
-    /// A row that counts the agents or calls that have no row.
+    /// A row that counts the agents that have no row.
     Omitted,
 }
 
 /// The maximum number of characters of a detail; the display cuts it to the width of the terminal.
 const DETAIL_CHARS: usize = 200;
 
-/// Returns at most `most` rows. If there are more, the calls are left out first, then the last agents; a row counts the
-/// omitted ones.
+/// Returns at most `most` rows. Calls are left out first, then the last agents; a row counts omitted agents.
 pub fn activity_rows(activity: &RunActivity, now: Instant, most: usize) -> Vec<ActivityRow> {
     let agents = activity.agents();
     let calls: usize = agents.iter().map(|agent| agent.calls.len()).sum();

@@ -4,7 +4,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 /// The arguments that say most about a call, the most telling first.
-const TELLING: [&str; 14] = [
+const TELLING: [&str; 15] = [
     "path",
     "file_path",
     "file",
@@ -12,6 +12,7 @@ const TELLING: [&str; 14] = [
     "program",
     "url",
     "query",
+    "question",
     "pattern",
     "agent",
     "task",
@@ -73,6 +74,7 @@ mod tests {
             (r#"{"path":"notes.md"}"#, "notes.md"),
             (r#"{"text":"new","path":"a b.md"}"#, "a b.md"),
             (r#"{"path":"b.txt","content":"a long text that was c…"#, "b.txt"),
+            (r#"{"question":"Which one?","options":[{"label":"a"}]}"#, "Which one?"),
             (r#"{"expression":"2+2"}"#, "2+2"),
             (r#"{"expression":"2+2…"#, r#"{"expression":"2+2…"#),
             (r#"{"a":"1","b":"2"}"#, r#"{"a":"1","b":"2"}"#),

@@ -10,6 +10,8 @@ mod plain_reply;
 mod run_activity;
 mod run_display;
 mod run_lines;
+#[cfg(test)]
+pub mod terminal_for_tests;
 mod terminal_theme;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 use std::io::Write;
 
-use crate::{chat::Role, event::Event, model::ReplyDelta};
+use crate::{chat::Role, cli::secrets::without_secrets, event::Event, model::ReplyDelta};
 
 /// Writes the replies of the entry agent as plain text as they come, for a standard output that is no terminal.
 pub struct PlainReply<W> {
@@ -26,10 +26,12 @@ impl<W: Write> PlainReply<W> {
             Event::ModelFailed { .. } => self.end(),
             Event::MessageAdded { role: Role::Assistant, message: Some(message), .. } => {
                 let text = message.text_content();
+                // What is written has no credentials; the message still has them.
+                let shown = without_secrets(&text);
                 if self.reply.is_empty() && !text.trim().is_empty() {
-                    self.write(&crate::cli::secrets::without_secrets(&text));
+                    self.write(&shown);
                 }
-                let is_whole = self.reply == text;
+                let is_whole = self.reply == shown;
                 self.end();
                 self.whole = is_whole.then_some(text);
             }

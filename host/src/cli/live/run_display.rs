@@ -33,7 +33,7 @@ pub struct RunDisplay {
     live: Option<LiveDisplay<TerminalOutput>>,
     /// Writes replies to a standard output that is no terminal.
     plain: Option<PlainReply<io::Stdout>>,
-    pieces: ReplyRedactor,
+    redactor: ReplyRedactor,
     /// The agent or team that the person has started.
     entry: Option<Arc<str>>,
     theme: Option<Theme>,
@@ -71,7 +71,7 @@ impl RunDisplay {
     /// Creates a display of lines alone, without the text of replies.
     pub fn lines(output: RunOutputFormat, level: ProgressLevel) -> Self {
         let lines = ProgressDisplay::new(output, level);
-        Self { lines, live: None, plain: None, pieces: ReplyRedactor::default(), entry: None, theme: None }
+        Self { lines, live: None, plain: None, redactor: ReplyRedactor::default(), entry: None, theme: None }
     }
 
     /// Returns `true` if the output goes to the terminal on which questions are asked.
@@ -94,7 +94,7 @@ impl RunDisplay {
         {
             self.entry = Some(Arc::clone(agent));
         }
-        for shown in self.pieces.pass(event) {
+        for shown in self.redactor.pass(event) {
             if let Some(plain) = &mut self.plain
                 && is_of(&shown, self.entry.as_deref())
             {

@@ -1,6 +1,6 @@
 //! The lines in which a run is shown at a terminal: those that are final, and those that say what goes on now.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 
 use shelly_terminal::{
     live_region::TerminalSize,
@@ -17,7 +17,10 @@ use super::{
 };
 use crate::{
     chat::{Message, Role},
-    cli::render::{escaped, name, one_line, without_colours},
+    cli::{
+        render::{escaped, name, one_line, without_colours},
+        secrets::without_secrets,
+    },
     event::Event,
     limits,
     model::ReplyDelta,
@@ -110,6 +113,11 @@ impl RunLines {
             }
             Event::Warning { .. } | Event::EffectFailed { .. } | Event::MiddlewareFailed { .. } => {
                 self.print_line(line, StyleRole::Warning);
+            }
+            Event::FileChange { agent, act, path, to, added, removed, .. } => {
+                let to = to.as_deref().map_or(String::new(), |to| format!(" to {}", shown_path(to)));
+                let text = format!("{}{act} {}{to}", self.author(agent), shown_path(path));
+                self.show_change(&text, added.zip(*removed));
             }
             // The region and the lines above it say the same.
             Event::RunStarted { .. }
@@ -217,7 +225,8 @@ impl RunLines {
         if self.is_entry(agent)
             && let Some(written) = self.end_reply()
         {
-            self.last_shown = (written == text).then_some(text);
+            // What was written has no credentials; the message still has them.
+            self.last_shown = (written == without_secrets(&text)).then_some(text);
             return;
         }
         if text.trim().is_empty() {
@@ -233,10 +242,26 @@ impl RunLines {
     }
 
     fn show_call(&mut self, call: &CompletedCall) {
-        let of = if self.is_entry(&call.agent) { String::new() } else { format!("{}: ", name(&call.agent)) };
         let arguments = one_line(&telling_argument(&call.arguments), limits::LIVE_DETAIL_CHARS);
-        let line = format!("{of}{} {arguments}", name(&call.tool));
+        let line = format!("{}{} {arguments}", self.author(&call.agent), name(&call.tool));
         self.show_outcome(call.failure.is_none(), &line, call.duration, call.failure.as_deref());
+    }
+
+    /// Shows a change of a file, with the numbers of added and removed lines if they are known.
+    fn show_change(&mut self, text: &str, lines: Option<(usize, usize)>) {
+        let mut line = StyledLine::styled("✓ ", self.theme.style(StyleRole::Success));
+        line.push(text, self.theme.style(StyleRole::Muted));
+        if let Some((added, removed)) = lines {
+            line.push(&format!(" +{added}"), self.theme.style(StyleRole::Success));
+            line.push(&format!(" -{removed}"), self.theme.style(StyleRole::Failure));
+        }
+        self.finished.push(line);
+        self.ends_with_step = true;
+    }
+
+    /// Returns the beginning of a line about a step; empty for those of the entry agent.
+    fn author(&self, agent: &str) -> String {
+        if self.is_entry(agent) { String::new() } else { format!("{}: ", name(agent)) }
     }
 
     fn show_outcome(&mut self, is_ok: bool, text: &str, duration: Duration, failure: Option<&str>) {
@@ -277,6 +302,14 @@ impl RunLines {
         }
         line
     }
+}
+
+/// Returns a path for people: relative to the present folder if it lies in it.
+fn shown_path(path: &str) -> String {
+    let here = std::env::current_dir().ok();
+    let below = here.as_ref().and_then(|here| Path::new(path).strip_prefix(here).ok());
+    let shown = below.map_or(Cow::Borrowed(path), |below| below.to_string_lossy());
+    one_line(&shown, limits::LIVE_DETAIL_CHARS)
 }
 
 /// Returns the line about something that has ended: its mark, a text in which untrusted parts are escaped, its time, and the first

@@ -1,73 +1,26 @@
 //! The display as a terminal shows it.
 
-use std::{
-    io::{self, Write},
-    num::NonZero,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
-use shelly_terminal::{live_region::TerminalSize, theme::Theme};
+use shelly_terminal::theme::Theme;
 
 use super::{
     events_for_tests::{call_finished, call_started, finished, message, reply_failed, started, text},
     live_display::LiveDisplay,
-    run_lines::{SizeQuery, amount_in_words, time_in_words},
+    plain_reply::PlainReply,
+    run_lines::{amount_in_words, time_in_words},
+    terminal_for_tests::TestTerminal,
 };
+use crate::{cli::secrets, event::Event, session::Secrets};
 
-/// A terminal that parses what is written to it.
-#[derive(Clone)]
-struct TestTerminal(Arc<Mutex<vt100::Parser>>);
-
-fn count(number: u16) -> NonZero<u16> {
-    NonZero::new(number).unwrap()
-}
-
-impl TestTerminal {
-    fn new(columns: u16) -> Self {
-        Self(Arc::new(Mutex::new(vt100::Parser::new(count(24), count(columns), 500))))
-    }
-
-    /// Returns the lines on the screen without blank ones.
-    fn lines(&self) -> Vec<String> {
-        let parser = self.0.lock().unwrap();
-        let columns = parser.screen().size().1;
-        parser
-            .screen()
-            .rows(0, columns.get())
-            .map(|row| row.trim_end().to_owned())
-            .filter(|row| !row.is_empty())
-            .collect()
-    }
-
-    fn size(&self) -> SizeQuery {
-        let terminal = self.clone();
-        Arc::new(move || {
-            let (rows, columns) = terminal.0.lock().unwrap().screen().size();
-            TerminalSize { columns: columns.get(), rows: rows.get() }
-        })
-    }
-
-    fn display(&self, shows_answer: bool) -> LiveDisplay<Self> {
-        LiveDisplay::new(self.clone(), self.size(), Theme::plain(), shows_answer)
-    }
-}
-
-impl Write for TestTerminal {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().process(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+fn display(terminal: &TestTerminal, shows_answer: bool) -> LiveDisplay<TestTerminal> {
+    LiveDisplay::new(terminal.clone(), terminal.size(), Theme::plain(), shows_answer)
 }
 
 #[tokio::test(start_paused = true)]
 async fn answer_is_shown_as_it_is_written() {
-    let terminal = TestTerminal::new(40);
-    let mut display = terminal.display(true);
+    let terminal = TestTerminal::new(40, 24);
+    let mut display = display(&terminal, true);
     for event in [started("ada", None, "m", ""), text("ada", "# Sum\n\nTwo and "), text("ada", "two make **fo")] {
         display.show(&event, None);
     }
@@ -84,8 +37,8 @@ async fn answer_is_shown_as_it_is_written() {
 
 #[tokio::test(start_paused = true)]
 async fn call_moves_from_the_region_to_the_lines_above() {
-    let terminal = TestTerminal::new(80);
-    let mut display = terminal.display(true);
+    let terminal = TestTerminal::new(80, 24);
+    let mut display = display(&terminal, true);
     display.show(&started("ada", None, "m", ""), None);
     display.show(&call_started("ada", "1", r#"{"path":"a\u001b[2J"}"#), None);
     tokio::time::advance(Duration::from_secs(65)).await;
@@ -101,9 +54,52 @@ async fn call_moves_from_the_region_to_the_lines_above() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn change_of_a_file_looks_like_a_call() {
+    let terminal = TestTerminal::new(80, 24);
+    let mut display = display(&terminal, true);
+    let here = std::env::current_dir().unwrap().join("docs/notes.txt");
+    let change = |agent: &str, path: &str, added, removed| Event::FileChange {
+        agent: agent.into(),
+        call: "1".into(),
+        tool: "fs_write".into(),
+        act: "create",
+        path: path.into(),
+        to: None,
+        added,
+        removed,
+        by: None,
+    };
+    display.show(&started("ada", None, "m", ""), None);
+    display.show(&change("ada", here.to_str().unwrap(), Some(3), Some(0)), None);
+    display.show(&change("bob", "a\x1b[2J", None, None), None);
+    display.finish();
+    assert_eq!(terminal.lines(), ["✓ create docs/notes.txt +3 -0", "✓ bob: create a\\u{1b}[2J"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reply_with_a_credential_is_shown_once() {
+    secrets::hide(Secrets::new([("LIVE_KEY", "sk-live-display-12345")]));
+    let (said, shown) = ("The key is sk-live-display-12345.", "The key is [secret LIVE_KEY].");
+    let terminal = TestTerminal::new(80, 24);
+    let mut display = display(&terminal, true);
+    for event in [started("ada", None, "m", ""), text("ada", shown), message("ada", said), finished("ada", None)] {
+        display.show(&event, None);
+    }
+    assert_eq!(display.finish().as_deref(), Some(said), "the caller need not print it again");
+    assert_eq!(terminal.lines(), [shown]);
+    for events in [&[text("ada", shown), message("ada", said)][..], &[message("ada", said)]] {
+        let mut output = Vec::new();
+        let mut reply = PlainReply::new(&mut output);
+        events.iter().for_each(|event| reply.show(event));
+        assert_eq!(reply.finish().as_deref(), Some(said));
+        assert_eq!(String::from_utf8(output).unwrap(), format!("{shown}\n"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn members_of_a_team_reply_under_their_names() {
-    let terminal = TestTerminal::new(80);
-    let mut display = terminal.display(true);
+    let terminal = TestTerminal::new(80, 24);
+    let mut display = display(&terminal, true);
     for event in [
         started("team", None, "", ""),
         started("team/ann", Some("team"), "m", ""),
@@ -125,8 +121,8 @@ async fn members_of_a_team_reply_under_their_names() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_drawn_while_a_question_is_asked() {
-    let terminal = TestTerminal::new(80);
-    let mut display = terminal.display(true);
+    let terminal = TestTerminal::new(80, 24);
+    let mut display = display(&terminal, true);
     display.show(&started("ada", None, "m", ""), None);
     display.draw();
     assert!(!terminal.lines().is_empty() && display.next_drawing().is_some());
@@ -141,8 +137,8 @@ async fn nothing_is_drawn_while_a_question_is_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn void_reply_is_followed_by_the_next_one() {
-    let terminal = TestTerminal::new(80);
-    let mut display = terminal.display(true);
+    let terminal = TestTerminal::new(80, 24);
+    let mut display = display(&terminal, true);
     for (event, line) in [
         (started("ada", None, "m", ""), None),
         (text("ada", "Fo"), None),
@@ -158,8 +154,8 @@ async fn void_reply_is_followed_by_the_next_one() {
 
 #[tokio::test(start_paused = true)]
 async fn answer_for_another_stream_is_not_shown() {
-    let terminal = TestTerminal::new(80);
-    let mut display = terminal.display(false);
+    let terminal = TestTerminal::new(80, 24);
+    let mut display = display(&terminal, false);
     for event in [started("ada", None, "m", ""), text("ada", "Four."), message("ada", "Four."), finished("ada", None)] {
         display.show(&event, None);
         display.draw();
@@ -172,8 +168,8 @@ async fn answer_for_another_stream_is_not_shown() {
 #[tokio::test(start_paused = true)]
 async fn narrow_terminal_cuts_the_region() {
     for columns in [1, 2, 7, 20] {
-        let terminal = TestTerminal::new(columns);
-        let mut display = terminal.display(true);
+        let terminal = TestTerminal::new(columns, 24);
+        let mut display = display(&terminal, true);
         display.show(&started("日本語の名前", None, "m", ""), None);
         display.show(&call_started("日本語の名前", "1", "{\"path\":\"docs\"}"), None);
         display.show(&text("日本語の名前", "Ein langes Wort: Donaudampfschifffahrt\n\n"), None);
