@@ -52,6 +52,7 @@ pub use lone_plugin::{GRANT_OPTION, LONE_RUN, LonePlugin};
 pub use mcp::ConnectedMcpServer;
 pub(crate) use model_cache::{ModelCache, ResolvedModel};
 pub(crate) use model_names::model_name;
+pub use models::NO_MODEL;
 pub(crate) use plugin_grants::own_ceiling;
 pub(crate) use plugin_limits::as_size;
 pub(crate) use plugins::{check_only, only_of};

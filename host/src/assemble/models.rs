@@ -24,6 +24,9 @@ use crate::{
     provider::{self, AdapterConfig, WindowProbe, WireOptions},
 };
 
+/// The message of the report that no model is named and none is found.
+pub const NO_MODEL: &str = "there is no model to use";
+
 impl App {
     /// Returns the model of an agent: the one of the command line, the agent's, the first of the config, or a discovered
     /// one.
@@ -109,7 +112,7 @@ impl App {
             self.catalog.iter().find(|(_, plugin)| plugin.manifest().is_ok_and(is_provider)).map(|(id, _)| id);
         let report = match wanted {
             Some(model) => Report::new(ErrorKind::Usage, format!("there is no model `{}`", model.escape_debug())),
-            None => Report::new(ErrorKind::Usage, "there is no model to use"),
+            None => Report::new(ErrorKind::Usage, NO_MODEL),
         };
         let report =
             report.cause("no config names a model, no key is set, and no local server answers on its usual port");
