@@ -64,6 +64,19 @@ fn message_typed_while_the_chat_is_prepared_is_sent() {
 }
 
 #[test]
+fn signal_while_the_chat_is_prepared_brings_the_echo_back() {
+    let place = reader("");
+    let cache = place.path().join("cache");
+    let variables = [("SHELLY_CACHE_DIR", cache.to_str().unwrap())];
+    let mut chat = ChatTerminal::start_with(&place, &["chat", "--trust"], &variables);
+    chat.wait_for("preparing the agent");
+    let id = chat.child.process_id().unwrap().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    chat.child.wait().unwrap();
+    assert!(chat.echoes(), "what the person types next is shown");
+}
+
+#[test]
 fn message_has_lines_pastes_and_files() {
     let place = reader("");
     let mut chat = ChatTerminal::open(&place, &[]);
@@ -311,6 +324,15 @@ agents:
     chat.wait_for("nothing was undone");
     chat.say("/undo");
     chat.wait_for("undo these changes? [y]es; [n]o:");
+    // The question comes while a command runs, and the next message begins before its answer.
+    chat.press("n\r");
+    chat.wait_for_times("nothing was undone", 2);
+    chat.press("/undo\r!sleep 1\rAnd now?\r");
+    chat.wait_for("undo these changes? [y]es; [n]o:");
+    chat.wait("the message", |text| text.contains("› And now?") && !text.contains("undo these changes?"));
+    chat.wait_for_rest();
+    chat.say("/undo");
+    chat.wait_for("undo these changes? [y]es; [n]o:");
     chat.press("y\r");
     chat.wait("the word", |text| text.lines().any(|line| line == "undone"));
     assert!(!place.path().join("docs/b.txt").exists());
@@ -397,6 +419,8 @@ fn chat_needs_a_terminal_and_a_trusted_project() {
 #[test]
 fn bare_command_opens_the_chat_or_says_how_to_get_a_model() {
     let place = Place::new();
+    let (code, text, _) = ChatTerminal::start(&place, &["chat", "--agent", "typo"]).end();
+    assert!(code == 2 && text.contains("typo") && !text.contains("There is no model"), "{text}");
     let (code, text, _) = ChatTerminal::start(&place, &[]).end();
     assert_eq!(code, 2, "{text}");
     // This machine may have a model server, which then is the model.

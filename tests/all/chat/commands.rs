@@ -65,9 +65,49 @@ fn failed_summary_leaves_the_conversation_as_it_was() {
         chat.say("/compact");
         chat.wait_for_times("nothing was replaced; /compact tries again", times);
     }
+    chat.wait_for_rest();
+    assert!(server.asked.lock().unwrap().last().unwrap().contains("Count to four."));
+    chat.say("Go on.");
+    chat.wait_for_times("Four.", 2);
     let text = chat.leave();
     assert!(!text.contains("continues from this summary"), "{text}");
-    assert!(server.asked.lock().unwrap().last().unwrap().contains("Count to four."));
+    let asked = server.asked.lock().unwrap();
+    let last = asked.last().unwrap();
+    assert!(last.contains("Count to four.") && last.contains("Go on.") && !last.contains("Summarize"), "{last}");
+}
+
+#[test]
+fn interrupted_summary_leaves_the_conversation_as_it_was() {
+    let place = Place::new();
+    let (go, gone) = channel::<()>();
+    let server = Server::start(move |request| {
+        if request.contains("Go on.") || !request.contains("Summarize this conversation") {
+            return answer("200 OK", FOUR);
+        }
+        let _ = gone.recv_timeout(PATIENCE);
+        answer("200 OK", &reply("Too late."))
+    });
+    place.file("shelly.yaml", server.config(""));
+    let mut chat = ChatTerminal::open(&place, &[]);
+    chat.say("Count to four.");
+    chat.wait_for("Four.");
+    chat.wait_for_rest();
+    chat.say("/compact");
+    chat.wait_for("waiting for the model");
+    chat.press("\x1b");
+    chat.wait("the end", |text| text.lines().any(|line| line == "interrupted"));
+    go.send(()).unwrap();
+    chat.leave();
+    let mut chat = ChatTerminal::open(&place, &["--continue"]);
+    chat.say("/rewind");
+    let text = chat.wait_for("/rewind NUMBER continues");
+    assert!(!text.contains("Summarize"), "it is no message of the person: {text}");
+    chat.say("Go on.");
+    chat.wait_for_times("Four.", 2);
+    chat.leave();
+    let asked = server.asked.lock().unwrap();
+    let last = asked.last().unwrap();
+    assert!(last.contains("Count to four.") && last.contains("Go on.") && !last.contains("Summarize"), "{last}");
 }
 
 #[test]
@@ -118,7 +158,8 @@ fn lists_say_what_there_is_or_that_there_is_none() {
         chat.wait_for(shown);
     };
     done("/board", "the session begins with the first message");
-    done("/permissions", "nothing: you are asked each time");
+    done("/permissions", "  nothing yet");
+    done("/permissions", "asked each time, by ");
     done("Read the note.", "allow? [y]es, once;");
     done("t", "• two");
     done("/permissions", "reader may call the tool `read_file` of `read-files`, in this project");
@@ -128,6 +169,7 @@ fn lists_say_what_there_is_or_that_there_is_none() {
     done("/mcp", "the config has no MCP server");
     done("/tasks", "there is no task on the board of this session");
     done("/board", "there is nothing on the blackboards of this session");
+    done("/resume zzz", "/sessions lists the sessions of this project");
     done("/message reader hello", "no agent works now");
     done("/stop", "name it: /stop NAME");
     done("/doctor soon", "type /doctor, or /doctor offline");
@@ -211,7 +253,10 @@ fn calls_are_shown_in_full_and_then_those_before() {
     chat.wait_for_times("• two", 2);
     chat.press("\x0f");
     let text = chat.wait_for("    one two three");
-    assert!(text.contains("✓ read_file of reader (") && text.contains("      \"path\": \"notes.md\""), "{text}");
+    assert!(
+        text.contains("✓ read_file of read-files (reader, ") && text.contains("      \"path\": \"notes.md\""),
+        "{text}"
+    );
     chat.press("\x0f");
     chat.wait_for_times("    one two three", 2);
     chat.press("\x0f");
@@ -369,6 +414,44 @@ fn second_terminal_watches_and_then_takes_over() {
     first.leave();
     second.leave();
     assert!(server.asked.lock().unwrap()[1].contains("Count to four."));
+}
+
+#[test]
+fn resumed_session_in_use_is_watched() {
+    let place = Place::new();
+    let (go, _server) = slow_model(&place);
+    let mut first = ChatTerminal::open(&place, &[]);
+    first.say("Count to four.");
+    first.wait_for("waiting for the model");
+    let mut second = ChatTerminal::open(&place, &[]);
+    second.say("/resume 2");
+    second.wait_for("another program works in this session");
+    go.send(()).unwrap();
+    first.wait_for("Four.");
+    let text = second.wait_for("the other program has finished");
+    assert!(text.contains("› Count to four.") && text.contains("Four."), "{text}");
+    first.leave();
+    second.leave();
+}
+
+#[test]
+fn mention_of_no_file_keeps_the_message_in_the_input() {
+    let place = Place::new();
+    place.file(".shelly/commands/empty.md", "\n");
+    let server = Server::start(|_| answer("200 OK", FOUR));
+    place.file("shelly.yaml", server.config(""));
+    let mut chat = ChatTerminal::open(&place, &[]);
+    chat.say("Read @missing.md.");
+    let text = chat.wait_for("missing.md: no such file");
+    assert!(text.contains("write the word without the @"), "{text}");
+    chat.wait("the message again", |text| text.contains("› Read @missing.md.\n"));
+    chat.press("\x15");
+    chat.say("/empty of it");
+    chat.wait_for("the file has no text");
+    chat.wait("the line again", |text| text.contains("› /empty of it\n"));
+    chat.press("\x15");
+    chat.leave();
+    assert!(server.asked.lock().unwrap().is_empty());
 }
 
 #[test]

@@ -148,11 +148,13 @@ fn chat_stays_usable_while_a_prompt_server_starts() {
     let mut chat = ChatTerminal::open(&place, &[]);
     chat.say("/t:greet Ada");
     chat.wait_for("getting the prompt greet of the MCP server t");
+    chat.say("And then?");
+    chat.wait_for("waits: And then?");
     chat.press("\x1b");
     let text = chat.wait_for("you interrupted it");
     assert!(text.contains("nothing was done"), "{text}");
-    chat.wait("the line again", |text| text.contains("› /t:greet Ada\n"));
-    chat.press("\r");
+    chat.wait("both lines again", |text| text.contains("› /t:greet Ada\n  And then?\n"));
+    chat.press("\x15\x15\r");
     chat.wait_for_times("getting the prompt greet of the MCP server t", 2);
     chat.press("a draft");
     chat.wait_for("› a draft");

@@ -8,7 +8,7 @@ use crate::{
         live::{amount_in_words, time_in_words},
         render::{DIM, GREEN, PLAIN, RED, name},
     },
-    event::Event,
+    event::{Event, NO_ORIGIN},
     limits,
 };
 
@@ -29,24 +29,40 @@ struct LoggedCall {
     agent: Arc<str>,
     id: String,
     tool: String,
+    /// The plugin, server or part of the host that the tool is of; `None` if it is not known.
+    origin: Option<String>,
     arguments: String,
     /// The result as the model was shown it; `None` if it is not known.
     result: Option<String>,
-    end: Option<CallEnd>,
+    state: LoggedCallState,
 }
 
-/// The facts about a call that has ended.
+/// The state of a call.
 #[derive(Debug)]
-struct CallEnd {
-    duration: Duration,
-    bytes: usize,
-    is_error: bool,
+enum LoggedCallState {
+    UnderWay,
+    Ended {
+        duration: Duration,
+        bytes: usize,
+        is_error: bool,
+    },
+    /// The run has ended before the call.
+    Interrupted,
 }
 
 impl CallLog {
     /// Begins a further answer.
     pub fn begin_answer(&mut self) {
         (self.is_new_answer, self.shown) = (true, 0);
+    }
+
+    /// Ends an answer: a call that is under way will never end.
+    pub fn end_answer(&mut self) {
+        for call in self.answers.iter_mut().flatten() {
+            if matches!(call.state, LoggedCallState::UnderWay) {
+                call.state = LoggedCallState::Interrupted;
+            }
+        }
     }
 
     /// Takes what an event says of a call.
@@ -58,10 +74,15 @@ impl CallLog {
                 }
             }
             // The messages of an agent may be withheld; then there are only the arguments of the event, which are cut.
-            Event::ToolStarted { agent, call, tool, arguments, .. } => self.begin(agent, call, tool, arguments),
+            Event::ToolStarted { agent, call, tool, origin, arguments } => {
+                self.begin(agent, call, tool, arguments);
+                if let Some(logged) = self.find(agent, call) {
+                    logged.origin = Some(origin.clone()).filter(|origin| origin != NO_ORIGIN);
+                }
+            }
             Event::ToolFinished { agent, call, is_error, reason, bytes, duration, .. } => {
                 if let Some(logged) = self.find(agent, call) {
-                    logged.end = Some(CallEnd { duration: *duration, bytes: *bytes, is_error: *is_error });
+                    logged.state = LoggedCallState::Ended { duration: *duration, bytes: *bytes, is_error: *is_error };
                     logged.result = reason.as_deref().map(kept);
                 }
             }
@@ -71,7 +92,7 @@ impl CallLog {
     }
 
     fn begin(&mut self, agent: &Arc<str>, id: &str, tool: &str, arguments: &str) {
-        if self.find(agent, id).is_some_and(|known| known.end.is_none()) {
+        if self.find(agent, id).is_some_and(|known| matches!(known.state, LoggedCallState::UnderWay)) {
             return;
         }
         if std::mem::take(&mut self.is_new_answer) || self.answers.is_empty() {
@@ -79,7 +100,8 @@ impl CallLog {
         }
         self.shown = 0;
         let (agent, id, tool) = (Arc::clone(agent), id.to_owned(), tool.to_owned());
-        let call = LoggedCall { agent, id, tool, arguments: kept(arguments), result: None, end: None };
+        let (arguments, state) = (kept(arguments), LoggedCallState::UnderWay);
+        let call = LoggedCall { agent, id, tool, origin: None, arguments, result: None, state };
         if let Some(answer) = self.answers.back_mut() {
             answer.push(call);
         }
@@ -125,15 +147,17 @@ pub struct ShownCall {
 
 impl LoggedCall {
     fn shown(&self) -> ShownCall {
-        let heading = match &self.end {
-            None => format!("{DIM}·{PLAIN} {} of {}, under way", name(&self.tool), name(&self.agent)),
-            Some(CallEnd { duration, bytes, is_error }) => {
+        let of = self.origin.as_ref().map_or(String::new(), |origin| format!(" of {}", name(origin)));
+        let (tool, agent) = (name(&self.tool), name(&self.agent));
+        let (mark, facts) = match &self.state {
+            LoggedCallState::UnderWay => (format!("{DIM}·"), "under way".to_owned()),
+            LoggedCallState::Interrupted => (format!("{RED}✗"), "interrupted".to_owned()),
+            LoggedCallState::Ended { duration, bytes, is_error } => {
                 let mark = if *is_error { format!("{RED}✗") } else { format!("{GREEN}✓") };
-                let (time, bytes) = (time_in_words(*duration), amount_in_words(*bytes as u64));
-                let (tool, agent) = (name(&self.tool), name(&self.agent));
-                format!("{mark}{PLAIN} {tool} of {agent} {DIM}({time}, {bytes} bytes){PLAIN}")
+                (mark, format!("{}, {} bytes", time_in_words(*duration), amount_in_words(*bytes as u64)))
             }
         };
+        let heading = format!("{mark}{PLAIN} {tool}{of} {DIM}({agent}, {facts}){PLAIN}");
         let mut text = format!("  arguments:\n{}", indented(&pretty(&self.arguments)));
         if let Some(result) = &self.result {
             text.push_str("  result:\n");
@@ -168,23 +192,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::chat::{ToolCall, ToolResult};
+    use crate::{
+        chat::{ToolCall, ToolResult},
+        cli::live::events_for_tests::{call_finished, call_started},
+    };
 
     fn started(call: &str) -> Event {
-        let (tool, origin, arguments) = ("read\x1b[2J".into(), "files".into(), "{\"path\":".into());
-        Event::ToolStarted { agent: "ada".into(), call: call.into(), tool, origin, arguments }
+        call_started("ada", call, "{\"path\":")
     }
 
     fn finished(call: &str, reason: Option<&str>) -> Event {
-        Event::ToolFinished {
-            agent: "ada".into(),
-            call: call.into(),
-            tool: "read".into(),
-            is_error: reason.is_some(),
-            reason: reason.map(str::to_owned),
-            bytes: 2_000,
-            duration: Duration::from_millis(20),
-        }
+        call_finished("ada", call, reason)
     }
 
     fn headings(log: &mut CallLog) -> Option<Vec<String>> {
@@ -211,7 +229,7 @@ mod tests {
         log.note(&Event::MessageAdded { agent, role: Role::Tool, message: Some(Arc::new(result)) });
         let shown = log.next_shown().unwrap();
         assert_eq!(shown.len(), 1, "one call, although two events told of it");
-        assert_eq!(shown[0].heading, format!("{GREEN}✓{PLAIN} read of ada {DIM}(20 ms, 2.0k bytes){PLAIN}"));
+        assert_eq!(shown[0].heading, format!("{GREEN}✓{PLAIN} read of files {DIM}(ada, 20 ms, 3 bytes){PLAIN}"));
         for line in ["  arguments:\n    {\n", "      \"path\": \"a\"", "  result:\n    one\n    two\n"] {
             assert!(shown[0].text.contains(line), "{}", shown[0].text);
         }
@@ -230,11 +248,32 @@ mod tests {
         }
         assert_eq!(headings(&mut log).map(|calls| calls.len()), Some(1));
         let before = headings(&mut log).unwrap();
-        assert!(before.len() == 2 && before[0].contains("read\\u{1b}[2J"), "{before:?}");
+        assert!(before.len() == 2 && before[0].contains("✗"), "{before:?}");
         assert_eq!(headings(&mut log), None);
         log.note(&started("3"));
         let again = headings(&mut log).unwrap();
-        assert!(again.len() == 2 && again[1].ends_with("under way"), "a new call begins anew: {again:?}");
+        assert!(again.len() == 2 && again[1].contains("(ada, under way)"), "a new call begins anew: {again:?}");
+    }
+
+    #[test]
+    fn call_of_an_interrupted_run_is_not_under_way() {
+        let mut log = CallLog::default();
+        log.begin_answer();
+        ["1", "2"].iter().for_each(|call| log.note(&started(call)));
+        log.note(&finished("1", None));
+        log.end_answer();
+        let shown = headings(&mut log).unwrap();
+        assert!(shown[0].contains("20 ms") && shown[1].contains("(ada, interrupted)"), "{shown:?}");
+    }
+
+    #[test]
+    fn names_of_others_cannot_act_on_the_terminal() {
+        let mut log = CallLog::default();
+        let (tool, origin) = ("read\x1b[2J".to_owned(), "a\x1b[2J".to_owned());
+        let (agent, call) = ("ada".into(), "1".to_owned());
+        log.note(&Event::ToolStarted { agent, call, tool, origin, arguments: "{}".into() });
+        let shown = headings(&mut log).unwrap();
+        assert!(shown[0].contains("read\\u{1b}[2J of a\\u{1b}[2J"), "{shown:?}");
     }
 
     #[test]

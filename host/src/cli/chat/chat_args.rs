@@ -19,7 +19,7 @@ use super::{
     runner_facts::{RunnerFacts, facts_of},
 };
 use crate::{
-    app::{App, Recording},
+    app::{App, NO_MODEL, Recording},
     cli::{
         ask::{self, QuestionDialog},
         config_path::read_runner_config,
@@ -162,7 +162,7 @@ impl ChatArgs {
         let facts = match looked_at {
             Ok(facts) => facts,
             Err(report) => {
-                let may_lack_model = self.runner.model.is_none() && app.config.providers.is_empty();
+                let may_lack_model = report.message == NO_MODEL;
                 let text = if may_lack_model { no_model(&app).await } else { None };
                 return text.map(ChatPreparation::NoModel).ok_or(report);
             }

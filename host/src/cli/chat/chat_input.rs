@@ -12,6 +12,19 @@ pub struct ChatInput {
     proposals: Vec<String>,
 }
 
+/// A text that is typed, apart from the input that is shown.
+pub struct TypedText {
+    editor: TextEditor,
+    mode: InputMode,
+}
+
+impl TypedText {
+    /// Returns a text that nothing was typed of.
+    pub fn empty() -> Self {
+        Self { editor: TextEditor::new(limits::CHAT_INPUT_BYTES), mode: InputMode::Typing }
+    }
+}
+
 /// The origin of the text that is shown.
 enum InputMode {
     /// The text is typed.
@@ -70,6 +83,13 @@ impl ChatInput {
         let before = self.editor.take();
         self.editor.set(text);
         before
+    }
+
+    /// Exchanges what is typed with another text. A search in the history goes on when it comes back.
+    pub fn swap(&mut self, other: &mut TypedText) {
+        self.proposals.clear();
+        std::mem::swap(&mut self.editor, &mut other.editor);
+        std::mem::swap(&mut self.mode, &mut other.mode);
     }
 
     /// Removes the text. Ctrl+Y brings it back.
@@ -186,6 +206,8 @@ impl ChatInput {
                 self.editor.set(&draft);
             }
             ChatKey::Enter | ChatKey::Tab => self.stop_search(),
+            // They say something of the terminal or show something above: the search goes on.
+            ChatKey::Redraw | ChatKey::Focus(_) | ChatKey::ShowCalls => return InputEffect::Unused,
             other => {
                 self.stop_search();
                 return self.press(other, complete);

@@ -42,6 +42,7 @@ use crate::{
         secrets::ReplyRedactor,
     },
     error::Report,
+    limits,
     task::TaskInput,
 };
 
@@ -69,12 +70,16 @@ pub struct ChatLoop<W: Write> {
     pub(super) begun: Instant,
     /// The output of commands that the next message takes with it; kept until that has begun.
     pub(super) shared_output: Vec<String>,
-    pub(super) lines: ProgressDisplay,
-    pub(super) pieces: ReplyRedactor,
+    pub(super) event_lines: ProgressDisplay,
+    pub(super) redactor: ReplyRedactor,
     /// The tokens of the last request of the agent.
     pub(super) tokens: u64,
     pub(super) calls: CallLog,
     pub(super) notifications: ChatNotifications,
+    /// Set once the person has interrupted the running step.
+    pub(super) is_interrupted: bool,
+    /// Set from the choice of another agent or model on until a message was begun with it.
+    pub(super) has_chosen: bool,
     /// The editor that has the terminal.
     editor: Option<ExternalEditor>,
 }
@@ -104,7 +109,7 @@ impl<W: Write> ChatLoop<W> {
             commands: ProjectCommands::of_project(&app.config.root),
             prompts: Arc::default(),
             learning: None,
-            lines: ProgressDisplay::new(RunOutputFormat::Text, level),
+            event_lines: ProgressDisplay::new(RunOutputFormat::Text, level),
             app,
             args,
             session,
@@ -118,10 +123,12 @@ impl<W: Write> ChatLoop<W> {
             step: RunningStep::None,
             begun: Instant::now(),
             shared_output: Vec::new(),
-            pieces: ReplyRedactor::default(),
+            redactor: ReplyRedactor::default(),
             tokens: 0,
             calls: CallLog::default(),
             notifications: ChatNotifications::from_environment(),
+            is_interrupted: false,
+            has_chosen: false,
             editor: None,
         }
     }
@@ -131,9 +138,7 @@ impl<W: Write> ChatLoop<W> {
         let (agent, model) = (name(&self.facts.agent), name(&self.facts.model));
         self.screen.print(&format!("{BOLD}{agent}{PLAIN} on {model} {DIM}· /help shows keys and commands{PLAIN}\n\n"));
         self.recall();
-        if !self.begins_to_watch("") {
-            self.offer_to_go_on();
-        }
+        self.watch_or_offer();
     }
 
     /// Runs the chat until the person leaves it. Returns the exit code, and the session.
@@ -148,16 +153,11 @@ impl<W: Write> ChatLoop<W> {
                 // The terminal has gone away.
                 Happening::Key(None) => Some(0),
                 Happening::Key(Some(key)) => self.press(key),
-                Happening::Progress(StepProgress::Message(progress)) => self.show_progress(progress),
-                Happening::Progress(StepProgress::Shell(output)) => self.end_shell(output),
-                Happening::Progress(StepProgress::Watch(progress)) => self.show_watched(progress),
-                Happening::Progress(StepProgress::Prompt(fetched)) => self.end_prompt(fetched),
-                Happening::Progress(StepProgress::Text(text)) => self.end_text(text),
-                Happening::Progress(StepProgress::Selection(facts)) => self.end_selection(facts),
-                Happening::Question(turn) => self.show_question(&turn),
-                Happening::AnswersBegin => self.begin_answers(),
-                Happening::DrawingIsDue => self.draw(),
-                Happening::EditorEnded(edited) => self.end_editor(edited),
+                Happening::Progress(progress) => self.advance(progress),
+                other => {
+                    self.react(other);
+                    None
+                }
             };
             if let Some(code) = left {
                 break code;
@@ -168,6 +168,29 @@ impl<W: Write> ChatLoop<W> {
         (code, self.session.id)
     }
 
+    /// Handles what the running step reports. Returns the exit code if the person leaves with it.
+    fn advance(&mut self, progress: StepProgress) -> Option<u8> {
+        match progress {
+            StepProgress::Message(progress) => self.show_progress(progress),
+            StepProgress::Shell(output) => self.end_shell(output),
+            StepProgress::Watch(progress) => self.show_watched(progress),
+            StepProgress::Prompt(fetched) => self.end_prompt(fetched),
+            StepProgress::Text(text) => self.end_text(text),
+            StepProgress::Selection(facts) => self.end_selection(facts),
+        }
+    }
+
+    /// Handles what never ends the chat.
+    fn react(&mut self, happening: Happening) {
+        match happening {
+            Happening::Question(turn) => self.show_question(&turn),
+            Happening::AnswersBegin => self.begin_answers(),
+            Happening::DrawingIsDue => self.draw(),
+            Happening::EditorEnded(edited) => self.end_editor(edited),
+            Happening::Signal(_) | Happening::Key(_) | Happening::Progress(_) => {}
+        }
+    }
+
     /// Waits for the next happening.
     async fn next(
         &mut self,
@@ -176,20 +199,22 @@ impl<W: Write> ChatLoop<W> {
     ) -> Happening {
         let has_terminal = self.editor.is_none();
         let due = self.screen.next_drawing(self.state.is_working()).filter(|_| has_terminal);
-        let Self { dialog, step, answers_from, editor, .. } = self;
+        // A person who does not see a question cannot answer it.
+        let answers_from = self.answers_from.filter(|_| has_terminal);
+        let Self { dialog, step, editor, .. } = self;
         tokio::select! {
             biased;
             code = interrupt => Happening::Signal(code),
             edited = editor_end(editor.as_mut()) => Happening::EditorEnded(edited),
             key = keys.recv() => Happening::Key(key),
             () = until(due) => Happening::DrawingIsDue,
-            () = until(*answers_from) => Happening::AnswersBegin,
+            () = until(answers_from) => Happening::AnswersBegin,
             turn = question_turn(dialog.as_mut()) => Happening::Question(turn),
             progress = step.next() => Happening::Progress(progress),
         }
     }
 
-    fn draw(&mut self) -> Option<u8> {
+    fn draw(&mut self) {
         let total = self.session.ledger.total();
         let status = ChatStatus {
             model: self.facts.model.clone(),
@@ -200,7 +225,6 @@ impl<W: Write> ChatLoop<W> {
             session: self.session.id.clone(),
         };
         self.screen.draw(&self.state, &status, Some(self.begun.elapsed()));
-        None
     }
 
     /// Handles a key. Returns the exit code if the person leaves.
@@ -259,14 +283,15 @@ impl<W: Write> ChatLoop<W> {
         }
     }
 
-    fn end_editor(&mut self, edited: Result<String, Report>) -> Option<u8> {
+    fn end_editor(&mut self, edited: Result<String, Report>) {
         self.editor = None;
+        // A question that came meanwhile is on the screen only now.
+        self.answers_from = self.answers_from.map(|_| Instant::now() + limits::CHAT_QUESTION_PAUSE);
         match edited {
             Ok(text) => self.state.replace_text(&text),
             Err(report) => self.fail(&report),
         }
         self.screen.erase();
-        None
     }
 
     /// Acts on a complete line. Returns the exit code if the person leaves.
@@ -285,7 +310,10 @@ impl<W: Write> ChatLoop<W> {
             TypedRequest::Message(text) => self.send_message(typed, text),
             TypedRequest::Custom { name, arguments } => match self.commands.message(&name, &arguments) {
                 Ok(text) => self.send_message(typed, text),
-                Err(report) => self.fail(&report),
+                Err(report) => {
+                    self.fail(&report);
+                    self.state.restore(typed);
+                }
             },
             TypedRequest::Skill { name: skill, words } => self.send_message(typed, skill_message(&skill, &words)),
             TypedRequest::Prompt(command) => self.start_prompt(typed, command),
@@ -370,18 +398,19 @@ impl<W: Write> ChatLoop<W> {
             message: input.map(TaskInput::into_message),
             chat: self.session.chat.clone(),
             compacts: compacted_tokens.is_some(),
+            has_chosen: self.has_chosen,
         };
         // A line now answers a question of the agent, not whether to undo.
         self.undo = None;
         self.answers_from = None;
+        self.state.end_question();
         self.calls.begin_answer();
         let run = MessageRun::start(Arc::clone(&self.app), request);
         self.begin(RunningStep::Message { run, typed, compacted_tokens });
     }
 
-    /// Begins to watch the session if another program works in it, and returns `true` then. `typed` is what the person wanted to
-    /// send.
-    pub(super) fn begins_to_watch(&mut self, typed: &str) -> bool {
+    /// Watches the session if another program works in it, and returns `true` then. `typed` is what the person wanted to send.
+    pub(super) fn watch_if_in_use(&mut self, typed: &str) -> bool {
         let ChatSession { id, is_trusted, .. } = &self.session;
         let watch = id.as_deref().and_then(|id| SessionWatch::start(self.app.sessions(), id, *is_trusted));
         let Some(watch) = watch else { return false };
@@ -395,7 +424,10 @@ impl<W: Write> ChatLoop<W> {
         self.screen.print_typed(typed.trim());
         match ShellCommand::start(command) {
             Ok(command) => self.begin(RunningStep::Shell { command, is_shared, typed: typed.trim().to_owned() }),
-            Err(report) => self.fail(&report),
+            Err(report) => {
+                self.fail(&report);
+                self.state.restore(typed);
+            }
         }
     }
 
@@ -408,6 +440,7 @@ impl<W: Write> ChatLoop<W> {
 
     pub(super) fn begin(&mut self, step: RunningStep) {
         self.step = step;
+        self.is_interrupted = false;
         self.begun = Instant::now();
         self.state.begin_work();
         self.screen.change();
@@ -417,7 +450,8 @@ impl<W: Write> ChatLoop<W> {
     pub(super) fn end_step(&mut self) -> Option<u8> {
         self.step = RunningStep::None;
         self.screen.end_run();
-        self.pieces = ReplyRedactor::default();
+        self.redactor = ReplyRedactor::default();
+        self.calls.end_answer();
         let next = self.state.end_work()?;
         self.send(&next)
     }
@@ -434,18 +468,19 @@ impl<W: Write> ChatLoop<W> {
         self.state.end_question();
         self.answers_from = None;
         self.undo = None;
-        self.state.take_back_queue();
+        self.is_interrupted = true;
+        self.state.take_back_queue("");
         match &mut self.step {
             RunningStep::None => {}
             RunningStep::Message { run, .. } => run.interrupt(),
             RunningStep::Shell { command, .. } => command.kill(),
             RunningStep::Watch { typed, .. } => {
                 let typed = std::mem::take(typed);
-                self.state.restore(&typed);
+                self.state.take_back_queue(&typed);
                 self.end_step();
             }
             RunningStep::Prompt { task, .. } => task.abort(),
-            RunningStep::Text(task) => task.abort(),
+            RunningStep::Text { task, .. } => task.abort(),
             RunningStep::Selection { task, .. } => task.abort(),
         }
     }
@@ -466,7 +501,15 @@ impl<W: Write> ChatLoop<W> {
     pub(super) fn enter_session(&mut self, session: ChatSession) {
         self.session = session;
         self.tokens = 0;
-        self.offer_to_go_on();
+    }
+
+    /// Watches the session if another program works in it, and returns `true` then; otherwise offers to go on.
+    pub(super) fn watch_or_offer(&mut self) -> bool {
+        let is_watched = self.watch_if_in_use("");
+        if !is_watched {
+            self.offer_to_go_on();
+        }
+        is_watched
     }
 
     /// Shows the end of the conversation that is continued.
@@ -486,7 +529,7 @@ impl<W: Write> ChatLoop<W> {
                 run.stop().await;
             }
             RunningStep::Prompt { task, .. } => task.abort(),
-            RunningStep::Text(task) => task.abort(),
+            RunningStep::Text { task, .. } => task.abort(),
             RunningStep::Selection { task, .. } => task.abort(),
             RunningStep::None | RunningStep::Shell { .. } | RunningStep::Watch { .. } => {}
         }

@@ -23,7 +23,7 @@ pub enum QuestionTurn {
 
 impl<W: Write> ChatLoop<W> {
     /// Shows a change of the questions.
-    pub(super) fn show_question(&mut self, turn: &QuestionTurn) -> Option<u8> {
+    pub(super) fn show_question(&mut self, turn: &QuestionTurn) {
         match turn {
             QuestionTurn::Asked => {
                 if let Some(asked) = self.dialog.as_ref().and_then(QuestionDialog::asked) {
@@ -41,11 +41,10 @@ impl<W: Write> ChatLoop<W> {
             QuestionTurn::Over => self.dialog = None,
         }
         self.screen.change();
-        None
     }
 
     /// Shows the prompt of the question that was on the screen long enough to be seen.
-    pub(super) fn begin_answers(&mut self) -> Option<u8> {
+    pub(super) fn begin_answers(&mut self) {
         self.answers_from = None;
         if let Some(dialog) = self.dialog.as_ref().filter(|dialog| dialog.asked().is_some()) {
             self.state.ask(dialog.prompt());
@@ -53,7 +52,6 @@ impl<W: Write> ChatLoop<W> {
             self.state.ask("undo these changes? [y]es; [n]o: ");
         }
         self.screen.change();
-        None
     }
 
     /// Asks the person to confirm that changes are undone.

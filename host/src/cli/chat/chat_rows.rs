@@ -38,12 +38,12 @@ pub struct ChatStatus {
     pub session: Option<String>,
 }
 
-/// Returns the rows for a terminal of so many columns, and the place among them where the person types. `working` is the time
+/// Returns the rows for a terminal of so many columns, and the place among them where the person types. `elapsed` is the time
 /// of the running step.
 pub fn chat_rows(
     state: &ChatState,
     status: &ChatStatus,
-    working: Option<Duration>,
+    elapsed: Option<Duration>,
     columns: usize,
     theme: &Theme,
 ) -> (Vec<StyledLine>, RegionCursor) {
@@ -69,7 +69,7 @@ pub fn chat_rows(
     rows.extend(proposal_row(state, muted));
     let last = match state.hint() {
         Some(hint) => StyledLine::styled(hint, theme.style(StyleRole::Warning)),
-        None => StyledLine::styled(&status_text(status, state.is_working(), working), muted),
+        None => StyledLine::styled(&status_text(status, state.is_working(), elapsed), muted),
     };
     rows.push(last);
     (rows, cursor)
@@ -111,12 +111,12 @@ fn proposal_row(state: &ChatState, muted: Style) -> Option<StyledLine> {
 }
 
 /// Returns the status, the facts that matter most first: a narrow terminal cuts the last ones.
-fn status_text(status: &ChatStatus, is_working: bool, working: Option<Duration>) -> String {
+fn status_text(status: &ChatStatus, is_working: bool, elapsed: Option<Duration>) -> String {
     let ChatStatus { model, agent, tokens, window, cost, session } = status;
     let mut parts = Vec::new();
     if is_working {
-        let elapsed = elapsed_in_words(working.unwrap_or_default());
-        parts.push(if elapsed.is_empty() { "Esc stops".into() } else { format!("{elapsed}, Esc stops") });
+        let time = elapsed_in_words(elapsed.unwrap_or_default());
+        parts.push(if time.is_empty() { "Esc stops".into() } else { format!("{time}, Esc stops") });
     }
     parts.extend([model, agent].into_iter().filter(|part| !part.is_empty()).map(|part| name(part)));
     match window {

@@ -1,6 +1,7 @@
 use std::{io::Write, sync::Arc, time::Duration};
 
 use shelly_terminal::{
+    line_wrapping::wrap_line,
     live_region::{LiveRegion, RegionCursor, TerminalSize},
     safe_text::safe_lines,
     styled_line::StyledLine,
@@ -65,10 +66,12 @@ impl<W: Write> ChatScreen<W> {
         usize::from((self.size)().columns)
     }
 
-    /// Prints a text with the colours of the host, in which untrusted parts are escaped already.
+    /// Prints a text with the colours of the host, in which untrusted parts are escaped already. Its lines are broken between
+    /// words.
     pub fn print(&mut self, text: &str) {
         self.take_run_lines();
-        self.above.extend(styled_lines(text, &self.theme));
+        let columns = self.columns();
+        self.above.extend(styled_lines(text, &self.theme).iter().flat_map(|line| wrap_line(line, columns)));
         self.is_dirty = true;
     }
 
@@ -155,7 +158,8 @@ impl<W: Write> ChatScreen<W> {
     }
 
     fn take_run_lines(&mut self) {
-        self.above.extend(self.run.take_finished());
+        let columns = self.columns();
+        self.above.extend(self.run.take_finished().iter().flat_map(|line| wrap_line(line, columns)));
     }
 
     /// Notes that something has changed.
@@ -173,7 +177,7 @@ impl<W: Write> ChatScreen<W> {
     }
 
     /// Draws. A terminal that has gone away is not written to any more; its keys end then too.
-    pub fn draw(&mut self, state: &ChatState, status: &ChatStatus, working: Option<Duration>) {
+    pub fn draw(&mut self, state: &ChatState, status: &ChatStatus, elapsed: Option<Duration>) {
         let now = Instant::now();
         (self.drawn, self.is_dirty) = (now, false);
         self.take_run_lines();
@@ -181,7 +185,7 @@ impl<W: Write> ChatScreen<W> {
         if !lines.is_empty() {
             lines.push(StyledLine::default());
         }
-        let (rows, cursor) = chat_rows(state, status, working, self.columns(), &self.theme);
+        let (rows, cursor) = chat_rows(state, status, elapsed, self.columns(), &self.theme);
         let cursor = RegionCursor { line: lines.len() + cursor.line, ..cursor };
         lines.extend(rows);
         let _ = self.region.update_with_cursor(&std::mem::take(&mut self.above), lines, Some(cursor));

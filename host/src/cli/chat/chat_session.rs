@@ -1,7 +1,8 @@
+use super::{compaction::is_summary_request, rewind::words_of_person};
 use crate::{
     agent::journal::JournalState,
     app::{App, Recording},
-    chat::{Chat, Role},
+    chat::{Chat, Message, Role},
     cli::{launch::LaunchFlags, session_target},
     error::{ErrorKind, Report},
     limits,
@@ -42,7 +43,9 @@ impl ChatSession {
         };
         let (header, past): (_, JournalState) = session_target::read(store, id).map_err(unreadable)?;
         let chat = past.chat().map_err(|error| unreadable(error.to_string()))?;
-        let can_go_on = past.is_unfinished() || past.has_failed();
+        // A run that goes on by itself would answer the request for a summary, and replace nothing.
+        let asks_for_summary = chat.snapshot().last().is_some_and(|last| is_summary_request(&last.message));
+        let can_go_on = (past.is_unfinished() || past.has_failed()) && !asks_for_summary;
         let ledger = past.ledger().clone();
         Ok((Self { id: Some(id.to_owned()), is_trusted, chat, ledger, can_go_on }, header))
     }
@@ -62,14 +65,40 @@ impl ChatSession {
     /// Returns the last messages of the person and of the agent, the newest last.
     pub fn last_messages(&self) -> Vec<(Role, String)> {
         let snapshot = self.chat.snapshot();
-        let said = snapshot.iter().rev().filter_map(|entry| {
-            let message = &entry.message;
-            let is_said = matches!(message.role, Role::User | Role::Assistant) && !message.is_note();
-            let text = message.text_content();
-            (is_said && !text.trim().is_empty()).then_some((message.role, text))
-        });
-        let mut messages: Vec<_> = said.take(limits::CHAT_RECALLED_MESSAGES).collect();
+        let newest = snapshot.iter().rev().filter_map(|entry| Some((entry.message.role, said(&entry.message)?)));
+        let mut messages: Vec<_> = newest.take(limits::CHAT_RECALLED_MESSAGES).collect();
         messages.reverse();
         messages
+    }
+}
+
+/// Returns what the person or an agent said in a message, without attached files; `None` if it says nothing to people.
+pub fn said(message: &Message) -> Option<String> {
+    let text = match message.role {
+        Role::User => words_of_person(message)?,
+        Role::Assistant => message.text_content(),
+        Role::System | Role::Tool => return None,
+    };
+    (!text.trim().is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::task::marked_text;
+
+    #[test]
+    fn recalled_messages_are_without_attached_files() {
+        let file = marked_text("attached_file", "is the content of the file `big.md`", "a long text");
+        let session = ChatSession::new();
+        for message in [
+            Message::user(format!("Read @big.md.\n\n{file}")),
+            Message::text(Role::Assistant, "ada", "It is long."),
+            Message::note("session", "earlier"),
+        ] {
+            session.chat.append(message).unwrap();
+        }
+        let said: Vec<_> = session.last_messages().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(said, ["Read @big.md.", "It is long."]);
     }
 }

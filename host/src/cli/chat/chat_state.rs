@@ -5,18 +5,20 @@ use std::collections::VecDeque;
 use shelly_terminal::text_editor::CursorMotion;
 
 use super::{
-    chat_input::{ChatInput, InputEffect},
+    chat_input::{ChatInput, InputEffect, TypedText},
     chat_key::ChatKey,
     completion::InputCompletion,
     slash_command::is_immediate,
 };
-use crate::limits;
+use crate::{error::count, limits};
 
 /// The person's side of a chat: what is typed, what waits, and what is asked.
 pub struct ChatState {
     input: ChatInput,
     /// Messages that were sent while the agent worked, the oldest first.
     queue: VecDeque<String>,
+    /// Set while the queue waits for the person, who decides anew after an interruption.
+    is_queue_held: bool,
     is_working: bool,
     question: Option<OpenPrompt>,
     /// A word to the person below the input; the next key removes it.
@@ -31,7 +33,7 @@ pub struct ChatState {
 struct OpenPrompt {
     text: String,
     /// The message that was typed when the question came.
-    draft: String,
+    draft: TypedText,
 }
 
 /// A key's effect beyond the state.
@@ -59,6 +61,7 @@ impl ChatState {
         Self {
             input,
             queue: VecDeque::new(),
+            is_queue_held: false,
             is_working: false,
             question: None,
             hint: None,
@@ -138,6 +141,7 @@ impl ChatState {
         if self.question.is_some() {
             return Some(ChatAction::Answer(text));
         }
+        self.is_queue_held = false;
         if text.trim().is_empty() {
             return (!self.is_working).then_some(ChatAction::Send(String::new()));
         }
@@ -189,20 +193,62 @@ impl ChatState {
         self.is_working = true;
     }
 
-    /// Notes that the agent has ended. Returns the next message that waits.
+    /// Notes that the agent has ended. Returns the next message that waits, unless the person is to decide about it.
     pub fn end_work(&mut self) -> Option<String> {
         self.is_working = false;
-        self.queue.pop_front()
+        if self.is_queue_held { None } else { self.queue.pop_front() }
     }
 
-    /// Moves the messages that wait back into the input, before what is typed: after an interruption the person decides anew.
-    pub fn take_back_queue(&mut self) {
-        if self.queue.is_empty() {
+    /// Moves a message that was sent and the messages that wait back into the input, before what is typed: after an interruption
+    /// the person decides anew. `first` may be empty. Messages that are too long together stay where they are.
+    pub fn take_back_queue(&mut self, first: &str) {
+        let waiting = std::mem::take(&mut self.queue);
+        self.put_back(unless_blank(first).into_iter().chain(waiting).collect());
+    }
+
+    /// Puts a message that was not sent back into the input, before what is typed.
+    pub fn restore(&mut self, text: &str) {
+        self.put_back(unless_blank(text).into_iter().collect());
+    }
+
+    /// Puts messages before what is typed, as far as there is room, and the others at the head of the queue.
+    fn put_back(&mut self, mut messages: VecDeque<String>) {
+        if messages.is_empty() {
             return;
         }
-        let typed = self.input.replace("");
-        let waiting: Vec<_> = self.queue.drain(..).chain(Some(typed).filter(|typed| !typed.is_empty())).collect();
-        self.input.replace(&waiting.join("\n"));
+        let mut typed = String::new();
+        self.change_message(|input| typed = input.replace(""));
+        let mut text = String::new();
+        while let Some(next) = messages.front() {
+            let breaks = usize::from(!text.is_empty()) + usize::from(!typed.is_empty());
+            if text.len() + next.len() + typed.len() + breaks > limits::CHAT_INPUT_BYTES {
+                break;
+            }
+            add_line(&mut text, next);
+            messages.pop_front();
+        }
+        add_line(&mut text, &typed);
+        self.change_message(|input| drop(input.replace(&text)));
+        if !messages.is_empty() {
+            self.is_queue_held = true;
+            let left = count(messages.len() as u64, "message still waits", "messages still wait");
+            self.hint = Some(format!("{left}: with the others it is too long for one message"));
+            messages.append(&mut self.queue);
+            self.queue = messages;
+        }
+    }
+
+    /// Changes the message that is typed, also while an answer is typed in its place.
+    fn change_message(&mut self, change: impl FnOnce(&mut ChatInput)) {
+        let Self { input, question, .. } = self;
+        match question {
+            Some(OpenPrompt { draft, .. }) => {
+                input.swap(draft);
+                change(input);
+                input.swap(draft);
+            }
+            None => change(input),
+        }
     }
 
     /// Puts a question: the next line is its answer. What is typed comes back afterwards.
@@ -211,16 +257,21 @@ impl ChatState {
         match &mut self.question {
             Some(question) => question.text = text,
             None => {
-                let draft = self.input.replace("");
+                let mut draft = TypedText::empty();
+                self.input.swap(&mut draft);
                 self.question = Some(OpenPrompt { text, draft });
+                // The second key of a pair would now belong to the answer.
+                if std::mem::take(&mut self.is_prefixed) {
+                    self.hint = None;
+                }
             }
         }
     }
 
     /// Removes the question.
     pub fn end_question(&mut self) {
-        if let Some(question) = self.question.take() {
-            self.input.replace(&question.draft);
+        if let Some(mut question) = self.question.take() {
+            self.input.swap(&mut question.draft);
         }
     }
 
@@ -229,15 +280,21 @@ impl ChatState {
         self.hint = Some(hint);
     }
 
-    /// Replaces the text of the input.
+    /// Replaces the message that is typed, also while an answer is typed in its place.
     pub fn replace_text(&mut self, text: &str) {
-        self.input.replace(text);
+        self.change_message(|input| drop(input.replace(text)));
     }
+}
 
-    /// Puts a text back into the input, unless something else was typed.
-    pub fn restore(&mut self, text: &str) {
-        if self.input.editor().is_empty() {
-            self.input.replace(text);
-        }
+/// Returns a message, if it has any text.
+fn unless_blank(message: &str) -> Option<String> {
+    (!message.trim().is_empty()).then(|| message.to_owned())
+}
+
+/// Adds a message on a line of its own, if it has any text.
+fn add_line(text: &mut String, message: &str) {
+    if !text.is_empty() && !message.is_empty() {
+        text.push('\n');
     }
+    text.push_str(message);
 }

@@ -184,7 +184,8 @@ impl<W: Write> ChatLoop<W> {
             return Ok("the config has no MCP server; add one under `mcp_servers`".into());
         }
         let (app, prompts) = (Arc::clone(&self.app), Arc::clone(&self.prompts));
-        self.begin(RunningStep::Text(tokio::spawn(async move { Ok(prompts.servers_text(&app).await) })));
+        let task = tokio::spawn(async move { Ok(prompts.servers_text(&app).await) });
+        self.begin(RunningStep::Text { task, typed: "/mcp" });
         Ok(String::new())
     }
 
@@ -202,7 +203,7 @@ impl<W: Write> ChatLoop<W> {
         let checks = tokio::task::spawn_blocking(move || doctor_text(config, plugins, is_offline));
         let text =
             async move { checks.await.unwrap_or_else(|error| Err(Report::new(ErrorKind::Bug, error.to_string()))) };
-        self.begin(RunningStep::Text(tokio::spawn(text)));
+        self.begin(RunningStep::Text { task: tokio::spawn(text), typed: "/doctor" });
         Ok(String::new())
     }
 
@@ -228,7 +229,7 @@ impl<W: Write> ChatLoop<W> {
         let more = trusted.len().saturating_sub(limits::CHAT_LIST_ROWS);
         let allowed: String = trusted.iter().take(limits::CHAT_LIST_ROWS).map(line).collect();
         let allowed = match allowed.is_empty() {
-            true => "  nothing: you are asked each time\n".into(),
+            true => "  nothing yet\n".into(),
             false if more > 0 => format!("{allowed}  and {more} more\n"),
             false => allowed,
         };

@@ -1,8 +1,8 @@
 //! Shortens the conversation of an agent: its model writes a summary, which takes the place of what it summarizes.
 //!
 //! The summary is the answer to a message of the person, so it is recorded, shown and paid for like any other answer. A
-//! middleware around that one run edits the conversation once the answer is there: the edit is part of the run's last record,
-//! and if the run fails, nothing has changed.
+//! middleware around that one run edits the conversation once the answer is there: the edit is part of the run's last record. If
+//! the run fails, it removes the request again; if the run is interrupted, the next one does.
 
 use std::sync::Arc;
 
@@ -35,6 +35,27 @@ pub fn summary_request(words: &str) -> String {
         true => REQUEST.to_owned(),
         false => format!("{REQUEST}\n\n{words}"),
     }
+}
+
+/// Returns `true` for a message that asks for a summary.
+pub fn is_summary_request(message: &Message) -> bool {
+    is_of_person(message) && message.text_content().starts_with(REQUEST)
+}
+
+/// Removes a request for a summary that has no answer, with what the agent did about it.
+pub fn forget_request(chat: &Chat) {
+    let snapshot = chat.snapshot();
+    let newest = snapshot.iter().rev().find(|entry| is_of_person(&entry.message));
+    let (Some(request), Some(last)) = (newest.filter(|newest| is_summary_request(&newest.message)), snapshot.last())
+    else {
+        return;
+    };
+    // A conversation in which calls are open stays as it is; the next run tries it again.
+    let _ = chat.replace(MessageReplacement { first: request.id, last: last.id, messages: Vec::new() });
+}
+
+fn is_of_person(message: &Message) -> bool {
+    message.role == Role::User && !message.is_note()
 }
 
 /// Returns `true` if a conversation has an answer that could be summarized.
@@ -81,8 +102,10 @@ impl RunMiddleware for CompactionMiddleware {
     }
 
     async fn after(&self, _: &RunCx, outcome: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
-        if outcome.reply.is_ok() && !outcome.is_handoff() {
-            keep_last_reply(&self.chat).map_err(|error| Fault::other(error.to_string()))?;
+        match outcome.reply {
+            Ok(_) if outcome.is_handoff() => {}
+            Ok(_) => keep_last_reply(&self.chat).map_err(|error| Fault::other(error.to_string()))?,
+            Err(_) => forget_request(&self.chat),
         }
         Ok(AfterRunDecision::Accept)
     }
@@ -124,5 +147,22 @@ mod tests {
         chat.append(Message::user("Go on.")).unwrap();
         keep_last_reply(&chat).unwrap();
         assert_eq!(chat.snapshot().len(), 4);
+    }
+
+    #[test]
+    fn request_without_an_answer_is_forgotten() {
+        let chat = Chat::new();
+        let texts = |chat: &Chat| chat.snapshot().iter().map(|entry| entry.message.text_content()).collect::<Vec<_>>();
+        let reply = |text: &str| Message::text(Role::Assistant, "ada", text);
+        for message in [Message::user("One?"), reply("Two."), Message::user(summary_request("with words"))] {
+            chat.append(message).unwrap();
+        }
+        chat.append(reply("I begin.")).unwrap();
+        chat.append(Message::note("effect", "Go on.")).unwrap();
+        forget_request(&chat);
+        assert_eq!(texts(&chat), ["One?", "Two."]);
+        forget_request(&chat);
+        assert_eq!(texts(&chat), ["One?", "Two."], "messages of the person stay");
+        forget_request(&Chat::new());
     }
 }

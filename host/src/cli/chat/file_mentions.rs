@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    error::Report,
+    error::{ErrorKind, Report},
     task::{AttachedFile, TaskInput},
 };
 
@@ -19,8 +19,11 @@ pub fn last_mention(text: &str) -> Option<&str> {
 ///
 /// # Errors
 ///
-/// A [`Report`] if a file cannot be attached.
+/// A [`Report`] if a file cannot be attached, or if a path that `typed` mentions is no file.
 pub fn with_mentioned_files(text: String, typed: &str, root: &Path) -> Result<TaskInput, Report> {
+    if let Some(report) = mentioned_words(typed).find_map(|word| why_not_attached(word, root)) {
+        return Err(report);
+    }
     let real_root = root.canonicalize().ok();
     let lies_in_project = |path: &PathBuf| {
         let real = path.canonicalize().ok();
@@ -38,14 +41,42 @@ pub fn with_mentioned_files(text: String, typed: &str, root: &Path) -> Result<Ta
 
 /// Returns the files that a text mentions.
 fn mentions(text: &str, root: &Path) -> impl Iterator<Item = PathBuf> {
-    text.split_whitespace().filter_map(|word| word.strip_prefix('@')).filter_map(|path| file(path, root))
+    mentioned_words(text).filter_map(|path| file(path, root))
+}
+
+fn mentioned_words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_whitespace().filter_map(|word| word.strip_prefix('@'))
 }
 
 /// Returns the file at a path.
 fn file(path: &str, root: &Path) -> Option<PathBuf> {
-    let trimmed = path.trim_end_matches(|c: char| c.is_ascii_punctuation() && !matches!(c, '/' | '_' | '~'));
-    let paths = [path, trimmed].map(|path| root.join(path));
+    let paths = [path, without_punctuation(path)].map(|path| root.join(path));
     paths.into_iter().find(|path| path.is_file())
+}
+
+fn without_punctuation(path: &str) -> &str {
+    path.trim_end_matches(|c: char| c.is_ascii_punctuation() && !matches!(c, '/' | '_' | '~'))
+}
+
+/// Returns the reason why a word that was typed after `@` is attached to nothing, if it means a path. Other words, such as the
+/// name of a team, may stand after the mark.
+fn why_not_attached(word: &str, root: &Path) -> Option<Report> {
+    if file(word, root).is_some() {
+        return None;
+    }
+    let path = without_punctuation(word);
+    let hint = |what: &str| format!("{what}, or write the word without the @");
+    if !path.is_empty() && root.join(path).is_dir() {
+        let report = Report::new(ErrorKind::Usage, format!("{path}: folders are not attached"));
+        return Some(report.hint(hint("name the files in it")));
+    }
+    let has_extension =
+        Path::new(path).extension().is_some_and(|end| end.to_string_lossy().contains(char::is_alphabetic));
+    let is_of_path = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '~' | '+' | ',');
+    let means_path = (path.contains('/') || has_extension) && path.chars().all(is_of_path);
+    means_path.then(|| {
+        Report::new(ErrorKind::Usage, format!("{path}: no such file")).hint(hint("correct the path after the @"))
+    })
 }
 
 #[cfg(test)]
@@ -66,6 +97,24 @@ mod tests {
         assert_eq!(names("ask @alice about mail@a.md and @"), 0);
         let report = with_mentioned_files("see @b.bin".into(), "", folder.path()).unwrap_err();
         assert!(report.to_string().starts_with("cannot attach"), "{report}");
+    }
+
+    #[test]
+    fn mentioned_path_without_a_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("docs")).unwrap();
+        for (text, refused) in [
+            ("Read @nofile.md, please.", Some("nofile.md: no such file")),
+            ("Read @src/main", Some("src/main: no such file")),
+            ("Read @docs", Some("docs: folders are not attached")),
+            ("Read @docs/.", Some("docs/: folders are not attached")),
+            ("Ask @team or ada@mail.example about version @1.2 and @", None),
+            ("Why does @app.route('/x') fail?", None),
+        ] {
+            let input = with_mentioned_files(text.into(), text, folder.path());
+            assert_eq!(input.err().map(|report| report.message).as_deref(), refused, "{text}");
+        }
+        assert!(with_mentioned_files("See @nofile.md.".into(), "/review", folder.path()).is_ok(), "not typed");
     }
 
     #[test]

@@ -1,10 +1,19 @@
 //! One message as a run of its own, in a task beside the loop that reads keys and draws.
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use tokio::{sync::watch, task::JoinHandle};
 
-use super::{compaction::compact_with_answer, runner_facts::RunnerFacts};
+use super::{
+    compaction::{compact_with_answer, forget_request},
+    runner_facts::RunnerFacts,
+};
 use crate::{
     agent::{AgentGroup, RunError, SendError},
     app::{App, PreparedRun, Recording, RunSession, SessionCloser},
@@ -26,6 +35,8 @@ pub struct MessageRequest {
     pub chat: Chat,
     /// `true` if the answer takes the place of the conversation before it.
     pub compacts: bool,
+    /// `true` if the person has just chosen the agent or the model.
+    pub has_chosen: bool,
 }
 
 /// A run that answers a message.
@@ -33,12 +44,14 @@ pub struct MessageRun {
     events: EventStream,
     task: JoinHandle<Result<FinishedMessage, Report>>,
     started: watch::Receiver<Option<Arc<StartedMessage>>>,
+    /// Set once the run has begun, and the message is part of the conversation.
+    has_begun: Arc<AtomicBool>,
     /// `true` once its start was returned.
     is_announced: bool,
     is_cancelled: bool,
 }
 
-/// The facts of a run that has begun.
+/// The facts of a run that is about to begin.
 pub struct StartedMessage {
     pub facts: RunnerFacts,
     pub group: Arc<AgentGroup>,
@@ -79,8 +92,16 @@ impl MessageRun {
     pub fn start(app: Arc<App>, request: MessageRequest) -> Self {
         let (sink, events) = EventSink::channel();
         let (announce, started) = watch::channel(None);
+        let has_begun = Arc::new(AtomicBool::new(false));
+        let begun = Arc::clone(&has_begun);
+        // The event follows the record of the beginning.
+        sink.tap(Arc::new(move |event| {
+            if matches!(event, Event::RunStarted { .. }) {
+                begun.store(true, Ordering::SeqCst);
+            }
+        }));
         let task = tokio::spawn(async move { answer(&app, request, sink, announce).await });
-        Self { events, task, started, is_announced: false, is_cancelled: false }
+        Self { events, task, started, has_begun, is_announced: false, is_cancelled: false }
     }
 
     /// Waits for the next progress. Cancel safe.
@@ -123,9 +144,14 @@ impl MessageRun {
         let _ = (&mut self.task).await;
     }
 
-    /// Returns `true` if the run has begun: its session is open, and the message is part of it.
-    pub fn has_started(&self) -> bool {
-        self.started.borrow().is_some()
+    /// Returns `true` if the run has begun: the message is part of the conversation, and of the session if there is one.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::SeqCst)
+    }
+
+    /// Returns the usage of each agent in the session so far; `None` before the session is open.
+    pub fn ledger(&self) -> Option<Ledger> {
+        self.started.borrow().as_ref().map(|started| started.group.ledger())
     }
 
     /// Gives an agent of the run a message that it reads before its next turn.
@@ -163,17 +189,21 @@ async fn answer(
     events: EventSink,
     announce: watch::Sender<Option<Arc<StartedMessage>>>,
 ) -> Result<FinishedMessage, Report> {
-    let MessageRequest { agent, model, recording, message, chat, compacts } = request;
+    let MessageRequest { agent, model, recording, message, chat, compacts, has_chosen } = request;
     let mut prepared = app.agent(agent.as_deref(), model.as_deref(), recording).await?;
     secrets::hide(app.secrets());
     let session = prepared.session.take();
     session.iter().for_each(|session| session.listen(&events));
     let work = PendingWork::of(session.as_ref(), message)?;
     let chat = session.as_ref().map_or(chat, |session| session.chat.clone());
+    if session.as_ref().is_none_or(|session| !session.is_unfinished) {
+        // That of an interrupted run, which had no occasion to do it.
+        forget_request(&chat);
+    }
     if compacts {
         compact_with_answer(&mut prepared, &chat)?;
     }
-    announce.send_replace(Some(Arc::new(started(app, &prepared, session.as_ref()))));
+    announce.send_replace(Some(Arc::new(started(app, &prepared, session.as_ref(), has_chosen))));
     let outcome = {
         let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_run(run_id()).with_events(events);
         let mut working = pin!(work.run(&prepared, &cx, &chat));
@@ -186,6 +216,9 @@ async fn answer(
         }
         outcome
     };
+    if compacts && outcome.is_err() {
+        forget_request(&chat);
+    }
     let outcome = match outcome {
         Ok(_) => MessageOutcome::Answered,
         Err(RunError::Cancelled) => MessageOutcome::Interrupted,
@@ -194,8 +227,8 @@ async fn answer(
     Ok(FinishedMessage { outcome, chat, ledger: prepared.agent_group.ledger() })
 }
 
-fn started(app: &App, prepared: &PreparedRun, session: Option<&RunSession>) -> StartedMessage {
-    let changed = session.iter().flat_map(|session| &session.changed);
+fn started(app: &App, prepared: &PreparedRun, session: Option<&RunSession>, has_chosen: bool) -> StartedMessage {
+    let changed = session.iter().flat_map(|session| &session.changed).filter(|what| !has_chosen || !is_exchange(what));
     let changed = changed.map(|what| format!("since the session was last used: {what}"));
     let left_out = session.iter().flat_map(|session| session.warnings.iter().cloned());
     StartedMessage {
@@ -203,5 +236,28 @@ fn started(app: &App, prepared: &PreparedRun, session: Option<&RunSession>) -> S
         group: Arc::clone(&prepared.agent_group),
         session: session.map(|session| session.journal.id().to_owned()),
         warnings: left_out.chain(changed).collect(),
+    }
+}
+
+/// Returns `true` for a change of a session's parts that follows from the choice of another agent or model: a part has come or
+/// gone. A part that is another one under the same name was changed by somebody.
+fn is_exchange(what: &str) -> bool {
+    what.ends_with(" is new") || what.ends_with(" was removed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chosen_parts_are_told_apart_from_changed_ones() {
+        for (what, expected) in [
+            ("model `local` is new", true),
+            ("model `large` was removed", true),
+            ("model `local` has changed", false),
+            ("plugin `read-files` has changed", false),
+        ] {
+            assert_eq!(is_exchange(what), expected, "{what}");
+        }
     }
 }

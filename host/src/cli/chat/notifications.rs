@@ -34,9 +34,9 @@ impl ChatNotifications {
         self.is_on && self.has_focus != Some(true)
     }
 
-    /// Returns `true` if the end of a step that took so long is notified.
-    pub fn are_due_after(&self, took: Duration) -> bool {
-        took >= limits::CHAT_NOTIFIED_AFTER && self.are_due_for_question()
+    /// Returns `true` if the end of a step that took so long is notified. A person who has interrupted it knows.
+    pub fn are_due_after(&self, took: Duration, is_interrupted: bool) -> bool {
+        !is_interrupted && took >= limits::CHAT_NOTIFIED_AFTER && self.are_due_for_question()
     }
 }
 
@@ -48,12 +48,13 @@ mod tests {
     fn notification_is_due_without_focus_and_after_a_while() {
         let (short, long) = (Duration::from_secs(1), limits::CHAT_NOTIFIED_AFTER);
         let mut notifications = ChatNotifications::of(None);
-        assert!(notifications.are_due_for_question() && notifications.are_due_after(long));
-        assert!(!notifications.are_due_after(short));
+        assert!(notifications.are_due_for_question() && notifications.are_due_after(long, false));
+        assert!(!notifications.are_due_after(short, false));
+        assert!(!notifications.are_due_after(long, true), "the person has interrupted it");
         notifications.set_focus(true);
-        assert!(!notifications.are_due_for_question() && !notifications.are_due_after(long));
+        assert!(!notifications.are_due_for_question() && !notifications.are_due_after(long, false));
         notifications.set_focus(false);
-        assert!(notifications.are_due_for_question() && notifications.are_due_after(long));
+        assert!(notifications.are_due_for_question() && notifications.are_due_after(long, false));
     }
 
     #[test]

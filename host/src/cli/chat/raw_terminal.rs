@@ -25,6 +25,9 @@ static IS_RAW: AtomicBool = AtomicBool::new(false);
 static IS_LENT: AtomicBool = AtomicBool::new(false);
 /// Held while a key is read.
 static READING: Mutex<()> = Mutex::new(());
+/// The modes from before a chat was prepared, while it is.
+#[cfg(unix)]
+static BEFORE_SILENCE: Mutex<Option<rustix::termios::Termios>> = Mutex::new(None);
 /// Held while the modes change: a chat may end in the moment in which an editor gives the terminal back.
 static CHANGING: Mutex<()> = Mutex::new(());
 
@@ -156,17 +159,15 @@ impl Drop for LentTerminal {
 
 /// The terminal while a chat is being prepared, until this is dropped: keys are not echoed, and stay as they are for the chat,
 /// which reads them when it begins. Signals of keys are sent.
-pub struct SilentTerminal {
-    /// The modes before; `None` if they could not be changed.
-    #[cfg(unix)]
-    before: Option<rustix::termios::Termios>,
-}
+pub struct SilentTerminal(());
 
 #[cfg(unix)]
 impl SilentTerminal {
     /// Silences the terminal of this process, as far as it lets itself be.
     pub fn enter() -> Self {
         use rustix::termios::{InputModes, LocalModes, OptionalActions, tcgetattr, tcsetattr};
+        // Held until the modes are changed: a signal may end the process now.
+        let mut kept = locked(&BEFORE_SILENCE);
         let silence = || {
             let before = tcgetattr(io::stdin())?;
             let mut modes = before.clone();
@@ -176,17 +177,24 @@ impl SilentTerminal {
             tcsetattr(io::stdin(), OptionalActions::Now, &modes)?;
             Ok::<_, io::Error>(before)
         };
-        Self { before: silence().ok() }
+        *kept = silence().ok();
+        Self(())
     }
 }
 
 #[cfg(unix)]
 impl Drop for SilentTerminal {
     fn drop(&mut self) {
-        if let Some(before) = &self.before {
-            // A terminal that has gone away has no modes.
-            let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, before);
-        }
+        end_silence();
+    }
+}
+
+/// Gives the terminal the modes back that it had before a chat was prepared, if one is.
+#[cfg(unix)]
+fn end_silence() {
+    if let Some(before) = locked(&BEFORE_SILENCE).take() {
+        // A terminal that has gone away has no modes.
+        let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &before);
     }
 }
 
@@ -194,11 +202,14 @@ impl Drop for SilentTerminal {
 impl SilentTerminal {
     /// Leaves the terminal as it is.
     pub fn enter() -> Self {
-        Self {}
+        Self(())
     }
 }
 
-fn locked(mutex: &'static Mutex<()>) -> MutexGuard<'static, ()> {
+#[cfg(not(unix))]
+fn end_silence() {}
+
+fn locked<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -216,9 +227,10 @@ fn next_event() -> io::Result<Option<event::Event>> {
     }
 }
 
-/// Returns the terminal to its normal mode if a chat has it: for a process that ends without dropping values. The display that
+/// Returns the terminal to its normal mode if a chat has it or is prepared: for a process that ends without dropping values. The display that
 /// is redrawn in place leaves the screen too.
 pub fn restore_and_leave() {
+    end_silence();
     if IS_RAW.load(Ordering::SeqCst) {
         let _ = io::stdout().write_all(LEAVE_REGION.as_bytes());
         ProcessTerminal.restore();

@@ -1,3 +1,4 @@
+use super::compaction::is_summary_request;
 use crate::{
     agent::journal::JournalRecord,
     chat::{Message, Part, Role},
@@ -37,7 +38,15 @@ pub fn sent_messages(store: &SessionStore, id: &str) -> Result<Vec<SentMessage>,
 
 /// Returns what the person said in the input of a run, without attached files; `None` if the input has nothing of a person.
 fn said_by_person(input: &[Message]) -> Option<String> {
-    let message = input.iter().rfind(|message| message.role == Role::User && !message.is_note())?;
+    words_of_person(input.iter().rfind(|message| message.role == Role::User && !message.is_note())?)
+}
+
+/// Returns what the person said in a message, without attached files and outputs of commands; `None` if it is not a person's, or
+/// asks for a summary.
+pub fn words_of_person(message: &Message) -> Option<String> {
+    if message.role != Role::User || message.is_note() || is_summary_request(message) {
+        return None;
+    }
     let text = message.parts.iter().find_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
         _ => None,
@@ -48,7 +57,7 @@ fn said_by_person(input: &[Message]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::marked_text;
+    use crate::{cli::chat::compaction::summary_request, task::marked_text};
 
     #[test]
     fn sent_text_is_without_notes_and_attached_files() {
@@ -57,6 +66,7 @@ mod tests {
         assert_eq!(typed("Read it.").as_deref(), Some("Read it."));
         let attached = marked_text("attached_file", "is the content of the file `a`", "1");
         assert_eq!(typed(&format!("Read @a.\n\n{attached}")).as_deref(), Some("Read @a."));
+        assert_eq!(typed(&summary_request("in short")), None);
         assert_eq!(said_by_person(&[note]), None);
         assert_eq!(said_by_person(&[]), None);
     }

@@ -8,7 +8,7 @@ use crate::{
         live::amount_in_words,
         render::{DIM, PLAIN, name, one_line},
     },
-    config::{AgentConfig, PluginSection},
+    config::{AgentConfig, PluginSection, PluginUse},
     error::Report,
     limits,
     model::{CompletionRequest, ContextWindow},
@@ -52,6 +52,10 @@ struct AgentPlugin {
     section: PluginSection,
     /// Its version and its description; `None` if it cannot be used.
     about: Option<(String, String)>,
+    /// `true` if the person is asked before each call of its tools.
+    is_confirmed: bool,
+    /// The capabilities that the person is asked for when a tool lacks them.
+    asks: Vec<String>,
 }
 
 impl RunnerFacts {
@@ -138,7 +142,11 @@ impl RunnerFacts {
         }
         let line = |decision: &CapabilityDecision| {
             let CapabilityDecision { plugin, capability, allowed, rule } = decision;
-            let word = if *allowed { "granted by" } else { "not granted by" };
+            let word = match (is_asked(&self.plugins, decision), *allowed) {
+                (true, _) => "asked each time, by",
+                (false, true) => "granted by",
+                (false, false) => "not granted by",
+            };
             format!("  {}: {}  {DIM}{word} {}{PLAIN}\n", name(plugin), name(capability), name(rule))
         };
         let more = self.grants.len().saturating_sub(limits::CHAT_LIST_ROWS);
@@ -184,18 +192,62 @@ pub async fn facts_of(app: &App, agent: Option<&str>, model: Option<&str>) -> Re
     Ok(RunnerFacts::of(app, &prepared))
 }
 
+/// Returns `true` if the person is asked before a capability is used: before each call of the plugin's tools, or when one of them
+/// lacks it. The toolboxes `git` and `exec`, if that may run any program, ask by themselves.
+fn is_asked(plugins: &[AgentPlugin], decision: &CapabilityDecision) -> bool {
+    let CapabilityDecision { plugin, capability, allowed, .. } = decision;
+    let of_plugin = plugins.iter().find(|of| *of.id == **plugin);
+    match (allowed, of_plugin) {
+        (true, Some(of)) => of.is_confirmed,
+        (true, None) => &**plugin == "git" || &**plugin == "exec" && capability.contains("'*'"),
+        (false, of) => of.is_some_and(|of| of.asks.iter().any(|asked| capability.starts_with(&format!("{asked}: ")))),
+    }
+}
+
 /// Returns the plugins that the config gives an agent or team, or those of the default agent.
 fn plugins_of(app: &App, agent: &str) -> Vec<AgentPlugin> {
     let plugins = |config: &AgentConfig| {
-        let plugin = |(section, id, _): (PluginSection, &str, _)| {
+        let plugin = |(section, id, uses): (PluginSection, &str, &PluginUse)| {
             let manifest = app.catalog.entry(id).and_then(|plugin| plugin.manifest().ok());
             let about = manifest.map(|manifest| (manifest.version.clone(), manifest.description.clone()));
-            AgentPlugin { id: id.to_owned(), section, about }
+            let asks = uses.ask.iter().map(|asked| asked.capability().to_string()).collect();
+            AgentPlugin { id: id.to_owned(), section, about, is_confirmed: uses.confirm, asks }
         };
         config.all_plugins().map(plugin).collect()
     };
     match app.config.who(agent) {
         Ok(config) => plugins(config.own()),
         Err(_) => plugins(&app.default_agent(&mut Vec::new())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grant_that_is_asked_for_is_told_apart() {
+        let plugin = |id: &str, is_confirmed, asks: &[&str]| AgentPlugin {
+            id: id.into(),
+            section: PluginSection::Plugins,
+            about: None,
+            is_confirmed,
+            asks: asks.iter().map(|asked| (*asked).to_owned()).collect(),
+        };
+        let plugins = [plugin("read-files", true, &[]), plugin("fetch", false, &["http"])];
+        for (id, capability, allowed, expected) in [
+            ("read-files", "files: [{path: .}]", true, true),
+            ("fetch", "clock: true", true, false),
+            ("fetch", "http: ['*']", false, true),
+            ("fetch", "files: [{path: .}]", false, false),
+            ("exec", "programs: ['*']", true, true),
+            ("exec", "programs: [cargo]", true, false),
+            ("git", "programs: [git]", true, true),
+            ("git", "programs: [git]", false, false),
+        ] {
+            let decision =
+                CapabilityDecision { plugin: id.into(), capability: capability.into(), allowed, rule: "use".into() };
+            assert_eq!(is_asked(&plugins, &decision), expected, "{id} {capability} {allowed}");
+        }
     }
 }

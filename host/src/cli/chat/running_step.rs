@@ -35,7 +35,11 @@ pub enum RunningStep {
         typed: String,
     },
     /// A text for the person is put together.
-    Text(JoinHandle<Result<String, Report>>),
+    Text {
+        task: JoinHandle<Result<String, Report>>,
+        /// The command that wants it.
+        typed: &'static str,
+    },
     /// Another agent or model is looked at.
     Selection {
         task: JoinHandle<Result<RunnerFacts, Report>>,
@@ -63,7 +67,7 @@ impl RunningStep {
             Self::Shell { command, .. } => StepProgress::Shell(command.end().await),
             Self::Watch { watch, .. } => StepProgress::Watch(watch.next().await),
             Self::Prompt { task, .. } => StepProgress::Prompt(task.await.unwrap_or_else(|error| Err(why_none(&error)))),
-            Self::Text(task) => StepProgress::Text(task.await.unwrap_or_else(|error| Err(why_none(&error)))),
+            Self::Text { task, .. } => StepProgress::Text(task.await.unwrap_or_else(|error| Err(why_none(&error)))),
             Self::Selection { task, .. } => {
                 StepProgress::Selection(task.await.unwrap_or_else(|error| Err(why_none(&error))))
             }

@@ -76,6 +76,7 @@ impl<W: Write> ChatLoop<W> {
             }
         };
         self.enter_session(session);
+        self.offer_to_go_on();
         self.state.restore(text);
         let from = name(&from);
         Ok(format!(
@@ -126,7 +127,11 @@ impl<W: Write> ChatLoop<W> {
                 .hint("name it: /resume SESSION; /sessions lists them"));
         }
         let store = self.app.sessions();
-        let id = named(&store, argument)?;
+        let id = named(&store, argument).map_err(|report| {
+            // The command line names its own commands.
+            let is_elsewhere = report.hint.as_ref().is_some_and(|hint| hint.contains("shelly-host "));
+            if is_elsewhere { report.hint("/sessions lists the sessions of this project") } else { report }
+        })?;
         if !store.is_own(&id).map_err(|error| error.report())? {
             return Err(Report::new(ErrorKind::Usage, format!("the session `{id}` was not made here by you"))
                 .hint(format!("leave, and consent to it: shelly-host chat --resume {id}")));
@@ -134,8 +139,12 @@ impl<W: Write> ChatLoop<W> {
         let (session, header) = ChatSession::existing(&store, &id, false)?;
         self.enter_session(session);
         self.recall();
-        if *header.agent != *self.facts.agent {
-            self.start_selection(Some(header.agent), self.args.model.clone());
+        let is_of_another = *header.agent != *self.facts.agent;
+        match (self.watch_or_offer(), is_of_another) {
+            // The step that runs is the watch: the agent is looked at with the next message.
+            (true, true) => self.args.agent = Some(header.agent),
+            (false, true) => self.start_selection(Some(header.agent), self.args.model.clone()),
+            (_, false) => {}
         }
         Ok(format!("{DIM}from now on in the session {}{PLAIN}", name(&id)))
     }

@@ -3,7 +3,11 @@
 use tokio::{sync::mpsc, task::JoinHandle, time::sleep};
 
 use super::chat_session::ChatSession;
-use crate::{error::Report, limits, session::SessionStore};
+use crate::{
+    error::{ErrorKind, Report},
+    limits,
+    session::SessionStore,
+};
 
 /// Watches a session.
 pub struct SessionWatch {
@@ -34,7 +38,7 @@ impl SessionWatch {
 
     /// Waits for the next progress. Cancel safe.
     pub async fn next(&mut self) -> WatchProgress {
-        self.progress.recv().await.unwrap_or(WatchProgress::Free)
+        self.progress.recv().await.unwrap_or_else(|| failed("its watch has ended"))
     }
 }
 
@@ -57,7 +61,7 @@ async fn watch(store: SessionStore, id: String, is_trusted: bool, sender: mpsc::
             let progress = match read {
                 Ok(Ok((session, _))) => WatchProgress::Changed(Box::new(session)),
                 Ok(Err(report)) => WatchProgress::Failed(report),
-                Err(_) => return,
+                Err(error) => failed(error),
             };
             let is_over = matches!(progress, WatchProgress::Failed(_));
             if sender.send(progress).await.is_err() || is_over {
@@ -69,5 +73,24 @@ async fn watch(store: SessionStore, id: String, is_trusted: bool, sender: mpsc::
             return;
         }
         sleep(limits::CHAT_WATCH_PAUSE).await;
+    }
+}
+
+/// Reports that the session could not be watched to the end.
+fn failed(cause: impl std::fmt::Display) -> WatchProgress {
+    let report = Report::new(ErrorKind::Bug, "this is a bug in shelly-host: the session is not watched any more");
+    WatchProgress::Failed(report.cause(cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn watch_that_panics_has_failed() {
+        let (sender, progress) = mpsc::channel(1);
+        drop(sender);
+        let mut watch = SessionWatch { progress, task: tokio::spawn(async {}) };
+        assert!(matches!(watch.next().await, WatchProgress::Failed(_)));
     }
 }

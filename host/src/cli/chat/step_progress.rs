@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::{
     chat_loop::ChatLoop,
-    chat_session::ChatSession,
+    chat_session::{ChatSession, said},
     fetched_prompt::FetchedPrompt,
     message_run::{FinishedMessage, MessageOutcome, MessageProgress, StartedMessage},
     runner_facts::RunnerFacts,
@@ -31,30 +31,32 @@ impl<W: Write> ChatLoop<W> {
             MessageProgress::Started(started) => self.show_start(&started),
             MessageProgress::Event(event) => self.show_event(&event),
             MessageProgress::Ended(ended) => return self.end_message(ended),
-            MessageProgress::Dropped if !self.has_started() => {
-                self.screen.print(&format!("{DIM}interrupted before it began{PLAIN}\n"));
-                self.restore_message();
-                return self.end_step();
-            }
-            MessageProgress::Dropped => {
-                self.screen.print(&format!("{DIM}interrupted; your next message continues the step{PLAIN}\n"));
-                self.session.can_go_on = self.session.id.is_some();
-                return self.end_step();
-            }
+            MessageProgress::Dropped => return self.end_dropped_message(),
         }
         None
     }
 
-    /// Returns `true` if the message that the person waits for has been recorded, or would be.
-    fn has_started(&self) -> bool {
-        matches!(&self.step, RunningStep::Message { run, .. } if run.has_started())
-    }
-
-    /// Puts the message whose run has not begun back into the input.
-    fn restore_message(&mut self) {
-        if let RunningStep::Message { typed, .. } = std::mem::replace(&mut self.step, RunningStep::None) {
-            self.state.restore(&typed);
+    /// Ends a run that was dropped in the middle of a step.
+    fn end_dropped_message(&mut self) -> Option<u8> {
+        let step = std::mem::replace(&mut self.step, RunningStep::None);
+        let RunningStep::Message { run, typed, compacted_tokens } = step else { return self.end_step() };
+        // What was spent until then is spent.
+        self.session.ledger = run.ledger().unwrap_or_else(|| self.session.ledger.clone());
+        let (is_recorded, compacts) = (self.session.id.is_some(), compacted_tokens.is_some());
+        let how = match (run.has_begun(), compacts, is_recorded) {
+            (false, ..) => "interrupted before it began",
+            (true, true, _) => "interrupted; nothing was replaced",
+            (true, false, true) => "interrupted; your next message continues the step",
+            (true, false, false) => "interrupted; nothing is recorded here, so the step does not go on",
+        };
+        self.screen.print(&format!("{DIM}{how}{PLAIN}\n"));
+        if run.has_begun() {
+            // A run that goes on by itself would answer, and replace nothing.
+            self.session.can_go_on = is_recorded && !compacts;
+        } else {
+            self.state.take_back_queue(&typed);
         }
+        self.end_step()
     }
 
     fn show_start(&mut self, started: &StartedMessage) {
@@ -68,12 +70,18 @@ impl<W: Write> ChatLoop<W> {
         self.screen.watch_board(&started.group);
         self.session.id.clone_from(&started.session);
         self.learning = self.prompts.learn(&self.app);
-        let before = std::mem::replace(&mut self.facts, started.facts.clone());
-        // What was said before the last message need not be said again.
+        self.has_chosen = false;
+        self.use_facts(started.facts.clone());
+        started.warnings.iter().for_each(|what| self.screen.print(&warning(what)));
+    }
+
+    /// Uses the facts about an agent from now on, and prints what they say that those before did not.
+    fn use_facts(&mut self, facts: RunnerFacts) {
+        let before = std::mem::replace(&mut self.facts, facts);
         let notes = self.facts.notes.iter().filter(|note| !before.notes.contains(note));
         notes.for_each(|note| self.screen.print(&format!("{DIM}{}{PLAIN}\n", name(note))));
         let warnings = self.facts.warnings.iter().filter(|what| !before.warnings.contains(what));
-        warnings.chain(&started.warnings).for_each(|what| self.screen.print(&warning(what)));
+        warnings.for_each(|what| self.screen.print(&warning(what)));
     }
 
     fn show_event(&mut self, event: &Event) {
@@ -83,8 +91,8 @@ impl<W: Write> ChatLoop<W> {
             self.tokens = *tokens;
         }
         self.calls.note(event);
-        for shown in self.pieces.pass(event) {
-            self.screen.show(&shown, self.lines.line(&shown));
+        for shown in self.redactor.pass(event) {
+            self.screen.show(&shown, self.event_lines.line(&shown));
         }
     }
 
@@ -113,12 +121,11 @@ impl<W: Write> ChatLoop<W> {
     fn show_newer(&mut self, session: &ChatSession) {
         let shown = self.session.chat.snapshot().last().map(|entry| entry.id);
         for entry in session.chat.snapshot().newer_than(shown) {
-            let (message, text) = (&entry.message, entry.message.text_content());
-            match message.role {
-                Role::User if message.is_note() => {}
-                Role::User => self.screen.print_typed(&text),
-                Role::Assistant if !text.trim().is_empty() => self.screen.print_markdown(&text),
-                _ => {}
+            let message = &entry.message;
+            match said(message) {
+                Some(text) if message.role == Role::User => self.screen.print_typed(&text),
+                Some(text) => self.screen.print_markdown(&text),
+                None => {}
             }
             for call in message.tool_calls() {
                 let arguments = one_line(&telling_argument(&call.arguments), limits::LIVE_DETAIL_CHARS);
@@ -130,9 +137,8 @@ impl<W: Write> ChatLoop<W> {
     /// Ends the watch of a session. What the person wanted to send comes back: the other program may have changed their mind.
     fn end_watch(&mut self) -> Option<u8> {
         let step = std::mem::replace(&mut self.step, RunningStep::None);
-        self.state.take_back_queue();
         if let RunningStep::Watch { typed, .. } = step {
-            self.state.restore(&typed);
+            self.state.take_back_queue(&typed);
         }
         self.offer_to_go_on();
         self.end_step()
@@ -144,7 +150,7 @@ impl<W: Write> ChatLoop<W> {
             RunningStep::Message { typed, compacted_tokens, .. } => (typed, compacted_tokens),
             _ => (String::new(), None),
         };
-        self.notify_of_end();
+        self.notify_of_end(&name(&self.facts.agent));
         match ended {
             Ok(FinishedMessage { outcome, chat, ledger }) => {
                 (self.session.chat, self.session.ledger) = (chat, ledger);
@@ -161,18 +167,17 @@ impl<W: Write> ChatLoop<W> {
                             false => "nothing was replaced; /compact tries again",
                         };
                         self.screen.print(&format!("{DIM}{again}{PLAIN}\n"));
-                        self.state.take_back_queue();
+                        self.state.take_back_queue("");
                     }
                 }
             }
             Err(report) => {
                 // Another program may have begun to work in the session meanwhile.
-                if self.begins_to_watch(&typed) {
+                if self.watch_if_in_use(&typed) {
                     return None;
                 }
                 self.fail(&report);
-                self.state.take_back_queue();
-                self.state.restore(&typed);
+                self.state.take_back_queue(&typed);
             }
         }
         self.end_step()
@@ -188,10 +193,10 @@ impl<W: Write> ChatLoop<W> {
         ));
     }
 
-    /// Calls the person's attention to the end of a step that took long.
-    fn notify_of_end(&mut self) {
-        if self.notifications.are_due_after(self.begun.elapsed()) {
-            self.screen.notify(&format!("shelly-host: {} has finished", self.facts.agent));
+    /// Calls the person's attention to the end of a step that took long. `what` is an agent or a command.
+    fn notify_of_end(&mut self, what: &str) {
+        if self.notifications.are_due_after(self.begun.elapsed(), self.is_interrupted) {
+            self.screen.notify(&format!("shelly-host: {what} has finished"));
         }
     }
 
@@ -212,8 +217,7 @@ impl<W: Write> ChatLoop<W> {
             Ok(prompt) => self.send_prompt(&typed, prompt),
             Err(report) => {
                 self.fail(&report);
-                self.state.take_back_queue();
-                self.state.restore(&typed);
+                self.state.take_back_queue(&typed);
             }
         }
         match self.step {
@@ -228,13 +232,19 @@ impl<W: Write> ChatLoop<W> {
             Ok(text) => self.screen.print(&format!("{}\n\n", text.trim_end())),
             Err(report) => self.fail(&report),
         }
-        self.notify_of_end();
+        if let RunningStep::Text { typed, .. } = self.step {
+            self.notify_of_end(typed);
+        }
         self.end_step()
     }
 
     /// Shows the output of a command.
     pub(super) fn end_shell(&mut self, output: ShellOutput) -> Option<u8> {
         let ShellOutput { text, is_cut, failure } = output;
+        if let RunningStep::Shell { typed, .. } = &self.step {
+            let what = name(typed);
+            self.notify_of_end(&what);
+        }
         self.screen.print_plain(&text);
         if is_cut {
             let most = limits::CHAT_SHELL_OUTPUT_BYTES >> 10;
@@ -280,7 +290,8 @@ impl<W: Write> ChatLoop<W> {
                 Ok(facts) => {
                     let (of, on) = (name(&facts.agent), name(&facts.model));
                     self.screen.print(&format!("{DIM}from now on: agent {of}, model {on}{PLAIN}\n"));
-                    (self.args.agent, self.args.model, self.facts) = (agent, model, facts);
+                    (self.args.agent, self.args.model, self.has_chosen) = (agent, model, true);
+                    self.use_facts(facts);
                     self.tokens = 0;
                 }
                 Err(report) => self.fail(&report),

@@ -1,14 +1,9 @@
 //! The person's side of a chat, by keys alone, and what a terminal shows of it.
 
-use std::{
-    io,
-    num::NonZero,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use proptest::prelude::*;
-use shelly_terminal::{live_region::TerminalSize, text_editor::CursorMotion, theme::Theme};
+use shelly_terminal::{text_editor::CursorMotion, theme::Theme};
 
 use super::{
     chat_input::ChatInput,
@@ -21,7 +16,10 @@ use super::{
 };
 use crate::{
     chat::Usage,
-    cli::live::events_for_tests::{finished, started, text as said},
+    cli::live::{
+        events_for_tests::{finished, started, text as said},
+        terminal_for_tests::TestTerminal,
+    },
     event::Event,
     limits,
     model::ReplyDelta,
@@ -75,7 +73,7 @@ fn messages_wait_in_order_while_the_agent_works() {
     assert_eq!(state.end_work().as_deref(), Some("m0"));
     state.begin_work();
     assert_eq!(press(&mut state, ChatKey::Escape), Some(ChatAction::Interrupt));
-    state.take_back_queue();
+    state.take_back_queue("");
     assert!(typed(&state).starts_with("m1\nm2\n") && typed(&state).ends_with("one more"), "{}", typed(&state));
     assert_eq!(state.end_work(), None);
     let mut state = self::state();
@@ -104,6 +102,87 @@ fn pair_of_keys_opens_the_editor() {
     press(&mut state, ChatKey::Prefix);
     assert_eq!(press(&mut state, end()), None, "an answer is typed here");
     assert_eq!(press(&mut state, ChatKey::ShowCalls), Some(ChatAction::ShowCalls));
+    let mut state = self::state();
+    press(&mut state, ChatKey::Prefix);
+    state.ask("allow? ");
+    assert_eq!((press(&mut state, end()), state.hint()), (None, None), "the question came between the two keys");
+}
+
+#[test]
+fn sent_message_comes_back_before_those_that_wait() {
+    let mut state = state();
+    say(&mut state, "A");
+    state.begin_work();
+    say(&mut state, "B");
+    press(&mut state, text("draft"));
+    // The interruption itself takes the queue back; the end of the run says that the message was not begun.
+    state.take_back_queue("");
+    state.take_back_queue("A");
+    assert_eq!(typed(&state), "A\nB\ndraft");
+    assert_eq!(state.end_work(), None);
+    state.restore("typed before");
+    assert_eq!(typed(&state), "typed before\nA\nB\ndraft");
+    state.take_back_queue(" ");
+    assert_eq!(typed(&state), "typed before\nA\nB\ndraft");
+}
+
+#[test]
+fn messages_that_are_too_long_together_stay_in_the_queue() {
+    let mut state = state();
+    state.begin_work();
+    let long = "x".repeat(limits::CHAT_INPUT_BYTES - 1);
+    for message in ["a", &*long, "b"] {
+        say(&mut state, message);
+    }
+    state.take_back_queue("");
+    assert_eq!((typed(&state), state.queue().len()), ("a", 2));
+    assert!(state.hint().is_some_and(|hint| hint.starts_with("2 messages still wait")), "{:?}", state.hint());
+    assert_eq!(state.end_work(), None, "the person decides");
+    assert_eq!(press(&mut state, ChatKey::Enter), Some(ChatAction::Send("a".into())));
+    state.begin_work();
+    assert_eq!(state.end_work().map(|next| next.len()), Some(long.len()));
+}
+
+#[test]
+fn edited_text_replaces_the_message_and_no_answer() {
+    let mut state = state();
+    press(&mut state, text("draft"));
+    state.ask("allow? ");
+    press(&mut state, text("y"));
+    state.replace_text("edited");
+    assert_eq!(typed(&state), "y");
+    state.restore("sent");
+    state.end_question();
+    assert_eq!(typed(&state), "sent\nedited");
+}
+
+#[test]
+fn question_keeps_the_draft_behind_a_browsed_message() {
+    let mut state = state();
+    say(&mut state, "before");
+    press(&mut state, text("draft"));
+    press(&mut state, ChatKey::Move(CursorMotion::Up));
+    state.ask("allow? ");
+    say(&mut state, "y");
+    state.end_question();
+    assert_eq!(typed(&state), "before");
+    press(&mut state, ChatKey::Move(CursorMotion::Down));
+    assert_eq!(typed(&state), "draft");
+}
+
+#[test]
+fn search_goes_on_when_the_terminal_changes() {
+    let mut state = state();
+    say(&mut state, "build the docs");
+    press(&mut state, text("draft"));
+    press(&mut state, ChatKey::SearchHistory);
+    press(&mut state, text("build"));
+    assert_eq!(press(&mut state, ChatKey::Redraw), Some(ChatAction::Redraw));
+    assert_eq!(press(&mut state, ChatKey::Focus(true)), None);
+    assert_eq!(press(&mut state, ChatKey::ShowCalls), Some(ChatAction::ShowCalls));
+    assert_eq!(state.input().search(), Some(("build", Some("build the docs"))));
+    press(&mut state, ChatKey::Escape);
+    assert_eq!(typed(&state), "draft");
 }
 
 #[test]
@@ -205,49 +284,8 @@ fn too_long_paste_is_refused_with_a_hint() {
     assert!(state.hint().is_some_and(|hint| hint.contains("@path")));
 }
 
-/// A terminal that parses what is written to it.
-#[derive(Clone)]
-struct TestTerminal(Arc<Mutex<vt100::Parser>>);
-
-impl TestTerminal {
-    fn new(columns: u16, rows: u16) -> Self {
-        let count = |number| NonZero::new(number).unwrap();
-        Self(Arc::new(Mutex::new(vt100::Parser::new(count(rows), count(columns), 1_000))))
-    }
-
-    fn resize(&self, columns: u16, rows: u16) {
-        let count = |number| NonZero::new(number).unwrap();
-        self.0.lock().unwrap().screen_mut().set_size(count(rows), count(columns));
-    }
-
-    fn screen(&self) -> ChatScreen<Self> {
-        let terminal = self.clone();
-        let size = move || {
-            let (rows, columns) = terminal.0.lock().unwrap().screen().size();
-            TerminalSize { columns: columns.get(), rows: rows.get() }
-        };
-        ChatScreen::new(self.clone(), Arc::new(size), Theme::plain(), false)
-    }
-
-    fn lines(&self) -> Vec<String> {
-        let parser = self.0.lock().unwrap();
-        let columns = parser.screen().size().1.get();
-        let rows = parser.screen().rows(0, columns).map(|row| row.trim_end().to_owned());
-        rows.filter(|row| !row.is_empty()).collect()
-    }
-}
-
-impl io::Write for TestTerminal {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(bytes);
-        assert!(!text.contains('\x07') && !text.contains("\x1b]52") && !text.contains("\x1b[2J"), "{text:?}");
-        self.0.lock().unwrap().process(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+fn screen_of(terminal: &TestTerminal) -> ChatScreen<TestTerminal> {
+    ChatScreen::new(terminal.clone(), terminal.size(), Theme::plain(), false)
 }
 
 /// A text with which a model, a tool or a file could try to control the terminal.
@@ -256,7 +294,7 @@ const HOSTILE: &str = "\x1b]52;c;aGk=\x07\x1b[2J\u{9b}2J\u{202e}\rforged";
 #[tokio::test(start_paused = true)]
 async fn hostile_text_is_spelled_out_on_the_screen() {
     let terminal = TestTerminal::new(100, 40);
-    let (mut screen, mut state) = (terminal.screen(), state());
+    let (mut screen, mut state) = (screen_of(&terminal), state());
     let agent: Arc<str> = HOSTILE.into();
     for event in [
         Event::RunStarted {
@@ -304,7 +342,7 @@ async fn hostile_text_is_spelled_out_on_the_screen() {
 #[tokio::test(start_paused = true)]
 async fn screen_shows_reply_queue_input_and_status() {
     let terminal = TestTerminal::new(60, 24);
-    let (mut screen, mut state) = (terminal.screen(), state());
+    let (mut screen, mut state) = (screen_of(&terminal), state());
     screen.print_typed("What is 2 and 2?\nIn words.");
     state.begin_work();
     let agent: Arc<str> = "ada".into();
@@ -352,9 +390,19 @@ async fn screen_shows_reply_queue_input_and_status() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn printed_text_is_broken_between_words() {
+    let terminal = TestTerminal::new(24, 10);
+    let (mut screen, state) = (screen_of(&terminal), state());
+    screen.print("  /help  shows keys and commands\nwarning: this is rather long\n");
+    screen.draw(&state, &ChatStatus::default(), None);
+    let lines = terminal.lines();
+    assert_eq!(lines[..4], ["  /help  shows keys and", "         commands", "warning: this is rather", "long"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn focus_shows_one_agent_until_it_has_ended() {
     let terminal = TestTerminal::new(60, 24);
-    let (mut screen, state) = (terminal.screen(), state());
+    let (mut screen, state) = (screen_of(&terminal), state());
     let worker: Arc<str> = "worker-1".into();
     screen.show(&started("lead", None, "m", ""), None);
     screen.show(&started("worker-1", Some("lead"), "m", "look"), None);
@@ -425,7 +473,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let _guard = runtime.enter();
         let terminal = TestTerminal::new(40, 12);
-        let (mut screen, mut state) = (terminal.screen(), state());
+        let (mut screen, mut state) = (screen_of(&terminal), state());
         let agent: Arc<str> = "ada".into();
         for step in steps {
             match step {
@@ -449,7 +497,7 @@ proptest! {
                 ChatStep::End => drop(state.end_work()),
                 ChatStep::Ask => state.ask("allow? "),
                 ChatStep::EndQuestion => state.end_question(),
-                ChatStep::TakeBack => state.take_back_queue(),
+                ChatStep::TakeBack => state.take_back_queue(""),
                 ChatStep::Resize(columns, rows) => terminal.resize(columns, rows),
                 ChatStep::Delta(text) => {
                     let delta = ReplyDelta::Text(text);
