@@ -26,6 +26,8 @@ import tempfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Not `target/dist`: cargo has its own files there, for the profile `dist`.
+OUTPUT = ROOT / "target/release-files"
 NAME = "shelly-host"
 SUMMARY = "Runs LLM agents whose tools, effects, middleware and models are sandboxed WebAssembly components."
 # The same time in all files, so that the same program gives the same bytes: 1980-01-01, the first that a zip can have.
@@ -46,9 +48,9 @@ def fail(message, hint=""):
 
 
 def run(*command, **options):
-    """Runs a program in the repository; its failure ends this one."""
+    """Runs a program in the repository; its failure ends this one, unless the options say otherwise."""
     try:
-        return subprocess.run(command, cwd=ROOT, check=True, **options)
+        return subprocess.run(command, **{"cwd": ROOT, "check": True, **options})
     except FileNotFoundError:
         fail(f"there is no program {command[0]}", f"install {command[0]}")
     except subprocess.CalledProcessError as error:
@@ -63,18 +65,62 @@ def host_target():
     return re.search(r"^host: (\S+)$", output_of("rustc", "-vV"), re.M).group(1)
 
 
+def package_version():
+    return re.search(r'^version = "([^"]+)"', (ROOT / "Cargo.toml").read_text(), re.M).group(1)
+
+
+def program_name(target):
+    return NAME + (".exe" if "windows" in target else "")
+
+
+def archive_name(version, target):
+    return f"{NAME}-{version}-{target}" + (".zip" if "windows" in target else ".tar.gz")
+
+
+def wheel_base(version):
+    return f"{NAME.replace('-', '_')}-{version}"
+
+
+def wheel_tag(target, glibc):
+    return f"py3-none-{TARGETS[target]['wheel'].format(glibc=glibc)}"
+
+
+def npm_package(target):
+    return f"{NAME}-{TARGETS[target]['os']}-{TARGETS[target]['cpu']}"
+
+
 def build(target, profile):
     """Builds the program with its plugins, and returns its path."""
-    command = ["cargo", "build", "--locked", "--package", NAME, "--profile", profile]
-    folder = ROOT / "target"
+    command = ["cargo", "build", "--locked", "--package", NAME, "--profile", profile, "--message-format", "json-render-diagnostics"]
     if target != host_target():
         command += ["--target", target]
-        folder /= target
-    run(*command, env={**os.environ, "SHELLY_EMBED_PLUGINS": "1"})
-    program = folder / ("debug" if profile == "dev" else profile) / (NAME + (".exe" if "windows" in target else ""))
-    if not program.is_file():
-        fail(f"cargo did not make {program}")
-    return program
+    return executable_in(output_of(*command, env={**os.environ, "SHELLY_EMBED_PLUGINS": "1"}))
+
+
+def executable_in(messages):
+    """Returns the path of the program that cargo's messages name: only cargo knows which folder it builds in."""
+    for line in messages.splitlines():
+        message = json.loads(line)
+        if message["reason"] == "compiler-artifact" and message["target"]["name"] == NAME and message["executable"]:
+            return pathlib.Path(message["executable"])
+    fail(f"cargo did not build a program {NAME}")
+
+
+def plugins_in_repository():
+    return {re.search(r'^id = "([^"]+)"', path.read_text(), re.M).group(1) for path in (ROOT / "plugins").glob("*/plugin.toml")}
+
+
+def check_plugins(program):
+    """Ends this program if the one that was built lacks plugins. Its folder must have no other file of a build."""
+    with tempfile.TemporaryDirectory() as home:
+        # Without the plugins and the config of the person.
+        environment = {**os.environ, "HOME": home, **dict.fromkeys(["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"], home)}
+        listed = run(program, "plugin", "list", "--output", "json", cwd=home, env=environment, check=False,
+                     stdout=subprocess.PIPE, text=True)
+    usable = {each["id"] for each in json.loads(listed.stdout) if "error" not in each} if listed.returncode == 0 else set()
+    missing = sorted(plugins_in_repository() - usable)
+    if missing:
+        fail(f"the program does not have the plugins {', '.join(missing)}", "see above for what cargo and the program say")
 
 
 def glibc(program):
@@ -155,21 +201,19 @@ def write_zip(path, files):
 
 
 def write_archive(output, version, target, program, documents):
+    path = output / archive_name(version, target)
     top = f"{NAME}-{version}-{target}"
     files = {program.name: (program.read_bytes(), True), **{name: (content, False) for name, content in documents.items()}}
     if "windows" in target:
-        path = output / f"{top}.zip"
         write_zip(path, {f"{top}/{name}": entry for name, entry in sorted(files.items())})
     else:
-        path = output / f"{top}.tar.gz"
         write_tar(path, files, top)
     return path
 
 
 def write_wheel(output, version, target, program, documents):
     """Writes a wheel whose only content is the program: `pip install` puts it where scripts are."""
-    tag = f"py3-none-{TARGETS[target]['wheel'].format(glibc=glibc(program))}"
-    base = f"{NAME.replace('-', '_')}-{version}"
+    tag, base = wheel_tag(target, glibc(program)), wheel_base(version)
     metadata = (f"Metadata-Version: 2.4\nName: {NAME}\nVersion: {version}\nSummary: {SUMMARY}\nLicense-Expression: Apache-2.0\n"
                 f"License-File: LICENSE\nLicense-File: THIRD-PARTY.md\nRequires-Python: >=3.8\n"
                 f"Description-Content-Type: text/markdown\n\n{documents['README.md'].decode()}")
@@ -195,7 +239,7 @@ def write_npm(output, version, target, program, documents):
     """Writes two packages: one with the program for this target, and one that starts the program of whoever installs it."""
     known = TARGETS[target]
     common = {"version": version, "license": "Apache-2.0"}
-    name = f"{NAME}-{known['os']}-{known['cpu']}"
+    name = npm_package(target)
     manifest = {"name": name, "description": f"The program of {NAME} for {known['os']} on {known['cpu']}.", **common,
                 "os": [known["os"]], "cpu": [known["cpu"]], **({"libc": [known["libc"]]} if "libc" in known else {}),
                 "preferUnplugged": True}
@@ -204,7 +248,7 @@ def write_npm(output, version, target, program, documents):
     files = {"package.json": (json.dumps(manifest, indent=2).encode(), False), f"bin/{program.name}": (program.read_bytes(), True)}
     write_tar(of_target, {**files, **notices}, "package")
 
-    every = sorted(f"{NAME}-{each['os']}-{each['cpu']}" for each in TARGETS.values())
+    every = sorted(map(npm_package, TARGETS))
     manifest = {"name": NAME, "description": SUMMARY, **common, "bin": {NAME: "start.js"}, "engines": {"node": ">=18"},
                 "optionalDependencies": {each: version for each in every}}
     starter = output / f"{NAME}-{version}.tgz"
@@ -224,12 +268,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", help="the target of the compiler; default: this machine")
     parser.add_argument("--profile", default="dist", help="the cargo profile; default: dist")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "target/dist", help="default: target/dist")
+    parser.add_argument("--output", type=pathlib.Path, default=OUTPUT, help="default: target/release-files")
     arguments = parser.parse_args()
     target = arguments.target or host_target()
     if target not in TARGETS:
         fail(f"the target {target} has no names for Python and npm", f"use one of {', '.join(TARGETS)}, or add it to TARGETS")
-    version = re.search(r'^version = "([^"]+)"', (ROOT / "Cargo.toml").read_text(), re.M).group(1)
+    version = package_version()
 
     built = build(target, arguments.profile)
     documents = {name: (ROOT / name).read_bytes() for name in ["README.md", "LICENSE", "CHANGELOG.md"]}
@@ -241,6 +285,8 @@ def main():
         shutil.copy2(built, program)
         if arguments.profile == "dev" and shutil.which("strip"):
             run("strip", program)
+        if target == host_target():
+            check_plugins(program)
         written = [write_archive(arguments.output, version, target, program, {**documents, **completions_and_pages(built, target)}),
                    write_wheel(arguments.output, version, target, program, documents),
                    *write_npm(arguments.output, version, target, program, documents)]

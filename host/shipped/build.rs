@@ -1,7 +1,11 @@
 //! Builds the plugins that come with the host, and writes a table of them for the crate to include.
 //!
 //! A development build gets an empty table, so that a change of a plugin does not rebuild the program: it finds the plugins
-//! in `target/plugins`. The variable `SHELLY_EMBED_PLUGINS` decides otherwise: `1` embeds them in any build, `0` in none.
+//! in `target/plugins`. The variable `SHELLY_EMBED_PLUGINS` decides otherwise: `1` embeds them in any build, which fails without
+//! a toolchain for them; `0` embeds them in none.
+
+#[path = "src/embed_choice.rs"]
+mod embed_choice;
 
 use std::{
     env,
@@ -11,10 +15,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use embed_choice::EmbedChoice;
 use flate2::{Compression, write::ZlibEncoder};
-use shelly_guest_builder::{BuildError, Builder, Built, GuestFolder, rerun_lines};
-
-const CHOICE: &str = "SHELLY_EMBED_PLUGINS";
+use shelly_guest_builder::{BuildError, Builder, Built, GuestFolder, rerun_always_lines, rerun_lines};
 
 fn main() {
     if let Err(error) = run() {
@@ -26,18 +29,11 @@ fn main() {
 
 fn run() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-env-changed={CHOICE}");
+    println!("cargo::rerun-if-env-changed={}", EmbedChoice::VARIABLE);
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("this is run by cargo")?);
     let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    let is_wanted = match env::var(CHOICE).ok().as_deref() {
-        None | Some("") => is_release,
-        Some("1") => true,
-        Some("0") => false,
-        Some(other) => {
-            return Err(format!("{CHOICE} is `{other}`; write 1 to embed the plugins, 0 to leave them out").into());
-        }
-    };
-    if !is_wanted {
+    let choice = EmbedChoice::of(env::var(EmbedChoice::VARIABLE).ok().as_deref(), is_release)?;
+    if choice == EmbedChoice::LeftOut {
         // A development build has its plugins beside it, and needs no reason.
         let why = is_release.then_some("this program was built without them");
         return write_table(&out, &[], why);
@@ -50,7 +46,8 @@ fn run() -> Result<(), Box<dyn Error>> {
             write_table(&out, &built, None)
         }
         // The program is of use without them, and says how to get them.
-        Err(error @ BuildError::Toolchain { .. }) => {
+        Err(error @ BuildError::Toolchain { .. }) if choice == EmbedChoice::IfPossible => {
+            print!("{}", rerun_always_lines(&out));
             println!(
                 "cargo::warning=the program is built without the plugins that come with it: no Rust toolchain here can build them"
             );

@@ -90,6 +90,35 @@ fn copies_of_shipped_plugins_keep_their_default_grants() {
 }
 
 #[test]
+fn unused_plugin_is_named_once_to_the_default_agent() {
+    let place = Place::new();
+    let folder = put(&place, "compact");
+    let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
+    fs::write(folder.join("plugin.toml"), manifest.replace("description = \"", "description = \"My own. ")).unwrap();
+    place.file("c.yaml", "providers: [{name: m, kind: plugin, plugin: offline-model}]\n");
+    let ran = run(&place, None, &["run", "--config", "c.yaml", "How many words are in \"one two\"?"]);
+    let named =
+        ran.stderr.matches("the plugin `compact` in [DIR]/home/.local/share/shelly-host/plugins/compact").count();
+    assert_eq!((ran.code, named), (0, 1), "{}", ran.shown());
+}
+
+#[test]
+fn default_agent_takes_toolboxes_from_named_directories() {
+    let place = Place::new();
+    let program = installed_program(&place);
+    // The home folder is below this one, so that the agent gets no toolboxes for files.
+    place.file("c.yaml", "providers: [{name: m, kind: ollama, model: m, context_window: 8192}]\n");
+    let without = check(&place, Some(&program));
+    let told = "the default agent is without these toolboxes, because plugins of them are not found: `http` (needs `fetch`); \
+                build them with `cargo plugins`";
+    assert!(without.code == 0 && without.stderr.contains(told), "{}", without.shown());
+    assert!(!without.stdout.contains("fetch"), "{}", without.shown());
+    let with = run(&place, Some(&program), &["config", "check", "--config", "c.yaml", "--plugins", PLUGIN_ROOT]);
+    assert!(with.code == 0 && with.stdout.contains("name: http"), "{}", with.shown());
+    assert!(!with.stderr.contains("the default agent is without"), "{}", with.shown());
+}
+
+#[test]
 fn plugin_of_a_project_does_not_replace_a_shipped_one() {
     let place = Place::new();
     place.file("c.yaml", format!("{CONFIG}    effects: [compact]\n"));

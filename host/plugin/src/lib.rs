@@ -103,7 +103,7 @@ pub use loader::{
 };
 pub use metering::{GuestMemoryUse, Limits, MemorySource};
 pub use package::{
-    CatalogEntry, ComponentDescriptor, EmbeddedPlugin, INSTALLED, ManifestBuild, OutrankedPlugin, PluginCatalog,
+    CatalogEntry, ComponentDescriptor, EmbeddedPlugin, ManifestBuild, OutrankedPlugin, PACKAGED_FOLDER, PluginCatalog,
     PluginDirs, PluginLocation, PluginManifest, PluginPackage, SHIPPED_PLUGINS, ShippedPlugins,
 };
 pub use runtime::{PluginEngine, WASMTIME_VERSION};

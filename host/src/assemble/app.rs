@@ -34,12 +34,12 @@ pub struct App {
     pub(crate) plugin_dirs: Vec<PathBuf>,
     /// The plugin directories that the command line names; a part of `plugin_dirs`.
     pub(crate) named_dirs: Vec<PathBuf>,
-    /// Directories that are searched for plugins without being named.
-    pub(super) standard_dirs: Vec<PathBuf>,
+    /// Directories that are searched for the ids of plugins without being named: the project's own, then those of the person.
+    pub(super) searched_dirs: Vec<PathBuf>,
     /// The plugins that come with the host.
     pub(super) shipped: ShippedPlugins,
-    /// The standard directories without the project's own.
-    pub(super) installed_dirs: Vec<PathBuf>,
+    /// The directories in which the person keeps plugins for all projects; a part of `searched_dirs`.
+    pub(super) personal_dirs: Vec<PathBuf>,
     /// The plugin that the command line names as a model, once it was looked for.
     pub(super) named_model: OnceLock<PluginCatalog>,
     pub(crate) project: ProjectFolder,
@@ -77,7 +77,7 @@ pub struct App {
 
 impl App {
     /// Builds an app with the plugins of its directories, and with those plugins of the project's `.shelly/plugins` and
-    /// the standard directories that the config asks for. `compiling` selects where components are compiled; if it is
+    /// the person's directories that the config asks for. `compiling` selects where components are compiled; if it is
     /// `Some(directory)`, that is in this process, and the code is cached in the directory. Agents send their questions to
     /// `broker`.
     ///
@@ -94,16 +94,16 @@ impl App {
         let compiler = Arc::new(ComponentCompiler::from(compiling.into()));
         let PluginDirs { named: named_dirs, standard, shipped, offers_standard } = plugins.into();
         let plugin_dirs = config.plugin_directories(&named_dirs);
-        let installed_dirs = [config.user.plugin_dirs.clone(), standard].concat();
+        let personal_dirs = config.personal_plugin_directories(&standard);
         let catalog = PluginCatalog::scan(&plugin_dirs, &compiler)?;
-        let mut catalog = catalog.with_shipped(shipped.clone(), installed_dirs.clone());
+        let mut catalog = catalog.with_shipped(shipped.clone(), personal_dirs.clone());
         let own = asked_for_by_user(&config);
-        let displaced = keep_own_plugins(&mut catalog, &own, &named_dirs, &installed_dirs);
-        let standard = [vec![config.root.join(".shelly/plugins")], installed_dirs.clone()].concat();
+        let displaced = keep_own_plugins(&mut catalog, &own, &named_dirs, &personal_dirs);
+        let searched_dirs = [vec![config.root.join(".shelly/plugins")], personal_dirs.clone()].concat();
         let of_project = asked_for(&config).into_iter().filter(|id| !own.contains(id)).collect::<Vec<_>>();
-        catalog.add_by_id(&standard, of_project.iter().map(String::as_str));
+        catalog.add_by_id(&searched_dirs, of_project.iter().map(String::as_str));
         if config.agents.is_empty() && config.plugin_dirs.is_empty() && offers_standard {
-            catalog.add_all(&installed_dirs);
+            catalog.add_all(&personal_dirs);
         }
         config.settle(
             |id| shipped_wants(&catalog, id),
@@ -116,7 +116,8 @@ impl App {
                 path.display()
             )
         });
-        let warnings = displaced.into_iter().chain(outranked).collect();
+        let left_out = left_out_toolboxes(&config, &shipped);
+        let warnings = displaced.into_iter().chain(outranked).chain(left_out).collect();
         let project = ProjectFolder::read(&config)?.with_warnings(warnings);
         config.approved = project.approved();
         let prices = project.prices()?;
@@ -127,9 +128,9 @@ impl App {
             catalog,
             plugin_dirs,
             named_dirs,
-            standard_dirs: standard,
+            searched_dirs,
             shipped,
-            installed_dirs,
+            personal_dirs,
             named_model: OnceLock::new(),
             project,
             prices,
@@ -237,7 +238,7 @@ fn keep_own_plugins(
     catalog: &mut PluginCatalog,
     own: &[String],
     named_dirs: &[PathBuf],
-    installed_dirs: &[PathBuf],
+    personal_dirs: &[PathBuf],
 ) -> Vec<String> {
     let mut displaced = Vec::new();
     for id in own {
@@ -251,8 +252,25 @@ fn keep_own_plugins(
             ));
         }
     }
-    catalog.add_by_id(installed_dirs, own.iter().map(String::as_str));
+    catalog.add_by_id(personal_dirs, own.iter().map(String::as_str));
     displaced
+}
+
+/// Returns a warning about the default toolboxes that the default agent does not have.
+fn left_out_toolboxes(config: &Config, shipped: &ShippedPlugins) -> Option<String> {
+    let quoted = |id: &String| format!("`{id}`");
+    let left_out = config.user.left_out_toolboxes.iter().map(|toolbox| {
+        let plugins: Vec<_> = toolbox.plugins.iter().map(quoted).collect();
+        format!("`{}` (needs {})", toolbox.name, plugins.join(", "))
+    });
+    let left_out: Vec<_> = left_out.collect();
+    (!left_out.is_empty()).then(|| {
+        format!(
+            "the default agent is without these toolboxes, because plugins of them are not found: {}; {}",
+            left_out.join(", "),
+            shipped.how_to_install()
+        )
+    })
 }
 
 /// Returns the manifest file of a plugin without reading its component.

@@ -137,8 +137,8 @@ impl App {
     fn installed(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
         let find = || {
             let found = PluginCatalog::new(&self.compiler);
-            let mut found = found.with_shipped(self.shipped.clone(), self.installed_dirs.clone());
-            found.add_by_id(&self.installed_dirs, [id]);
+            let mut found = found.with_shipped(self.shipped.clone(), self.personal_dirs.clone());
+            found.add_by_id(&self.personal_dirs, [id]);
             found
         };
         self.catalog.get(id).or_else(|| self.named_model.get_or_init(find).get(id))

@@ -121,13 +121,13 @@ impl App {
                     .hint(self.shipped.how_to_install()))
             }
             None => {
-                let installed = PluginCatalog::ids_in(&self.standard_dirs);
+                let found = PluginCatalog::ids_in(&self.searched_dirs);
                 let own: &[&str] = match place.rsplit('.').next() {
                     Some("middleware") => &OWN_MIDDLEWARE,
                     Some("coordinator") => &HostCoordinator::KINDS,
                     _ => &[],
                 };
-                let there = self.catalog.iter().map(|(id, _)| id).chain(installed.iter().map(String::as_str));
+                let there = self.catalog.iter().map(|(id, _)| id).chain(found.iter().map(String::as_str));
                 let there = there.chain(self.shipped.ids().collect::<Vec<_>>());
                 let there: BTreeSet<_> = there.chain(own.iter().copied()).collect();
                 let mut report = config::unknown("plugin", id, there.iter().copied());
@@ -165,12 +165,12 @@ impl App {
         })
     }
 
-    /// Warns if a plugin in a standard directory is used in place of one that comes with the host, because that is not
+    /// Warns if a plugin in a directory that nobody named is used in place of one that comes with the host, because that is not
     /// installed. A plugin in a named directory is used on purpose.
     pub(crate) fn stands_in(&self, package: &PluginPackage) -> Option<String> {
         let id = &*package.manifest.id;
         let is_own = SHIPPED_PLUGINS.contains(&id)
-            && package.location.lies_in(&self.standard_dirs)
+            && package.location.lies_in(&self.searched_dirs)
             && !self.catalog.entry(id).is_some_and(|plugin| self.catalog.is_shipped(plugin));
         is_own.then(|| {
             format!(

@@ -110,7 +110,7 @@ impl ConfigCheck {
             Err(ConfigErrors { reports, config: None }) => return Self { mistakes: reports, ..Self::default() },
         };
         let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let (config, _) = with_default_toolboxes(config);
+        let (config, _) = with_default_toolboxes(config, plugins);
         let sources = config.sources();
         let app = App::new(config, plugin_dirs(plugins), compiling(), environment(), broker);
         let looked = app.and_then(|app| Ok((app.standing(&trust::store(), is_named)?, sources?, app)));

@@ -12,20 +12,37 @@ use super::{
 use crate::{
     config::{Config, ConfigErrors},
     error::Report,
-    plugin::{PluginCatalog, PluginDirs},
+    plugin::{ComponentCompiler, PluginCatalog, PluginDirs},
 };
+
+/// The default toolboxes of the agent of a config that names no agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DefaultToolboxes {
+    /// The config names agents, teams or toolboxes, and no others are added.
+    NotUsed,
+    /// The agent has them.
+    Added,
+    /// The agent has those that need no files, because the folder contains everything that the person has.
+    WithoutFiles,
+}
 
 /// Reads the config that is named, or that is found, over the user-wide config. Without any of them it is empty.
 pub fn read_config(named: Option<&PathBuf>) -> Result<Config, Report> {
     read_over_user_config(config_path(named.cloned()).as_deref()).map_err(ConfigErrors::first)
 }
 
-/// Reads the config of a command that runs an agent, in the same way. If nothing names agents, the one that runs has the
-/// default toolboxes, for the files of the project too, unless that is a person's home folder or contains it.
+/// Does the same as [`read_config_with_toolboxes`] without plugin directories that the command line names.
 pub fn read_runner_config(named: Option<&PathBuf>) -> Result<Config, Report> {
+    read_config_with_toolboxes(named, &[])
+}
+
+/// Reads the config of a command that runs an agent, like [`read_config`]. If nothing names agents, the one that runs has the
+/// default toolboxes, for the files of the project too, unless that is a person's home folder or contains it. `plugins` are
+/// the plugin directories that the command line names.
+pub fn read_config_with_toolboxes(named: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<Config, Report> {
     let config = read_config(named)?;
-    let (config, has_files) = with_default_toolboxes(config);
-    if !has_files {
+    let (config, toolboxes) = with_default_toolboxes(config, plugins);
+    if toolboxes == DefaultToolboxes::WithoutFiles {
         tell(
             "no agent is configured, and this folder contains all of your files: the default agent cannot read them; start it \
              in the folder of a project\n",
@@ -34,22 +51,32 @@ pub fn read_runner_config(named: Option<&PathBuf>) -> Result<Config, Report> {
     Ok(config)
 }
 
-/// Gives the agent of a config that names none the default toolboxes. Returns `false` beside it if they leave out the files,
-/// because the folder contains everything that the person has.
-pub fn with_default_toolboxes(config: Config) -> (Config, bool) {
+/// Gives the agent of a config that names none the default toolboxes. `plugins` are the plugin directories that the command
+/// line names.
+pub fn with_default_toolboxes(config: Config, plugins: &[PathBuf]) -> (Config, DefaultToolboxes) {
     // Most configs do, and a start need not look for what they do not use.
     if config.names_runners_or_toolboxes() {
-        return (config, true);
+        return (config, DefaultToolboxes::NotUsed);
     }
     let folder = std::env::current_dir().unwrap_or_default().join(&config.root);
     let folder = folder.canonicalize().unwrap_or(folder);
     let home = home().map(|home| home.canonicalize().unwrap_or(home));
     let contains_home = folder.parent().is_none() || home.is_some_and(|home| home.starts_with(&folder));
-    let PluginDirs { shipped, standard, .. } = plugin_dirs(&[]);
-    let installed = PluginCatalog::ids_in(&standard);
-    let is_installed = |id: &str| shipped.has(id) || installed.iter().any(|one| one == id);
-    let config = config.with_default_toolboxes((!contains_home).then_some(&*folder), is_installed);
-    (config, !contains_home)
+    let is_found = plugin_finder(&config, plugin_dirs(plugins));
+    match contains_home {
+        true => (config.with_default_toolboxes(None, is_found), DefaultToolboxes::WithoutFiles),
+        false => (config.with_default_toolboxes(Some(&folder), is_found), DefaultToolboxes::Added),
+    }
+}
+
+/// Returns a function that returns `true` for the id of a plugin which the default agent can use: one that comes with the
+/// host, or of a directory that is named or the person's own. No component is read.
+fn plugin_finder(config: &Config, directories: PluginDirs) -> impl Fn(&str) -> bool + use<> {
+    let PluginDirs { named, shipped, standard, .. } = directories;
+    let mut of_named = PluginCatalog::new(&ComponentCompiler::in_process());
+    of_named.add_all(&named);
+    let personal = PluginCatalog::ids_in(&config.personal_plugin_directories(&standard));
+    move |id| of_named.entry(id).is_some() || shipped.has(id) || personal.iter().any(|one| one == id)
 }
 
 /// Does the same as [`read_config`] without a message about what was found: the command that follows prints one.
@@ -60,12 +87,7 @@ pub fn read_config_silently(named: Option<&PathBuf>) -> Result<Config, Report> {
 
 /// Reads the config of a project over the user-wide config; without a path, the user-wide config for the current folder.
 pub fn read_over_user_config(path: Option<&Path>) -> Result<Config, ConfigErrors> {
-    let user = user_config()?;
-    match (path, user) {
-        (Some(path), user) => Config::read_with_user(path, user),
-        (None, Some(user)) => Config::of_user(user, std::env::current_dir().unwrap_or_default()),
-        (None, None) => Ok(Config::default()),
-    }
+    Config::of_project(path, user_config()?, std::env::current_dir().unwrap_or_default())
 }
 
 /// Searches the config of the current folder.
@@ -128,4 +150,32 @@ pub fn above() -> Option<PathBuf> {
         let real = folder.canonicalize().ok()?;
         ProjectSearch::of(&folder, &real, Some(&real)).used().map(|found| found.path.clone())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn default_agent_finds_plugins_of_named_and_own_directories() {
+        let folder = tempfile::tempdir().unwrap();
+        let [named, own, data] = ["named", "own", "data"].map(|name| folder.path().join(name));
+        let manifest = |id: &str| format!("id = \"{id}\"\nkinds = [\"tool\"]\ncomponent = \"c.wasm\"\n");
+        // A named directory is read as a whole, whatever its folders are called.
+        for (directory, name, id) in [(&named, "any", "search"), (&own, "fetch", "fetch"), (&data, "ids", "ids")] {
+            fs::create_dir_all(directory.join(name)).unwrap();
+            fs::write(directory.join(name).join("plugin.toml"), manifest(id)).unwrap();
+        }
+        let mut config = Config::default();
+        config.user.plugin_dirs = vec![own];
+        let dirs = PluginDirs { named: vec![named], standard: vec![data], ..PluginDirs::default() };
+        let is_found = plugin_finder(&config, dirs.clone());
+        for (id, expected) in [("search", true), ("fetch", true), ("ids", true), ("filesystem", false)] {
+            assert_eq!(is_found(id), expected, "{id}");
+        }
+        let is_found = plugin_finder(&Config::default(), PluginDirs { named: Vec::new(), ..dirs });
+        assert!(is_found("ids") && !is_found("search") && !is_found("fetch"), "nothing names the others");
+    }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     app::Environment,
-    plugin::{CompileConfig, CompileSite, INSTALLED, PluginDirs, ShippedPlugins},
+    plugin::{CompileConfig, CompileSite, PACKAGED_FOLDER, PluginDirs, ShippedPlugins},
 };
 
 /// Returns the variables of this process.
@@ -28,7 +28,7 @@ pub fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
         |_| Vec::new(),
         |program| {
             let folder = program.parent().unwrap_or(Path::new("/"));
-            let mut directories = vec![folder.join("plugins"), folder.join("..").join(INSTALLED)];
+            let mut directories = vec![folder.join("plugins"), folder.join("..").join(PACKAGED_FOLDER)];
             // In a cargo build the plugins lie one level up.
             if folder.ends_with("debug") || folder.ends_with("release") {
                 directories.push(folder.join("../plugins"));

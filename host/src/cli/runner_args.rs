@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::{
     ask::ApprovalModeArg,
+    config_path::read_config_with_toolboxes,
     host_environment::{compiling, environment, plugin_dirs},
     launch::LaunchFlags,
     trust,
@@ -78,6 +79,15 @@ impl RunnerArgs {
         let LaunchFlags { config, plugins, model } = named;
         (self.config, self.plugins, self.model) = (config, plugins, model);
         Ok(())
+    }
+
+    /// Reads the config, with the default toolboxes if nothing in it names agents.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if a config cannot be used.
+    pub fn read_config(&self) -> Result<Config, Report> {
+        read_config_with_toolboxes(self.config.as_ref(), &self.plugins)
     }
 
     /// Builds the app for a config that was read. It has sent nothing and started nothing.

@@ -261,6 +261,12 @@ impl Config {
         named.chain(more.iter().cloned()).collect()
     }
 
+    /// Returns the directories in which the person keeps plugins for all projects: those that the user-wide config names, then
+    /// `standard`.
+    pub fn personal_plugin_directories(&self, standard: &[PathBuf]) -> Vec<PathBuf> {
+        [&self.user.plugin_dirs, standard].concat()
+    }
+
     /// Returns the provider of this name, or the default one if `name` is `None`.
     ///
     /// # Errors

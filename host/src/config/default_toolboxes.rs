@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, de::IntoDeserializer};
 
-use super::{AgentConfig, Config, ConfigEntryKind, ToolboxUse};
+use super::{AgentConfig, Config, ConfigEntryKind, LeftOutToolbox, ToolboxUse};
 
 /// The toolboxes that the agent has in any folder.
 const ANYWHERE: &[&str] = &["exec", "http"];
@@ -24,20 +24,29 @@ impl Config {
     /// page. The toolboxes count as entries of the person, who started the agent, so a project is not asked about them.
     ///
     /// `project` is the absolute path of the project's folder; `None` leaves its files out. A toolbox with a plugin for which
-    /// `is_installed` returns `false` is left out too.
-    pub fn with_default_toolboxes(mut self, project: Option<&Path>, is_installed: impl Fn(&str) -> bool) -> Self {
+    /// `is_found` returns `false` is left out too, and noted in [`Config::user`].
+    pub fn with_default_toolboxes(mut self, project: Option<&Path>, is_found: impl Fn(&str) -> bool) -> Self {
         if self.names_runners_or_toolboxes() {
             return self;
         }
         let of_project = project.map(|folder| IN_PROJECT.iter().map(move |name| (*name, folder)));
         let of_project = of_project.into_iter().flatten().map(|(name, folder)| toolbox(name, folder));
         let anywhere = ANYWHERE.iter().map(|name| toolbox(name, Path::new("")));
-        let is_usable = |toolbox: &ToolboxUse| {
-            toolbox.shipped().is_none_or(|uses| uses.plugins.keys().all(|plugin| is_installed(plugin)))
-        };
-        let toolboxes: Vec<_> = of_project.chain(anywhere).filter(is_usable).collect();
-        toolboxes.iter().for_each(|one| self.user.note(ConfigEntryKind::Toolbox, one.name(), false));
-        (self.toolboxes, self.user.has_default_toolboxes) = (toolboxes, true);
+        for toolbox in of_project.chain(anywhere) {
+            let plugins = toolbox.shipped().into_iter().flat_map(|uses| uses.plugins.keys());
+            let missing: Vec<_> = plugins.filter(|plugin| !is_found(plugin)).cloned().collect();
+            match missing.is_empty() {
+                true => {
+                    self.user.note(ConfigEntryKind::Toolbox, toolbox.name(), false);
+                    self.toolboxes.push(toolbox);
+                }
+                false => self
+                    .user
+                    .left_out_toolboxes
+                    .push(LeftOutToolbox { name: toolbox.name().to_owned(), plugins: missing }),
+            }
+        }
+        self.user.has_default_toolboxes = true;
         self
     }
 }
@@ -91,9 +100,11 @@ mod tests {
     }
 
     #[test]
-    fn toolbox_whose_plugin_is_not_installed_is_left_out() {
+    fn toolbox_whose_plugin_is_not_found_is_left_out() {
         let config = Config::default().with_default_toolboxes(Some(Path::new("/project")), |id| id != "search");
         assert_eq!(names(&config), ["filesystem", "git", "everyday", "exec", "http"]);
+        let left_out = LeftOutToolbox { name: "search".into(), plugins: vec!["search".into()] };
+        assert_eq!(config.user.left_out_toolboxes, [left_out]);
     }
 
     #[test]

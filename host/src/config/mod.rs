@@ -79,5 +79,5 @@ pub use toolbox::{
     DEFAULT_NAMESPACE, HostToolbox, HostToolboxUse, McpServerUse, ShippedToolbox, ShippedToolboxUse, ToolboxUse,
 };
 pub use user_config::UserConfig;
-pub use user_entries::{ConfigEntryKind, UserEntries};
+pub use user_entries::{ConfigEntryKind, LeftOutToolbox, UserEntries};
 pub(crate) use variables::variables;

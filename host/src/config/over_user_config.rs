@@ -15,13 +15,17 @@ impl Config {
         Self::in_file(path, Self::parse_with_user(&text, root, user))
     }
 
-    /// Returns the config of a project without a config file, in the folder `root`: the user-wide config.
+    /// Reads the config of a project over the user-wide config. A project without a config file is the one in `folder`.
     ///
     /// # Errors
     ///
-    /// [`ConfigErrors`] if the user-wide config cannot be used.
-    pub fn of_user(user: UserConfig, root: PathBuf) -> Result<Self, ConfigErrors> {
-        Self::parse_with_user("", root, Some(user))
+    /// [`ConfigErrors`], whose reports each name the file, the position in it and the fix.
+    pub fn of_project(path: Option<&Path>, user: Option<UserConfig>, folder: PathBuf) -> Result<Self, ConfigErrors> {
+        match (path, user) {
+            (Some(path), user) => Self::read_with_user(path, user),
+            (None, Some(user)) => Self::parse_with_user("", folder, Some(user)),
+            (None, None) => Ok(Self { root: folder, ..Self::default() }),
+        }
     }
 
     /// Parses a config whose relative paths are below `root`, and adds the entries of the user-wide config.
@@ -145,6 +149,19 @@ runs: {agents: 3, working_agents: 2}
 limits: {log_entries: 5, state_bytes: 6}
 context: {max_external_file_size: 7}
 ";
+
+    #[test]
+    fn project_without_a_config_is_the_given_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = |path: Option<&Path>, user: Option<UserConfig>| {
+            Config::of_project(path, user, "/project".into()).unwrap_or_else(|errors| panic!("{errors:?}")).root
+        };
+        assert_eq!(root(None, None), Path::new("/project"));
+        assert_eq!(root(None, Some(user(USER))), Path::new("/project"));
+        let path = folder.path().join("shelly.yaml");
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(root(Some(&path), None), folder.path());
+    }
 
     #[test]
     fn project_entry_replaces_user_entry_as_a_whole() {

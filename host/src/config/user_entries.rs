@@ -16,8 +16,19 @@ pub struct UserEntries {
     pub has_default_provider: bool,
     /// `true` if the toolboxes are the default ones, which nobody has named.
     pub has_default_toolboxes: bool,
+    /// The default toolboxes that are left out.
+    pub left_out_toolboxes: Vec<LeftOutToolbox>,
     names: BTreeSet<(ConfigEntryKind, String)>,
     replaced: BTreeSet<(ConfigEntryKind, String)>,
+}
+
+/// A default toolbox that the agent does not have, because plugins of it are not found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOutToolbox {
+    /// The name of the toolbox.
+    pub name: String,
+    /// The ids of the plugins that are not found.
+    pub plugins: Vec<String>,
 }
 
 /// The kind of an entry that a config has under a name.

@@ -50,6 +50,9 @@ pub enum PluginError {
     /// Two folders hold plugins with the same id.
     #[error("two plugins have the id `{id}`")]
     SameId { id: String, first: PathBuf, second: PathBuf },
+    /// A folder or file in which the plugin of one id is looked for contains the plugin of another id.
+    #[error("{} contains the plugin `{own_id}`, not `{id}`", path.display())]
+    OtherId { id: String, own_id: String, path: PathBuf },
     /// The agent, or a ceiling above it, does not grant a capability that the plugin needs.
     #[error("plugin `{id}` needs `{}`, which {} does not {}", missing.capability, giver(agent, place, *withheld), giving(*withheld))]
     NotGranted {
@@ -144,6 +147,9 @@ impl PluginError {
                     "remove one of them, or change its id in its plugin.toml (without a plugin.toml, rename its file)",
                 )
             }
+            Self::OtherId { own_id, .. } => report.hint(format!(
+                "use `{own_id}` in the config and name the folder or file after it, or correct `id` in its plugin.toml"
+            )),
             Self::NotGranted { place, import, missing, .. } => {
                 // Several interfaces come with one capability: name the one that matters.
                 let import = match missing.capability.as_str() {

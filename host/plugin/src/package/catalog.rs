@@ -1,9 +1,10 @@
-//! The catalog of the plugins in some directories, and what is wrong with each. It runs no plugin code, and reads a
-//! component only when its plugin is first requested.
+//! The catalog of the plugins in some directories, and what is wrong with each. It runs no plugin code. A component is read
+//! when its plugin is first requested, or when its manifest equals that of a plugin that comes with the host, so that the two
+//! have to be compared.
 
 use std::{
     collections::HashSet,
-    fs, io, iter,
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -12,7 +13,10 @@ use futures_util::future::join_all;
 use indexmap::IndexMap;
 
 use super::{
-    catalog_entry::CatalogEntry, plugin_location::PluginLocation, plugin_package::PluginPackage,
+    catalog_entry::CatalogEntry,
+    manifest::{file_id, is_id},
+    plugin_location::PluginLocation,
+    plugin_package::PluginPackage,
     shipped_plugins::ShippedPlugins,
 };
 use crate::{
@@ -28,7 +32,8 @@ use shelly_core::{
 /// The plugins of some directories, by id.
 ///
 /// Manifests are read when a directory is scanned, components when a plugin is first asked for: a run that uses five
-/// plugins of a directory of fifty reads, hashes and validates five.
+/// plugins of a directory of fifty hashes and validates five. Apart from them, only possible copies of shipped plugins are
+/// read.
 #[derive(Debug)]
 pub struct PluginCatalog {
     /// Validates components before they are inspected.
@@ -36,8 +41,8 @@ pub struct PluginCatalog {
     plugins: IndexMap<String, CatalogEntry>,
     /// The plugins that come with the host.
     shipped: ShippedPlugins,
-    /// The directories where the person installed plugins, among them copies of shipped ones.
-    installed: Vec<PathBuf>,
+    /// The directories where the person keeps plugins, among them copies of shipped ones.
+    personal_dirs: Vec<PathBuf>,
     /// Plugins that were found under the id of a shipped one, and are not used.
     outranked: Vec<OutrankedPlugin>,
 }
@@ -59,8 +64,8 @@ pub struct PluginDirs {
     /// The plugins that come with the host, which may be granted what they want without asking. An id that is in no named
     /// directory is looked up here first.
     pub shipped: ShippedPlugins,
-    /// Directories that need not exist. They are searched in order for an id that is found nowhere else. The project's
-    /// own folder precedes them.
+    /// Directories in which a person's plugins lie without being named anywhere. They need not exist, and are searched last,
+    /// in order, for an id that is found nowhere else.
     pub standard: Vec<PathBuf>,
     /// `true` if an agent without a config gets all plugins of `shipped` and `standard` that need no grant, since no
     /// directory was named.
@@ -77,14 +82,14 @@ impl<T: AsRef<[PathBuf]>> From<T> for PluginDirs {
 impl PluginCatalog {
     /// Returns an empty catalog. `compiler` validates components before they are inspected.
     pub fn new(compiler: &Arc<ComponentCompiler>) -> Self {
-        let (plugins, shipped, installed, outranked) = Default::default();
-        Self { compiler: Arc::clone(compiler), plugins, shipped, installed, outranked }
+        let (plugins, shipped, personal_dirs, outranked) = Default::default();
+        Self { compiler: Arc::clone(compiler), plugins, shipped, personal_dirs, outranked }
     }
 
     /// Sets the plugins that come with the host, which the methods below look up first, and the directories where the
-    /// person has installed plugins: a copy of a shipped plugin counts as one there, but not in a project.
-    pub fn with_shipped(mut self, shipped: ShippedPlugins, installed: Vec<PathBuf>) -> Self {
-        (self.shipped, self.installed) = (shipped, installed);
+    /// person keeps plugins: a copy of a shipped plugin counts as one there, but not in a project.
+    pub fn with_shipped(mut self, shipped: ShippedPlugins, personal_dirs: Vec<PathBuf>) -> Self {
+        (self.shipped, self.personal_dirs) = (shipped, personal_dirs);
         self
     }
 
@@ -109,26 +114,24 @@ impl PluginCatalog {
     }
 
     /// Adds each of these ids that is not in the catalog: the plugin that comes with the host, or else that of the first of
-    /// these directories that contains a plugin folder or component file of that name.
+    /// these directories that contains a plugin folder or component file of that name. A folder whose manifest has another id
+    /// is listed as unusable.
     pub fn add_by_id<'a>(&mut self, directories: &[PathBuf], ids: impl IntoIterator<Item = &'a str>) {
         for id in ids {
             // The id comes from a config: it must not lead out of the directory.
-            let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-            if !is_name || self.plugins.contains_key(id) {
+            if !is_id(id) || self.plugins.contains_key(id) {
                 continue;
             }
-            let places = directories.iter().flat_map(|directory| {
-                // Compilers for Rust and C write `_` in place of `-` in file names.
-                let files = [id.to_owned(), id.replace('-', "_")].map(|stem| directory.join(format!("{stem}.wasm")));
-                iter::once(directory.join(id)).chain(files)
-            });
-            let found = places.into_iter().find(|place| is_plugin(place)).map(|place| PluginLocation::at(&place));
+            let place =
+                directories.iter().flat_map(|directory| places_of(id, directory)).find(|place| is_plugin(place));
+            let found = place.map(|place| self.read_entry_of(id, PluginLocation::at(&place)));
             match (self.shipped.find(id), found) {
                 (Some(shipped), found) => {
-                    self.add(shipped);
-                    self.outranked.extend(found.and_then(|found| self.as_outranked(id, &found)));
+                    let shipped = self.read_entry_of(id, shipped);
+                    self.plugins.insert(id.to_owned(), shipped);
+                    found.iter().for_each(|found| self.note_if_outranked(id, found));
                 }
-                (None, Some(found)) => self.add(found),
+                (None, Some(found)) => drop(self.plugins.insert(id.to_owned(), found)),
                 (None, None) => {}
             }
         }
@@ -140,27 +143,27 @@ impl PluginCatalog {
         let of_directories = directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten();
         let of_directories = of_directories.map(|place| PluginLocation::at(&place));
         for location in self.shipped.all().chain(of_directories).collect::<Vec<_>>() {
-            let (id, entry) = self.read_entry(location);
+            let entry = self.read_entry(location);
+            let id = entry.id().to_owned();
             match self.plugins.contains_key(&id) {
-                true => self.outranked.extend(self.as_outranked(&id, entry.location())),
+                true => self.note_if_outranked(&id, &entry),
                 false => drop(self.plugins.insert(id, entry)),
             }
         }
     }
 
-    /// Returns the plugin at `location` as one that is not used, if the one of its id in the catalog comes with the host and
-    /// is another one.
-    fn as_outranked(&self, id: &str, location: &PluginLocation) -> Option<OutrankedPlugin> {
-        let used = self.plugins.get(id).filter(|used| self.shipped.contains(used.location()))?;
-        let is_copy = || {
-            let manifest = location.read_manifest().ok().flatten()?;
-            let component = location.read(Some(&manifest)).ok()?;
-            let original = used.written_manifest()? == &manifest && used.sealed()?.digest == component.digest;
-            Some(original)
-        };
-        match self.shipped.contains(location) || is_copy().unwrap_or(false) {
-            true => None,
-            false => Some(OutrankedPlugin { id: id.to_owned(), path: location.path()?.to_owned() }),
+    /// Notes that a plugin which was found under this id is not used, if the one in the catalog comes with the host and is
+    /// another one.
+    fn note_if_outranked(&mut self, id: &str, found: &CatalogEntry) {
+        let is_shipped_used = self.plugins.get(id).is_some_and(|used| self.shipped.contains(used.location()));
+        if !is_shipped_used || self.shipped.contains(found.location()) || self.shipped.has_copy_of(found) {
+            return;
+        }
+        let Some(path) = found.location().path() else { return };
+        let outranked = OutrankedPlugin { id: id.to_owned(), path: path.to_owned() };
+        // A directory may be searched twice: for ids, and for all of its plugins.
+        if !self.outranked.contains(&outranked) {
+            self.outranked.push(outranked);
         }
     }
 
@@ -176,32 +179,35 @@ impl PluginCatalog {
     }
 
     /// Returns the ids under which [`add_by_id`](Self::add_by_id) finds plugins in those of these directories that
-    /// exist.
+    /// exist. A plugin whose folder or file has another name is not among them.
     pub fn ids_in(directories: &[PathBuf]) -> Vec<String> {
         let places = directories.iter().filter_map(|directory| plugins_in(directory).ok()).flatten();
-        let id = |place: PathBuf| match PluginLocation::at(&place) {
-            PluginLocation::Folder(folder) => Some(folder.file_name()?.to_str()?.into()),
-            location => id_of(&location),
+        let id = |place: PathBuf| {
+            let id = match place.is_dir() {
+                true => place.file_name()?.to_str()?.to_owned(),
+                false => file_id(&place),
+            };
+            (is_id(&id) && places_of(&id, place.parent()?).contains(&place)).then_some(id)
         };
         places.filter_map(id).collect()
+    }
+
+    /// Returns `true` if [`scan`](Self::scan) finds a plugin in this directory.
+    pub fn has_plugin_in(directory: &Path) -> bool {
+        plugins_in(directory).is_ok()
     }
 
     /// Returns `true` if a plugin comes with the host, as set by [`with_shipped`](Self::with_shipped). Does not inspect
     /// the component.
     pub fn is_shipped(&self, plugin: &CatalogEntry) -> bool {
-        let lies_in_installed = || {
-            let real = plugin.location().path().and_then(|path| path.canonicalize().ok());
-            real.is_some_and(|path| PluginLocation::Folder(path).lies_in(&self.installed))
-        };
-        let is_copy = || {
-            let (manifest, sealed) = (plugin.written_manifest(), plugin.sealed());
-            manifest.zip(sealed).is_some_and(|(manifest, sealed)| self.shipped.has_copy_of(manifest, sealed.digest))
-        };
-        self.shipped.contains(plugin.location()) || lies_in_installed() && is_copy()
+        let location = plugin.location();
+        self.shipped.contains(location)
+            || location.really_lies_in(&self.personal_dirs) && self.shipped.has_copy_of(plugin)
     }
 
     fn add(&mut self, location: PluginLocation) {
-        let (id, entry) = self.read_entry(location);
+        let entry = self.read_entry(location);
+        let id = entry.id().to_owned();
         let entry = match self.plugins.get(&id) {
             None => entry,
             // The first one is unusable anyway, and its error is already recorded.
@@ -210,20 +216,33 @@ impl PluginCatalog {
                 let path = |entry: &CatalogEntry| entry.location().component_path(None);
                 let (first, second) = (path(first), path(&entry));
                 let error = PluginError::SameId { id: id.clone(), first, second };
-                CatalogEntry::unusable(&self.compiler, entry.location().clone(), error)
+                CatalogEntry::unusable(&self.compiler, entry.location().clone(), id.clone(), error)
             }
         };
         self.plugins.insert(id, entry);
     }
 
-    /// Reads the manifest of a plugin, once. Returns the entry of the plugin, and the id under which it is listed.
-    fn read_entry(&self, location: PluginLocation) -> (String, CatalogEntry) {
+    /// Reads the manifest of a plugin, once.
+    fn read_entry(&self, location: PluginLocation) -> CatalogEntry {
         match location.read_manifest() {
-            Ok(manifest) => (location.id(manifest.as_ref()), CatalogEntry::unread(&self.compiler, location, manifest)),
+            Ok((id, manifest)) => CatalogEntry::unread(&self.compiler, location, id, manifest),
             Err(error) => {
-                (self.name_without_manifest(&location), CatalogEntry::unusable(&self.compiler, location, error))
+                let name = self.name_without_manifest(&location);
+                CatalogEntry::unusable(&self.compiler, location, name, error)
             }
         }
+    }
+
+    /// Reads the manifest of a plugin that lies where one of this id is looked for. With another id it must not take the
+    /// place of the plugin of that id, nor be used as this one.
+    fn read_entry_of(&self, id: &str, location: PluginLocation) -> CatalogEntry {
+        let entry = self.read_entry(location);
+        if entry.id() == id || entry.is_unusable() {
+            return entry;
+        }
+        let (location, path) = (entry.location().clone(), entry.location().component_path(None));
+        let error = PluginError::OtherId { id: id.to_owned(), own_id: entry.id().to_owned(), path };
+        CatalogEntry::unusable(&self.compiler, location, id.to_owned(), error)
     }
 
     /// Returns the name under which a folder without a readable manifest is listed: it must not take the id of a known
@@ -273,12 +292,13 @@ fn is_plugin(place: &Path) -> bool {
     place.join(MANIFEST_FILE).is_file() || is_component(place) || holds_component()
 }
 
-/// Returns the id of a plugin, if it has one; a component file is named after its file.
-fn id_of(location: &PluginLocation) -> Option<String> {
-    location.read_manifest().map(|manifest| location.id(manifest.as_ref())).ok()
+/// Returns the paths in a directory at which a plugin is found by its id: its folder, or its component file. Compilers for
+/// Rust and C write `_` in place of `-` in file names.
+fn places_of(id: &str, directory: &Path) -> [PathBuf; 3] {
+    [id.to_owned(), format!("{id}.wasm"), format!("{}.wasm", id.replace('-', "_"))].map(|name| directory.join(name))
 }
 
-/// Returns the plugins in a directory: folders with a manifest, and component files.
+/// Returns the paths of the plugins in a directory: folders with a manifest or a component, and component files.
 pub(super) fn plugins_in(directory: &Path) -> Result<Vec<PathBuf>, Report> {
     let usage = |message: String| Report::new(ErrorKind::Usage, message);
     const HINT: &str = "name a directory of plugin folders, each with a plugin.toml and a component; the directory \
@@ -296,21 +316,24 @@ pub(super) fn plugins_in(directory: &Path) -> Result<Vec<PathBuf>, Report> {
         let hint = parent.map_or(HINT.to_owned(), |parent| format!("name its parent directory: {}", parent.display()));
         return Err(usage(format!("{} is itself a plugin folder", directory.display())).hint(hint));
     }
-    let mut folders = Vec::new();
+    let mut places = Vec::new();
     for entry in fs::read_dir(directory).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         if is_plugin(&path) {
-            folders.push(path);
+            places.push(path);
         }
-        if folders.len() > limits::PLUGINS_PER_DIRECTORY {
+        if places.len() > limits::PLUGINS_PER_DIRECTORY {
             let most = limits::PLUGINS_PER_DIRECTORY;
             return Err(usage(format!("{} has more than {most} plugins", directory.display())));
         }
     }
-    if folders.is_empty() {
+    if places.is_empty() {
         return Err(usage(format!("there is no plugin in {}", directory.display())).hint(HINT));
     }
     // Directory order differs from machine to machine.
-    folders.sort();
-    Ok(folders)
+    places.sort();
+    Ok(places)
 }
+
+#[cfg(test)]
+mod tests;

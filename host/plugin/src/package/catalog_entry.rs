@@ -22,6 +22,8 @@ use shelly_core::{digest::Sha256Digest, limits};
 pub struct CatalogEntry {
     compiler: Arc<ComponentCompiler>,
     location: PluginLocation,
+    /// The id under which it is listed; for a plugin without a readable manifest, another name.
+    id: String,
     /// `None` for a component file without a manifest, and for a folder whose manifest cannot be read.
     manifest: Option<PluginManifest>,
     /// Empty until the package is first requested.
@@ -44,16 +46,27 @@ impl CatalogEntry {
     pub(super) fn unread(
         compiler: &Arc<ComponentCompiler>,
         location: PluginLocation,
+        id: String,
         manifest: Option<PluginManifest>,
     ) -> Self {
         let (package, sealed) = Default::default();
-        Self { compiler: Arc::clone(compiler), location, manifest, package, sealed }
+        Self { compiler: Arc::clone(compiler), location, id, manifest, package, sealed }
     }
 
     /// Creates the entry of a plugin that cannot be used.
-    pub(super) fn unusable(compiler: &Arc<ComponentCompiler>, location: PluginLocation, error: PluginError) -> Self {
+    pub(super) fn unusable(
+        compiler: &Arc<ComponentCompiler>,
+        location: PluginLocation,
+        id: String,
+        error: PluginError,
+    ) -> Self {
         let (package, sealed) = (OnceLock::from(Err(error)), OnceLock::from(None));
-        Self { compiler: Arc::clone(compiler), location, manifest: None, package, sealed }
+        Self { compiler: Arc::clone(compiler), location, id, manifest: None, package, sealed }
+    }
+
+    /// Returns the id under which it is listed; for a plugin without a readable manifest, another name.
+    pub(super) fn id(&self) -> &str {
+        &self.id
     }
 
     /// Returns `true` if the plugin is known to be unusable.
@@ -97,7 +110,8 @@ impl CatalogEntry {
     }
 
     fn candidate(&self) -> PluginCandidate<'_> {
-        PluginCandidate { manifest: self.manifest.as_ref().map(Cow::Borrowed), location: Cow::Borrowed(&self.location) }
+        let manifest = self.manifest.as_ref().map(Cow::Borrowed);
+        PluginCandidate { id: Cow::Borrowed(&self.id), manifest, location: Cow::Borrowed(&self.location) }
     }
 
     /// Refuses a component that is not the one that a person was asked about, and an effect without a manifest, since

@@ -28,7 +28,7 @@ impl EmbeddedPlugin {
     /// An error if this is not `size` bytes: the program is damaged.
     pub fn component(&self) -> io::Result<Vec<u8>> {
         let damaged = |why: String| io::Error::other(format!("{why}; install the program again"));
-        // What the program says of itself is believed only as far as memory goes.
+        // A damaged `size` must not reserve more than a component may have.
         let most = self.size.min(limits::COMPONENT_BYTES as usize);
         let mut bytes = Vec::with_capacity(most);
         // One byte more than expected tells that there is more.

@@ -226,7 +226,8 @@ impl PluginManifest {
     }
 }
 
-fn is_id(id: &str) -> bool {
+/// Returns `true` if a plugin may have this id.
+pub(super) fn is_id(id: &str) -> bool {
     (1..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 

@@ -16,4 +16,4 @@ pub use embedded_plugin::EmbeddedPlugin;
 pub use manifest::{ManifestBuild, PluginManifest};
 pub use plugin_location::PluginLocation;
 pub use plugin_package::PluginPackage;
-pub use shipped_plugins::{INSTALLED, SHIPPED_PLUGINS, ShippedPlugins};
+pub use shipped_plugins::{PACKAGED_FOLDER, SHIPPED_PLUGINS, ShippedPlugins};

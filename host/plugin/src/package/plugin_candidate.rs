@@ -5,7 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{manifest::PluginManifest, plugin_location::PluginLocation, plugin_package::PluginPackage};
+use super::{
+    manifest::{PluginManifest, file_id},
+    plugin_location::PluginLocation,
+    plugin_package::PluginPackage,
+};
 use crate::{
     compile::{CompileStep, ComponentCompiler},
     component::{Anatomy, ComponentBytes, ComponentSurvey},
@@ -15,6 +19,7 @@ use shelly_core::files::folder_of;
 
 /// A plugin whose component has not been inspected.
 pub(super) struct PluginCandidate<'a> {
+    pub id: Cow<'a, str>,
     /// `None` for a component file without a manifest.
     pub manifest: Option<Cow<'a, PluginManifest>>,
     pub location: Cow<'a, PluginLocation>,
@@ -22,24 +27,29 @@ pub(super) struct PluginCandidate<'a> {
 
 impl PluginCandidate<'_> {
     pub fn of_folder(folder: &Path) -> Result<Self, PluginError> {
-        let manifest = Some(Cow::Owned(PluginManifest::read(folder)?));
-        Ok(Self { manifest, location: Cow::Owned(PluginLocation::Folder(folder.into())) })
+        let manifest = PluginManifest::read(folder)?;
+        let location = Cow::Owned(PluginLocation::Folder(folder.into()));
+        Ok(Self { id: Cow::Owned(manifest.id.clone()), manifest: Some(Cow::Owned(manifest)), location })
     }
 
-    /// Returns the plugin of the folder around `path` if the folder's manifest names this file as its component.
-    pub fn of_folder_around(path: &Path) -> Option<Self> {
-        let candidate = Self::of_folder(folder_of(path)).ok()?;
-        let is_its =
-            candidate.manifest.as_ref().is_some_and(|manifest| path.file_name() == Some(manifest.component.as_ref()));
-        is_its.then_some(candidate)
+    /// Returns the plugin of a component file: that of the folder around it, if the manifest there names the file as its
+    /// component, or else the file alone.
+    ///
+    /// # Errors
+    ///
+    /// [`PluginError`] if the manifest beside the file cannot be read: it may name the file.
+    pub fn of_file(path: &Path) -> Result<Self, PluginError> {
+        match Self::of_folder(folder_of(path)) {
+            Ok(candidate) if candidate.has_component_at(path) => return Ok(candidate),
+            Ok(_) | Err(PluginError::NoManifest { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let location = Cow::Owned(PluginLocation::File(path.into()));
+        Ok(Self { id: Cow::Owned(file_id(path)), manifest: None, location })
     }
 
-    pub fn of_file(path: &Path) -> Self {
-        Self { manifest: None, location: Cow::Owned(PluginLocation::File(path.into())) }
-    }
-
-    fn id(&self) -> String {
-        self.location.id(self.manifest.as_deref())
+    fn has_component_at(&self, path: &Path) -> bool {
+        self.manifest.as_ref().is_some_and(|manifest| path.file_name() == Some(manifest.component.as_ref()))
     }
 
     /// Returns the path of the component file, as errors name it.
@@ -52,9 +62,9 @@ impl PluginCandidate<'_> {
     }
 
     /// Refuses a component that is too complex, before a compiler process is started for it.
-    fn count(&self, component: &ComponentBytes) -> Result<(), PluginError> {
-        let counted = ComponentSurvey::of(&component.bytes).map(drop);
-        counted.map_err(|source| PluginError::Component { path: self.path(), source })
+    fn refuse_too_complex(&self, component: &ComponentBytes) -> Result<(), PluginError> {
+        let surveyed = ComponentSurvey::of(&component.bytes).map(drop);
+        surveyed.map_err(|source| PluginError::Component { path: self.path(), source })
     }
 
     pub async fn open(&self, compiler: &ComponentCompiler, step: CompileStep) -> Result<PluginPackage, PluginError> {
@@ -73,18 +83,18 @@ impl PluginCandidate<'_> {
         if compiler.is_admitted(component.digest) {
             return Ok(());
         }
-        self.count(component)?;
+        self.refuse_too_complex(component)?;
         let admitted = compiler.admit(component.digest, &component.bytes, step).await;
-        admitted.map_err(|refused| refused.of_plugin(self.id(), self.path()))
+        admitted.map_err(|refused| refused.of_plugin(self.id.to_string(), self.path()))
     }
 
     pub fn admit_blocking(&self, component: &ComponentBytes, compiler: &ComponentCompiler) -> Result<(), PluginError> {
         if compiler.is_admitted(component.digest) {
             return Ok(());
         }
-        self.count(component)?;
+        self.refuse_too_complex(component)?;
         let admitted = compiler.admit_blocking(component.digest, &component.bytes);
-        admitted.map_err(|refused| refused.of_plugin(self.id(), self.path()))
+        admitted.map_err(|refused| refused.of_plugin(self.id.to_string(), self.path()))
     }
 
     /// Validates the component in this process and checks it against the manifest.
@@ -95,7 +105,7 @@ impl PluginCandidate<'_> {
             return PluginPackage::checked(PluginManifest::clone(manifest), anatomy, &self.location, component);
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let manifest = PluginManifest::of_anatomy(self.id(), name, &anatomy);
+        let manifest = PluginManifest::of_anatomy(self.id.to_string(), name, &anatomy);
         PluginPackage::checked(manifest, anatomy, &self.location, component)
     }
 }
@@ -118,31 +128,68 @@ impl PluginPackage {
     ///
     /// # Errors
     ///
-    /// [`PluginError`].
+    /// [`PluginError`], also if the manifest beside the file cannot be read.
     pub fn read_file(path: &Path) -> Result<Self, PluginError> {
-        if let Some(candidate) = PluginCandidate::of_folder_around(path)
-            && let Ok(package) = candidate.read().and_then(|component| candidate.look_into(&component))
-        {
-            return Ok(package);
-        }
-        let candidate = PluginCandidate::of_file(path);
+        let candidate = PluginCandidate::of_file(path)?;
         candidate.look_into(&candidate.read()?)
     }
 
-    /// Reads a plugin folder, or a component file, once a compiler has validated the component.
+    /// Reads a plugin folder, or a component file like [`PluginPackage::read_file`], once a compiler has validated the
+    /// component.
     ///
     /// # Errors
     ///
     /// [`PluginError`].
     pub async fn open(path: &Path, compiler: &ComponentCompiler, step: CompileStep) -> Result<Self, PluginError> {
-        if path.is_dir() {
-            return PluginCandidate::of_folder(path)?.open(compiler, step).await;
+        let candidate = match path.is_dir() {
+            true => PluginCandidate::of_folder(path)?,
+            false => PluginCandidate::of_file(path)?,
+        };
+        candidate.open(compiler, step).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A component with one function and nothing else.
+    const FUNCTION: &str = "(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m)) \
+                            (func (export \"go\") (canon lift (core func $i \"f\"))))";
+
+    /// Reads the component of a folder by the path of its file, in both ways, with this manifest beside it.
+    async fn read(manifest: Option<&str>) -> [Result<PluginPackage, PluginError>; 2] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.wasm");
+        fs::write(&path, wat::parse_str(FUNCTION).unwrap()).unwrap();
+        manifest.into_iter().for_each(|text| fs::write(folder.path().join("plugin.toml"), text).unwrap());
+        let compiler = ComponentCompiler::in_process();
+        [PluginPackage::read_file(&path), PluginPackage::open(&path, &compiler, CompileStep::Validate).await]
+    }
+
+    #[tokio::test]
+    async fn component_file_is_read_with_the_manifest_that_names_it() {
+        for (manifest, id) in [
+            (None, "c"),
+            (Some("id = \"named\"\ncomponent = \"c.wasm\"\nkinds = [\"functions\"]\n"), "named"),
+            (Some("id = \"other\"\ncomponent = \"other.wasm\"\nkinds = [\"functions\"]\n"), "c"),
+        ] {
+            for package in read(manifest).await {
+                assert_eq!(package.unwrap().manifest.id, id, "{manifest:?}");
+            }
         }
-        if let Some(candidate) = PluginCandidate::of_folder_around(path)
-            && let Ok(package) = candidate.open(compiler, step).await
-        {
-            return Ok(package);
+    }
+
+    #[tokio::test]
+    async fn error_of_the_plugin_around_a_file_is_returned() {
+        let wrong_kind = "id = \"named\"\ncomponent = \"c.wasm\"\nkinds = [\"tool\"]\n";
+        for (manifest, says) in [(wrong_kind, "declares the kinds [\"tool\"]"), ("id = 1", "invalid manifest")] {
+            for package in read(Some(manifest)).await {
+                let error = package.unwrap_err().to_string();
+                assert!(error.contains(says), "{manifest}: {error}");
+            }
         }
-        PluginCandidate::of_file(path).open(compiler, step).await
     }
 }

@@ -18,9 +18,9 @@ use shelly_core::{digest::Sha256Digest, limits};
 /// The location of a plugin.
 #[derive(Debug, Clone)]
 pub enum PluginLocation {
-    /// A folder with a manifest and a component.
+    /// A folder with a component and the manifest that the plugin needs to be used.
     Folder(PathBuf),
-    /// A component file without a manifest, in a folder that it may share with others.
+    /// A component file, which has no manifest. The folder around it is not the plugin's own.
     File(PathBuf),
     /// The program: the plugin was built into it.
     Program(&'static EmbeddedPlugin),
@@ -40,8 +40,8 @@ impl PluginLocation {
         }
     }
 
-    /// Returns the folder that contains the component, which a component file may share with others; `None` inside the
-    /// program.
+    /// Returns the folder of the plugin, or the one around its component file, where other plugins may lie too; `None` inside
+    /// the program.
     pub fn folder(&self) -> Option<&Path> {
         match self {
             Self::Folder(folder) => Some(folder),
@@ -58,18 +58,15 @@ impl PluginLocation {
         parent.is_some_and(|parent| directories.iter().any(|directory| real(directory).as_ref() == Some(&parent)))
     }
 
+    /// Returns `true` if the plugin itself lies directly in one of these plugin directories, not only a link to it.
+    pub(super) fn really_lies_in(&self, directories: &[PathBuf]) -> bool {
+        let real = self.path().and_then(|path| path.canonicalize().ok());
+        real.is_some_and(|path| Self::Folder(path).lies_in(directories))
+    }
+
     /// Returns `true` for a component file without a manifest.
     pub fn is_lone_component(&self) -> bool {
         matches!(self, Self::File(_))
-    }
-
-    /// Returns the id of the plugin: that of its manifest, or the one derived from the name of its file.
-    pub(super) fn id(&self, manifest: Option<&PluginManifest>) -> String {
-        match (manifest, self) {
-            (Some(manifest), _) => manifest.id.clone(),
-            (None, Self::Folder(path) | Self::File(path)) => file_id(path),
-            (None, Self::Program(plugin)) => plugin.id.to_owned(),
-        }
     }
 
     /// Returns the path of the component as errors name it; inside the program there is no file of this name.
@@ -81,19 +78,20 @@ impl PluginLocation {
         }
     }
 
-    /// Reads the manifest; `None` for a component file, which has none.
+    /// Reads the manifest. Returns the id in it, and the manifest; for a component file, which has none, the id that the name
+    /// of the file gives.
     ///
     /// # Errors
     ///
     /// [`PluginError`] that names the file and, where known, the line.
-    pub(super) fn read_manifest(&self) -> Result<Option<PluginManifest>, PluginError> {
-        match self {
-            Self::Folder(folder) => PluginManifest::read(folder).map(Some),
-            Self::File(_) => Ok(None),
+    pub(super) fn read_manifest(&self) -> Result<(String, Option<PluginManifest>), PluginError> {
+        let manifest = match self {
+            Self::Folder(folder) => PluginManifest::read(folder)?,
+            Self::File(file) => return Ok((file_id(file), None)),
             Self::Program(plugin) => PluginManifest::parse(plugin.manifest)
-                .map(Some)
-                .map_err(|message| PluginError::Manifest { path: self.component_path(None), message }),
-        }
+                .map_err(|message| PluginError::Manifest { path: self.component_path(None), message })?,
+        };
+        Ok((manifest.id.clone(), Some(manifest)))
     }
 
     /// Reads the component. `manifest` names its file in a folder.

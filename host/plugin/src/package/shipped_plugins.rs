@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::{
-    catalog::plugins_in, embedded_plugin::EmbeddedPlugin, manifest::PluginManifest, plugin_location::PluginLocation,
+    catalog::plugins_in, catalog_entry::CatalogEntry, embedded_plugin::EmbeddedPlugin, plugin_location::PluginLocation,
 };
 use crate::contract::MANIFEST_FILE;
-use shelly_core::{digest::Sha256Digest, files::resolved};
+use shelly_core::files::resolved;
 
 /// The ids of all plugins that come with the host.
 pub const SHIPPED_PLUGINS: [&str; 41] = [
@@ -94,31 +94,29 @@ impl ShippedPlugins {
 
     /// Returns `true` if this is the location of a shipped plugin.
     pub(super) fn contains(&self, location: &PluginLocation) -> bool {
-        match location {
-            PluginLocation::Program(_) => true,
-            PluginLocation::Folder(path) | PluginLocation::File(path) => {
-                // The plugin itself must lie there, not only a link to it.
-                path.canonicalize().is_ok_and(|path| PluginLocation::Folder(path).lies_in(&self.directories))
-            }
-        }
+        matches!(location, PluginLocation::Program(_)) || location.really_lies_in(&self.directories)
     }
 
-    /// Returns `true` if a plugin equals a shipped one: the same bytes of the component, and a manifest with the same
-    /// content.
-    pub(super) fn has_copy_of(&self, manifest: &PluginManifest, digest: Sha256Digest) -> bool {
+    /// Returns `true` if a plugin equals a shipped one: a manifest with the same content, and the same bytes of the
+    /// component. No component is read unless the manifests are equal.
+    pub(super) fn has_copy_of(&self, plugin: &CatalogEntry) -> bool {
+        let Some(manifest) = plugin.written_manifest() else { return false };
         let in_directories = self.directories.iter().map(|directory| directory.join(&manifest.id));
         let in_program = self.embedded.iter().filter(|plugin| plugin.id == manifest.id).map(PluginLocation::Program);
         in_program.chain(in_directories.map(PluginLocation::Folder)).any(|location| {
-            let original = location.read_manifest().ok().flatten();
-            original.is_some_and(|original| original == *manifest)
-                && location.read(Some(manifest)).is_ok_and(|component| component.digest == digest)
+            let has_same_component = || {
+                let original = location.read(Some(manifest)).ok()?;
+                Some(plugin.sealed()?.digest == original.digest)
+            };
+            let original = location.read_manifest().ok().and_then(|(_, original)| original);
+            original.as_ref() == Some(manifest) && has_same_component() == Some(true)
         })
     }
 
     /// Returns a hint on how to get the plugins that come with the host.
     pub fn how_to_install(&self) -> String {
-        let installed = self.directories.iter().find(|directory| directory.ends_with(INSTALLED));
-        let copy = installed.map(|directory| format!(", or copy that folder to {}", resolved(directory).display()));
+        let packaged = self.directories.iter().find(|directory| directory.ends_with(PACKAGED_FOLDER));
+        let copy = packaged.map(|directory| format!(", or copy that folder to {}", resolved(directory).display()));
         let why = self.why_not_embedded.map(|why| format!("{why}; ")).unwrap_or_default();
         format!(
             "{why}build them with `cargo plugins` in a checkout of shelly-host, then name its target/plugins with --plugins{}",
@@ -127,5 +125,5 @@ impl ShippedPlugins {
     }
 }
 
-/// The folder of the plugins in a binary package, relative to the parent of the program's folder.
-pub const INSTALLED: &str = "lib/shelly-host/plugins";
+/// The folder of the shipped plugins in a binary package, relative to the parent of the program's folder.
+pub const PACKAGED_FOLDER: &str = "lib/shelly-host/plugins";

@@ -29,7 +29,7 @@ use crate::{
     capability::Usd,
     cli::{
         ask::{self, ApprovalModeArg},
-        config_path::read_runner_config,
+        config_path::read_config_with_toolboxes,
         host_environment::{compiling, environment, plugin_dirs},
         launch::{self, LaunchFlags},
         render::{self, DIM, PLAIN, RunOutputFormat, print, tell, warn},
@@ -212,7 +212,7 @@ impl BatchArgs {
 
     /// Reads the config and all tasks. Nothing is sent and no plugin runs.
     fn prepare(&self) -> Result<PreparedBatch, Report> {
-        let mut config = read_runner_config(self.config.as_ref())?;
+        let mut config = read_config_with_toolboxes(self.config.as_ref(), &self.plugins)?;
         self.check_output()?;
         let schemas = SchemaCache::default();
         let survey = TaskSurvey::new(&self.tasks, (self.agent.as_deref(), self.model.as_deref()), &schemas)?;

@@ -26,7 +26,12 @@ pub(super) fn check_room_for_all(
     }
     // Tasks that were interrupted go on in the sessions that they have.
     let begun = begun(store, batch_name, tasks, index, retries_failed)?;
-    let new = pending - begun;
+    // A file that was changed meanwhile may have a task twice.
+    let new = pending.saturating_sub(begun);
+    // A project over its limits has no room for none either, although none needs room.
+    if new == 0 {
+        return Ok(());
+    }
     store.check_room(new as usize).map_err(|full| {
         let sessions = count(new, "new session", "new sessions");
         let report = Report::new(ErrorKind::Usage, format!("the project has no room for {sessions} of this batch"));
@@ -72,36 +77,79 @@ mod tests {
     use super::*;
     use crate::session::{DiskStorage, NewSession, SessionStoreOptions};
 
+    /// A batch of the tasks `a` and `b` in a project without sessions.
+    struct TwoTasks {
+        folder: tempfile::TempDir,
+        batch_name: BatchName,
+        index: TaskIndex,
+    }
+
+    impl TwoTasks {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let batch_name = BatchName::open(&folder.path().join("o.jsonl"), folder.path(), true).unwrap();
+            let mut index = TaskIndex::default();
+            assert!(index.add("a") && index.add("b"));
+            let new = Self { folder, batch_name, index };
+            new.write_tasks(&["a", "b"]);
+            new
+        }
+
+        fn write_tasks(&self, ids: &[&str]) {
+            let line = |id: &&str| format!("{{\"id\": \"{id}\", \"task\": \"x\"}}\n");
+            fs::write(self.folder.path().join("t.jsonl"), ids.iter().map(line).collect::<String>()).unwrap();
+        }
+
+        fn store(&self, sessions: usize, sessions_bytes: u64) -> SessionStore {
+            let options = SessionStoreOptions { sessions, sessions_bytes, ..SessionStoreOptions::default() };
+            SessionStore::new(Arc::new(DiskStorage), self.folder.path().join("sessions"), options)
+        }
+
+        fn tasks(&self) -> TaskFile {
+            TaskFile::open(&self.folder.path().join("t.jsonl")).unwrap()
+        }
+
+        fn check(&self, sessions: usize, bytes: u64) -> Result<(), Report> {
+            check_room_for_all(&self.store(sessions, bytes), &self.batch_name, self.tasks(), &self.index, false)
+        }
+
+        /// Creates the session of the task at this place of the file, as a run does that is interrupted later.
+        fn begin(&self, at: usize) {
+            let mut tasks = self.tasks();
+            let task = (0..=at).map(|_| tasks.next().unwrap().unwrap()).last().unwrap();
+            let id = self.batch_name.session_name(&task, 0);
+            drop(self.store(9, ALL).create(NewSession { id: Some(id), ..NewSession::default() }).unwrap());
+        }
+    }
+
+    const ALL: u64 = 1 << 30;
+
     #[test]
     fn sessions_of_a_batch_must_fit_before_it_begins() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.jsonl");
-        fs::write(&path, "{\"id\": \"a\", \"task\": \"a\"}\n{\"id\": \"b\", \"task\": \"b\"}\n").unwrap();
-        let batch_name = BatchName::open(&folder.path().join("o.jsonl"), folder.path(), true).unwrap();
-        let mut index = TaskIndex::default();
-        assert!(index.add("a") && index.add("b"));
-        let store = |sessions, sessions_bytes| {
-            let options = SessionStoreOptions { sessions, sessions_bytes, ..SessionStoreOptions::default() };
-            SessionStore::new(Arc::new(DiskStorage), folder.path().join("sessions"), options)
-        };
-        let check = |sessions, bytes| {
-            let tasks = TaskFile::open(&path).unwrap();
-            check_room_for_all(&store(sessions, bytes), &batch_name, tasks, &index, false)
-        };
-        let all = 1 << 30;
-        assert_eq!(check(2, all), Ok(()));
-        let report = check(1, all).unwrap_err();
+        let batch = TwoTasks::new();
+        assert_eq!(batch.check(2, ALL), Ok(()));
+        let report = batch.check(1, ALL).unwrap_err();
         assert_eq!(
             report.to_string(),
             "the project has no room for 2 new sessions of this batch: there are 0 sessions, the maximum is 1"
         );
         assert!(report.hint.unwrap().contains("--no-session"), "the mend is named");
-        // The task `a` was interrupted, and its session is there.
-        let mut tasks = TaskFile::open(&path).unwrap();
-        let id = batch_name.session_name(&tasks.next().unwrap().unwrap(), 0);
-        drop(store(2, all).create(NewSession { id: Some(id), ..NewSession::default() }).unwrap());
-        assert_eq!(check(2, all), Ok(()));
-        let report = check(2, 1).unwrap_err();
+        batch.begin(0);
+        assert_eq!(batch.check(2, ALL), Ok(()));
+        let report = batch.check(2, 1).unwrap_err();
         assert!(report.to_string().contains("no room for 1 new session of this batch: all sessions take"), "{report}");
+    }
+
+    #[test]
+    fn batch_without_new_sessions_goes_on_in_a_full_project() {
+        let batch = TwoTasks::new();
+        batch.begin(0);
+        batch.begin(1);
+        assert!(batch.store(2, 1).check_room(0).is_err(), "the sessions take more bytes than they may");
+        assert_eq!(batch.check(2, 1), Ok(()));
+        assert_eq!(batch.check(1, ALL), Ok(()));
+        // More lines of known tasks than were counted.
+        batch.write_tasks(&["a", "b", "a"]);
+        assert_eq!(batch.check(2, 1), Ok(()));
     }
 }

@@ -22,8 +22,8 @@ pub(super) struct TaskQueue {
     /// The memory of all tasks at work, in KiB.
     memory_kib: Arc<Semaphore>,
     most_kib: u32,
-    /// The next task, for which there was no memory.
-    waiting: Option<(BatchTask, TaskState)>,
+    /// The next task, for which there was no memory, and the bytes that it needs.
+    waiting: Option<(BatchTask, TaskState, u64)>,
 }
 
 /// A task that may begin.
@@ -60,22 +60,20 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// A [`Report`] if the file cannot be read, or was changed since its tasks were counted.
+    /// A [`Report`] if the file cannot be read, or has a task that it did not have when its tasks were counted.
     pub fn next(&mut self, schemas: &SchemaCache) -> Result<NextTask, Report> {
-        let next = self.waiting.take().map_or_else(|| self.read_next(), |waiting| Ok(Some(waiting)));
-        let Some((task, state)) = next? else { return Ok(NextTask::End) };
-        // A file that is gone meanwhile is the failure of the task itself.
-        let bytes = task.check(schemas).unwrap_or(task.bytes);
+        let next = self.waiting.take().map_or_else(|| self.read_next(schemas), |waiting| Ok(Some(waiting)));
+        let Some((task, state, bytes)) = next? else { return Ok(NextTask::End) };
         match Arc::clone(&self.memory_kib).try_acquire_many_owned(kib(bytes).min(self.most_kib)) {
             Ok(memory) => Ok(NextTask::Admitted(Box::new(AdmittedTask { task, state, memory }))),
             Err(_) => {
-                self.waiting = Some((task, state));
+                self.waiting = Some((task, state, bytes));
                 Ok(NextTask::NoMemory)
             }
         }
     }
 
-    fn read_next(&mut self) -> Result<Option<(BatchTask, TaskState)>, Report> {
+    fn read_next(&mut self, schemas: &SchemaCache) -> Result<Option<(BatchTask, TaskState, u64)>, Report> {
         while let Some(task) = self.tasks.next()? {
             let state = self.index.state(&task.id).ok_or_else(|| {
                 let (file, id) = (self.tasks.shown(), legible(&task.id));
@@ -85,7 +83,9 @@ impl TaskQueue {
                     .hint("run the same command again; answered tasks are not repeated")
             })?;
             if state.is_pending(self.retries_failed) {
-                return Ok(Some((task, state)));
+                // A file that is gone meanwhile is the failure of the task itself.
+                let bytes = task.check(schemas).unwrap_or(task.bytes);
+                return Ok(Some((task, state, bytes)));
             }
         }
         Ok(None)
@@ -132,6 +132,9 @@ mod tests {
         assert_eq!(c.0, "c");
         drop(a);
         assert!(next().is_none(), "the attached file alone takes all memory");
+        // A task that waits is looked at once, not each time that it is asked for.
+        std::fs::remove_file(folder.path().join("big.txt")).unwrap();
+        assert!(next().is_none(), "the file was there when its memory was counted");
         drop(c);
         let d = next().unwrap();
         assert_eq!(d.0, "d");

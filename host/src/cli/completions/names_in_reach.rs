@@ -73,11 +73,7 @@ impl NamesInReach {
         self.config.get_or_init(|| {
             let user = self.person.user_config.as_deref();
             let user = user.and_then(|path| UserConfig::read(path, self.person.home.as_deref()).ok().flatten());
-            let read = match (&self.path, user) {
-                (Some(path), user) => Config::read_with_user(path, user),
-                (None, Some(user)) => Config::of_user(user, self.folder.clone()),
-                (None, None) => Ok(Config::default()),
-            };
+            let read = Config::of_project(self.path.as_deref(), user, self.folder.clone());
             // While a config is edited its names are still of use.
             read.unwrap_or_else(|ConfigErrors { config, .. }| config.map(|config| *config).unwrap_or_default())
         })
@@ -90,8 +86,9 @@ impl NamesInReach {
             let PluginDirs { named, shipped, standard, .. } = plugin_dirs(&self.named_dirs);
             let mut catalog = PluginCatalog::new(&ComponentCompiler::in_process());
             catalog.add_all(&config.plugin_directories(&named));
-            let mut catalog = catalog.with_shipped(shipped, standard.clone());
-            catalog.add_all(&[vec![config.root.join(".shelly/plugins")], standard].concat());
+            let personal_dirs = config.personal_plugin_directories(&standard);
+            let mut catalog = catalog.with_shipped(shipped, personal_dirs.clone());
+            catalog.add_all(&[vec![config.root.join(".shelly/plugins")], personal_dirs].concat());
             catalog
         })
     }

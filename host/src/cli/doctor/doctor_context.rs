@@ -77,7 +77,7 @@ impl DoctorContext {
         let read = read_over_user_config(path.as_deref()).map_err(ConfigErrors::first);
         let app = read.and_then(|config| {
             let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-            let (config, _) = with_default_toolboxes(config);
+            let (config, _) = with_default_toolboxes(config, &named_dirs);
             let app = App::new(config, plugin_dirs(&named_dirs), compiling(), environment(), broker)?;
             Ok(app.with_approvals(trust::store(), false).with_logins(trust::logins()))
         });

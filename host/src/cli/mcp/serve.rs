@@ -184,8 +184,8 @@ impl McpServeArgs {
         let (this, config, broker) = (self.clone(), config.clone(), broker.clone());
         Arc::new(move || {
             // A directory whose plugins were all removed is not an error here.
-            let is_full = |folder: &&PathBuf| !PluginCatalog::ids_in(std::slice::from_ref(*folder)).is_empty();
-            let plugins: Vec<_> = this.plugins.iter().filter(is_full).cloned().collect();
+            let plugins: Vec<_> =
+                this.plugins.iter().filter(|folder| PluginCatalog::has_plugin_in(folder)).cloned().collect();
             let app = this.app(&config, &broker, &plugins)?;
             trust::check(&app.standing(&trust::store(), this.config.is_some())?, this.trust)?;
             Ok(app)

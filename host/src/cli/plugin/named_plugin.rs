@@ -24,12 +24,12 @@ pub(super) fn catalog(config: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<P
 pub fn catalog_of(config: &Config, plugins: &[PathBuf]) -> Result<PluginCatalog, Report> {
     let PluginDirs { named, shipped, standard, .. } = plugin_dirs(plugins);
     let directories = config.plugin_directories(&named);
-    let installed = [config.user.plugin_dirs.clone(), standard].concat();
+    let personal_dirs = config.personal_plugin_directories(&standard);
     let catalog = PluginCatalog::scan(&directories, &Arc::new(compiling().into()))?;
-    let mut catalog = catalog.with_shipped(shipped, installed.clone());
+    let mut catalog = catalog.with_shipped(shipped, personal_dirs.clone());
     // Without a named directory it has the plugins that a config can name by their id alone.
     if directories.is_empty() {
-        catalog.add_all(&[vec![config.root.join(".shelly/plugins")], installed].concat());
+        catalog.add_all(&[vec![config.root.join(".shelly/plugins")], personal_dirs].concat());
     }
     Ok(catalog)
 }

@@ -13,7 +13,6 @@ use crate::{
     chat::Message,
     cli::{
         ask::{self, TerminalPrompter},
-        config_path::read_runner_config,
         input,
         live::{FinishedDisplay, chosen_theme},
         render::tell,
@@ -67,7 +66,7 @@ pub(super) fn prepare(
     let reads_task = task.is_some_and(|task| task == "-");
     let task = task.map(input::task).transpose()?;
     let schema = material.answer_schema()?;
-    let config = read_runner_config(with.runner.config.as_ref())?;
+    let config = with.runner.read_config()?;
     let theme = chosen_theme(&config)?;
     let input = if reads_task { None } else { input::beside_task(with.stdin)? };
     if task.is_none() {

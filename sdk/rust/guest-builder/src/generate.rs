@@ -69,6 +69,17 @@ pub fn rerun_lines(builder: &Builder, folders: &[GuestFolder], built: &[Built]) 
     lines
 }
 
+/// Returns the lines that a build script prints so that cargo runs it again at the next build, when there may be a toolchain.
+/// cargo does not notice `rustup target add`, but a path that does not exist counts as changed. `out` is the folder of the
+/// script's output.
+pub fn rerun_always_lines(out: &Path) -> String {
+    let missing = out.join("guests-without-a-toolchain");
+    format!(
+        "cargo::rerun-if-env-changed=SHELLY_WASM_ROUTE\ncargo::rerun-if-env-changed=PATH\ncargo::rerun-if-changed={}\n",
+        missing.display()
+    )
+}
+
 fn literal(path: &Path) -> Result<String, BuildError> {
     match path.to_str() {
         Some(text) => Ok(format!("{text:?}")),
@@ -156,5 +167,16 @@ mod tests {
         let sorted = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
         assert_eq!(sorted(&lines), sorted(&want));
         assert_eq!(lines.lines().count(), 6);
+    }
+
+    #[test]
+    fn build_without_a_toolchain_runs_its_script_again() {
+        let out = TempDir::new();
+        let lines = rerun_always_lines(out.path());
+        let watched = |key: &str| lines.lines().filter_map(|line| line.strip_prefix(key)).collect::<Vec<_>>();
+        assert_eq!(watched("cargo::rerun-if-env-changed="), ["SHELLY_WASM_ROUTE", "PATH"]);
+        let paths = watched("cargo::rerun-if-changed=");
+        assert!(paths.len() == 1 && Path::new(paths[0]).starts_with(out.path()), "{lines}");
+        assert!(!Path::new(paths[0]).exists(), "cargo takes a path that is not there for one that was changed");
     }
 }

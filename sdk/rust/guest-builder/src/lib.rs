@@ -41,5 +41,5 @@ pub use build::{Builder, Built, GuestFolder};
 pub use cargo::belongs_to_outer_cargo;
 pub use discover::Guest;
 pub use error::BuildError;
-pub use generate::{generate, rerun_lines};
+pub use generate::{generate, rerun_always_lines, rerun_lines};
 pub use toolchain::parse_env;

@@ -62,7 +62,10 @@ fn directories(config: &Config, named: &[PathBuf]) -> Vec<PathBuf> {
     let PluginDirs { named, shipped, standard, .. } = plugin_dirs(named);
     let directories = config.plugin_directories(&named);
     match directories.is_empty() {
-        true => [vec![config.root.join(".shelly/plugins")], standard, shipped.directories].concat(),
+        true => {
+            let personal_dirs = config.personal_plugin_directories(&standard);
+            [vec![config.root.join(".shelly/plugins")], personal_dirs, shipped.directories].concat()
+        }
         false => directories,
     }
 }
