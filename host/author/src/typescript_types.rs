@@ -209,7 +209,7 @@ fn type_declaration(resolve: &Resolve, id: TypeId, name: Option<&str>) -> String
                 _ => Vec::new(),
             };
             let is_constructor = |function: &&Function| matches!(function.kind, FunctionKind::Constructor(_));
-            if !methods.iter().any(|function| is_constructor(&function)) {
+            if !methods.iter().any(is_constructor) {
                 text += "  private constructor();\n";
             }
             for method in methods {

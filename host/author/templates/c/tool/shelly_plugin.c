@@ -37,8 +37,8 @@ struct spec {
 /* variant content: its largest case is a record of 32 bytes */
 struct content { uint32_t tag; struct pair text; uint32_t rest[6]; };
 
-/* result<list<…>, error>: the error begins at the same place, and its text eight bytes later. An error may have a number of 64
- * bits, so all of it is aligned to eight bytes. */
+/* result<list<…>, error>: the error begins at the same place, and its text eight bytes later. An error may have a number of
+ * 64 bits, so all of it is aligned to eight bytes. */
 struct result {
     _Alignas(8) uint32_t is_error;
     uint32_t pad;
