@@ -59,7 +59,8 @@ fn of_javascript(language: PluginLanguage, last: &[String]) -> (Option<String>, 
     let extension = if language == PluginLanguage::TypeScript { "ts" } else { "js" };
     let text = last.join("\n");
     // Types that fail, and sources that cannot be bundled, are shown with their places.
-    if let Some(module) = between(&text, "TS2307: Cannot find module '", "'") {
+    let unknown = ["TS2307: Cannot find module '", "for side-effect import of '"];
+    if let Some(module) = unknown.iter().find_map(|words| between(&text, words, "'")) {
         return (None, module_hint(language, module));
     }
     if text.contains("error TS") || text.contains("✘ [ERROR]") {
@@ -314,6 +315,10 @@ mod tests {
                 "`import shelly:plugin/kv@0.1.0;`",
             ),
             ("src/plugin.ts(1,22): error TS2307: Cannot find module 'lodash' or its", "npm install lodash"),
+            (
+                "src/plugin.ts(2,8): error TS2882: Cannot find module or type declarations for side-effect import of 'a:b/c@1.0.0'.",
+                "add `import a:b/c@1.0.0;` to the world in wit/",
+            ),
             (
                 "src/plugin.ts(1,22): error TS2322: Type 'string' is not assignable to type 'number'.",
                 "correct what the compiler says",

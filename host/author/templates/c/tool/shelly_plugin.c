@@ -108,7 +108,7 @@ const char *shelly_params(void) {
     return copy(params.at, params.length);
 }
 
-/* --- strings in JSON: the host has checked that the arguments are valid ------------------------------------------------- */
+/* --- strings in JSON: the host has checked that the arguments are valid --- */
 
 static const char *skip_space(const char *at) { return at + strspn(at, " \t\r\n"); }
 
