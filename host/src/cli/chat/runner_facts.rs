@@ -125,7 +125,7 @@ impl RunnerFacts {
         if self.plugins.is_empty() {
             return format!("{} has no plugins of its own", name(&self.agent));
         }
-        let line = |AgentPlugin { id, section, about }: &AgentPlugin| {
+        let line = |AgentPlugin { id, section, about, .. }: &AgentPlugin| {
             let (version, about) = match about {
                 Some((version, about)) => (name(version), one_line(about, 120)),
                 None => (String::new(), "cannot be used; shelly-host plugin list says why".into()),
