@@ -215,6 +215,9 @@ fn invalid_command_line_is_reported() {
         ("no task", &["run"][..]),
         ("two tasks", &["run", "a", "b"]),
         ("unknown subcommand", &["rum"]),
+        ("swapped letters", &["rnu"]),
+        ("a task without a command", &["What is a monad"]),
+        ("unknown flag of the program", &["--verison"]),
         ("unknown flag", &["run", "hi", "--modell", "x"]),
         ("a flag without its value", &["run", "hi", "--model"]),
         ("a flag twice", &["run", "hi", "--model", "a", "--model", "b"]),
@@ -226,7 +229,8 @@ fn invalid_command_line_is_reported() {
     told.0.push_str(&format!("## unknown output\n{}", error_of(&ran)));
     let ran = place.run(&[]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
-    assert!(ran.stderr.contains("Usage: shelly-host <COMMAND>"), "{}", ran.shown());
+    let says = "error: without arguments a chat opens, which needs a terminal\n  hint:  give a task: shelly-host run \"…\"; all";
+    assert!(ran.stderr.starts_with(says) && ran.stderr.lines().count() == 2, "{}", ran.shown());
     assert_snapshot!(told.0);
 }
 
@@ -578,7 +582,8 @@ fn model_is_discovered_by_an_environment_key() {
     ] {
         let ran = run(config, arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (0, "Four.\n"), "{config}\n{}", ran.shown());
-        let note = format!("using the model {model} (OPENAI_API_KEY is set)\n");
+        let host = format!("127.0.0.1:{}", server.port);
+        let note = format!("using the model {model} (OPENAI_API_KEY is set, and OPENAI_BASE_URL leads to {host})\n");
         let begins = format!("🤖 {agent} on {model}\n");
         assert!(ran.stderr.contains(&note) && ran.stderr.contains(&begins), "{config}\n{}", ran.shown());
     }
@@ -586,11 +591,14 @@ fn model_is_discovered_by_an_environment_key() {
     assert!(asked.iter().any(|request| request.contains(r#""model":"small""#)), "{asked:?}");
 }
 
+/// Returns `true` if a model server of whoever runs the tests would be found.
+pub fn has_local_model_server() -> bool {
+    [11434, 8080, 8000, 1234].into_iter().any(|port| TcpStream::connect(("127.0.0.1", port)).is_ok())
+}
+
 #[test]
 fn missing_model_is_reported() {
-    // A model server of whoever runs the tests would be found.
-    let usual = [11434, 8080, 8000, 1234];
-    if usual.into_iter().any(|port| TcpStream::connect(("127.0.0.1", port)).is_ok()) {
+    if has_local_model_server() {
         return;
     }
     let place = Place::new();

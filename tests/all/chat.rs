@@ -376,7 +376,6 @@ fn chat_takes_the_options_of_a_run() {
         (&["--plugins", "none"], "none"),
         (&["--agent", "nobody"], "there is no agent `nobody`"),
         (&["--model", "nothing"], "nothing"),
-        (&["--max-cost", "1"], "the price of the model"),
         (&["--resume", "nothing"], "nothing"),
         (&["--continue"], "there is no session"),
     ] {

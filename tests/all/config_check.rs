@@ -151,7 +151,11 @@ fn config_check_and_run_report_the_same_first_error() {
     for (case, config) in [
         ("no YAML", "agents: [".to_owned()),
         ("unknown key", format!("{base}    colour: red\n")),
-        ("a budget in dollars without a price", format!("{base}    budget: {{usd: 1}}\n")),
+        (
+            "a budget in dollars without a price",
+            base.replace("kind: ollama", "kind: openai, base_url: 'http://127.0.0.1:9/v1', context_window: 8192")
+                + "    budget: {usd: 1}\n",
+        ),
         ("no such skill", format!("{base}    skills: [fly]\n")),
         ("no such tool", format!("{base}    toolboxes: [{{name: notes, tools: [read_notes]}}]\n")),
         ("no such toolbox", format!("{base}    toolboxes: [mail]\n")),
@@ -209,12 +213,36 @@ fn config_check_and_run_report_the_same_first_error() {
 }
 
 #[test]
+fn agent_left_out_by_a_dollar_budget_is_warned_of() {
+    let place = Place::new();
+    let config = |model: &str| {
+        format!(
+            "providers:\n  - {{name: far, kind: openai, model: gpt-5-mini, api_key: k}}\n  - {{name: local, {model}}}\nagents:\n  - \
+             {{name: lead, provider: far, budget: {{usd: 1}}, options: {{max_delegation_depth: 1}}, delegable: {{agents: [reader]}}}}\n  \
+             - {{name: reader, provider: local}}\n  - {{name: other, provider: local}}\n"
+        )
+    };
+    for (model, is_known) in [
+        ("kind: ollama, model: q", true),
+        ("kind: ollama, model: q, base_url: 'http://gpu.example/v1', price: {input: 0, output: 0}", true),
+        ("kind: ollama, model: q, base_url: 'http://gpu.example/v1'", false),
+    ] {
+        place.file("c.yaml", config(model));
+        let ran = place.run(&["config", "check", "--config", "c.yaml"]);
+        let says = "agents.lead: cannot start the agent `reader`: the price of the model q is unknown: agents.lead.budget.usd limits \
+                    the cost (set the price, in dollars per million tokens: providers: [{…, price: {";
+        assert_eq!((ran.code, ran.stderr.contains(says)), (0, !is_known), "{model}: {}", ran.shown());
+        assert!(!ran.stderr.contains("cannot start the agent `other`"), "{}", ran.shown());
+    }
+}
+
+#[test]
 fn config_check_reports_all_errors_in_one_pass() {
     let place = Place::new();
     place.file(
         "c.yaml",
         "providers:
-  - {name: o, kind: ollama, model: m}
+  - {name: o, kind: ollama, model: m, base_url: 'http://gpu.example:11434/v1'}
 agents:
   - name: a
     provider: p

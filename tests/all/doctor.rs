@@ -105,6 +105,30 @@ fn doctor_without_a_config_finds_no_problem_offline() {
 }
 
 #[test]
+fn doctor_names_the_address_in_place_of_a_vendors() {
+    let place = Place::new();
+    let variables = [("OPENAI_API_KEY", "sk-0123456789"), ("OPENAI_BASE_URL", "http://127.0.0.1:9/secret-path")];
+    let ran = doctor(&place, &["--offline", "--output", "json"], &variables);
+    let report = json(&ran);
+    let told = details(&report, "keys");
+    assert!(told.contains("OPENAI_API_KEY goes to 127.0.0.1:9, to which OPENAI_BASE_URL leads"), "{}", ran.shown());
+    let (_, message) = &of(&report, "default-model")[0];
+    assert!(message.contains("a run takes one of 127.0.0.1:9, to which OPENAI_BASE_URL leads"), "{message}");
+    assert!(!ran.stdout.contains("secret-path") && !ran.stdout.contains("sk-0123456789"), "{}", ran.shown());
+    let ran = doctor(&place, &["--offline"], &[("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")]);
+    let says = "ANTHROPIC_BASE_URL is set, but is not used without ANTHROPIC_API_KEY";
+    assert!(ran.stdout.contains(says), "{}", ran.shown());
+}
+
+#[test]
+fn doctor_shows_the_folders_that_shells_name() {
+    let place = Place::new();
+    let cache = env!("CARGO_TARGET_TMPDIR");
+    let ran = doctor(&place, &["--offline"], &[("PWD", cache), ("OLDPWD", cache), ("MY_TOKEN", cache)]);
+    assert!(ran.stdout.contains(cache) && !ran.stdout.contains("[secret"), "{}", ran.shown());
+}
+
+#[test]
 fn doctor_names_mistakes_of_the_config() {
     let place = Place::new();
     place.file("shelly.yaml", "agents:\n  - name: a\n    colour: red\nentry_agent: b\n");

@@ -65,6 +65,51 @@ fn init_replaces_files_only_with_force() {
 }
 
 #[test]
+fn init_in_the_home_folder_needs_force() {
+    let place = Place::new();
+    fs::create_dir_all(place.path().join("home/project")).unwrap();
+    let init = |folder: &str, more: &[&str]| {
+        let mut command = place.command(&[&["init"], more].concat());
+        command.env("HOME", place.path().join("home")).current_dir(place.path().join(folder));
+        place.ran(command.output().unwrap())
+    };
+    for (folder, more, named) in
+        [("home", &[][..], "[DIR]/home"), (".", &[], "[DIR]"), ("home/project", &["--dir", ".."], "[DIR]/home")]
+    {
+        let ran = init(folder, more);
+        assert_eq!(ran.code, 2, "{}", ran.shown());
+        for says in [
+            &*format!("error: {named} is or contains your home folder; nothing was written"),
+            "the agents of a config there can read all of your files",
+            "your own config in [DIR]/home/.config/shelly-host/config.yaml; --force writes it nevertheless",
+        ] {
+            assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
+        }
+    }
+    assert!(files(&place).is_empty(), "nothing was written");
+    assert_eq!(init("home/project", &[]).code, 0);
+    assert_eq!(init("home", &["--force"]).code, 0);
+    assert!(place.path().join("home/.shelly/config.yaml").is_file());
+}
+
+#[cfg(unix)]
+#[test]
+fn files_of_init_follow_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let mode = |name: &str| fs::metadata(place.path().join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(place.run(&["init"]).code, 0);
+    place.file("usual", "");
+    for name in [".shelly/config.yaml", ".shelly/context.md", ".shelly/.gitignore"] {
+        assert_eq!(mode(name), mode("usual"), "{name}");
+    }
+    assert_eq!(mode(".shelly/local/permissions.json"), 0o600, "what belongs to this person alone is private");
+    fs::set_permissions(place.path().join(".shelly/config.yaml"), fs::Permissions::from_mode(0o640)).unwrap();
+    assert_eq!(place.run(&["init", "--force"]).code, 0);
+    assert_eq!(mode(".shelly/config.yaml"), 0o640, "a replaced file keeps its mode");
+}
+
+#[test]
 fn init_answers_without_a_terminal_with_the_default() {
     let place = Place::new();
     // Nobody is there to be asked, whatever comes in.

@@ -83,7 +83,7 @@ fn copies_of_shipped_plugins_keep_their_default_grants() {
     let alone = check(&place, Some(&installed_program(&place)));
     assert!(alone.code == 0 && !alone.stdout.contains("ask-model"), "{}", alone.shown());
     assert!(
-        alone.stderr.contains("is not the one that comes with shelly-host, so it gets no default grants"),
+        alone.stderr.contains("does not count as the one that comes with shelly-host, so it gets no default grants"),
         "{}",
         alone.shown()
     );
@@ -116,6 +116,48 @@ fn default_agent_takes_toolboxes_from_named_directories() {
     let with = run(&place, Some(&program), &["config", "check", "--config", "c.yaml", "--plugins", PLUGIN_ROOT]);
     assert!(with.code == 0 && with.stdout.contains("name: http"), "{}", with.shown());
     assert!(!with.stderr.contains("the default agent is without"), "{}", with.shown());
+}
+
+#[test]
+fn default_toolboxes_grant_nothing_to_unshipped_plugins() {
+    let place = Place::new();
+    let program = installed_program(&place);
+    let ids = ["filesystem", "search", "fetch", "count-text", "offline-model"];
+    ids.iter().for_each(|id| drop(put(&place, id)));
+    place.file("project/a.txt", "a");
+    let ask = |more: &[&str]| {
+        let mut command = Command::new(&program);
+        command.args(["run", "--trust", "--output", "events", "--model", "offline-model"]).args(more);
+        command.arg("How many words are in \"one two three\"?").current_dir(place.path().join("project")).env_clear();
+        let cache = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache");
+        let ran = command.env("HOME", place.path().join("home")).env("SHELLY_CACHE_DIR", cache).output().unwrap();
+        let ran = place.ran(ran);
+        assert!(ran.code == 0 && ran.stdout.contains("has 3 words"), "{}", ran.shown());
+        ran
+    };
+    let own = place.path().join("home/.local/share/shelly-host/plugins");
+    let ran = ask(&[]);
+    assert!(!ran.stdout.contains("propose-files"), "{}", ran.shown());
+    for says in [
+        "`filesystem`, `search` in [DIR]/home/.local/share/shelly-host/plugins do not count as those that come with shelly-host, \
+         so they get no default grants, only those of the config",
+        "without the toolboxes `filesystem`, `search`, `http`, whose grants they would get: to grant these, name the toolboxes \
+         in a config or the directory with --plugins",
+        "to use what comes with shelly-host, copy its plugins to [DIR]/cargo/lib/shelly-host/plugins",
+    ] {
+        assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
+    }
+    assert_eq!(ran.stderr.matches("no default grants").count(), 1, "once for all: {}", ran.shown());
+    // Who names their directory means them.
+    let named = ask(&["--plugins", own.to_str().unwrap()]);
+    assert!(named.stdout.contains("propose-files") && !named.stderr.contains("no default grants"), "{}", named.shown());
+    // With the shipped ones there, copies of them count as those.
+    for id in ids {
+        copy(&PathBuf::from(PLUGIN_ROOT).join(id), &place.path().join("cargo/lib/shelly-host/plugins").join(id), &[]);
+    }
+    let shipped = ask(&[]);
+    assert!(shipped.stdout.contains("propose-files"), "{}", shipped.shown());
+    assert!(!shipped.stderr.contains("no default grants"), "{}", shipped.shown());
 }
 
 #[test]
@@ -235,6 +277,21 @@ fn program_without_plugins_explains_how_to_get_them() {
     let all = check(&place, Some(&program));
     assert!(all.stderr.ends_with("c.yaml: ok\n") && all.stdout.contains("kind: compact"), "{}", all.shown());
     assert_eq!(all.stdout, check(&place, None).stdout, "as beside the program that was built here");
+}
+
+#[test]
+fn shipped_model_that_is_not_installed_is_named() {
+    let place = Place::new();
+    let program = installed_program(&place);
+    let ran = run(&place, Some(&program), &["run", "--model", "offline-model", "hi"]);
+    assert_eq!(ran.code, 3, "{}", ran.shown());
+    for says in [
+        "error: the plugin `offline-model` is not installed",
+        "the plugin comes with shelly-host",
+        "or copy that folder to [DIR]/cargo/lib/shelly-host/plugins",
+    ] {
+        assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
+    }
 }
 
 #[test]

@@ -99,9 +99,9 @@ fn agent_with_a_dollar_budget_and_no_price_is_left_out() {
     place.file(
         "shelly.yaml",
         "providers:\n  - {name: priced, kind: plugin, plugin: offline-model, price: {input: 1, output: 1}}\n  - {name: \
-         free, kind: plugin, plugin: offline-model}\nagents:\n  - {name: lead, provider: priced, budget: {usd: 1}, \
-         options: {max_delegation_depth: 1}}\n  - {name: worker, provider: free}\n  - {name: helper, middleware: \
-         [{kind: fallback, params: {models: [free]}, models: [free]}]}\n",
+         billed, kind: plugin, plugin: offline-model, http: ['http://127.0.0.1:9']}\nagents:\n  - {name: lead, provider: priced, budget: {usd: 1}, \
+         options: {max_delegation_depth: 1}}\n  - {name: worker, provider: billed}\n  - {name: helper, middleware: \
+         [{kind: fallback, params: {models: [billed]}, models: [billed]}]}\n",
     );
     let ran = place.run(&["run", "--plugins", crate::PLUGIN_ROOT, "hello"]);
     assert_eq!(ran.code, 0, "{}", ran.shown());

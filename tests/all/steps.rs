@@ -155,12 +155,15 @@ fn invalid_step_is_reported() {
         ("middleware: [{kind: budget, params: {tokens: 0}}]", "a budget of 0 allows nothing"),
         ("options: {context_threshold: 1.5}", "must be at least 0 and less than 1, as a share of the model's window"),
         ("effects: [{kind: progress, models: [nobody]}]", "there is no model `nobody`"),
-        ("middleware: [{kind: budget, params: {usd: 1}}]", "agents.a.middleware.budget.usd limits the cost"),
         ("effects: [../../evil]", "there is no plugin `../../evil`"),
     ] {
         let told = refused(&place, &of(agent));
         assert!(told.contains(says), "{agent}: {told}");
     }
+    let billed = of("middleware: [{kind: budget, params: {usd: 1}}]")
+        .replace("plugin: offline", "http: ['http://h'], plugin: offline");
+    let told = refused(&place, &billed);
+    assert!(told.contains("agents.a.middleware.budget.usd limits the cost"), "{told}");
 }
 
 #[test]

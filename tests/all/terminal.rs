@@ -229,7 +229,9 @@ fn streamed_text_includes_what_precedes_calls() {
 fn max_cost_needs_prices_and_bounds_the_run() {
     let place = Place::new();
     for (price, most, code, says) in [
-        ("", "1", 2, "the price of the model scripted-model is unknown"),
+        // A plugin that reaches no server costs nothing; for requests of another one somebody may send a bill.
+        ("", "1", 0, ""),
+        ("http: ['http://127.0.0.1:9']", "1", 2, "the price of the model scripted-model is unknown"),
         ("price: {input: 1, output: 1}", "1", 0, ""),
         ("price: {input: 1000000, output: 1000000}", "0.01", 1, "budget"),
         ("", "0", 2, "the cost must be more than 0"),

@@ -105,6 +105,53 @@ fn untrusted_project_is_refused_without_a_terminal() {
 }
 
 #[test]
+fn own_plugin_is_asked_about_once_for_all_projects() {
+    let place = Place::untrusted();
+    let own = "home/.local/share/shelly-host/plugins/mine";
+    let put = |component: Vec<u8>| {
+        place.file(&format!("{own}/plugin.toml"), "id = \"mine\"\ncomponent = \"c.wasm\"\nkinds = [\"tool\"]\n");
+        place.file(&format!("{own}/c.wasm"), component);
+    };
+    put(Guest::tool().component());
+    let within = |folder: &str, arguments: &[&str]| {
+        fs::create_dir_all(place.path().join(folder)).unwrap();
+        let mut command = place.command(arguments);
+        place.ran(
+            command.env("HOME", place.path().join("home")).current_dir(place.path().join(folder)).output().unwrap(),
+        )
+    };
+    let ask = ["run", "--model", "offline-model", TASK];
+    let asked = within("one", &ask);
+    assert_eq!(asked.code, 2, "{}", asked.shown());
+    for says in [
+        "error: plugins in your own folders are not trusted yet",
+        "one entry without your consent; your yes holds for all projects",
+        "+ the plugin `mine` in `[DIR]/home/.local/share/shelly-host/plugins/mine`: sha256:",
+        "review everything with `shelly-host config trust`, which then asks you",
+    ] {
+        assert!(asked.stderr.contains(says), "{says}: {}", asked.shown());
+    }
+    assert!(!asked.stderr.contains("config check"), "there is nothing to check: {}", asked.shown());
+    let trusted = fine(within("one", &["config", "trust", "--yes"]));
+    assert!(trusted.stdout.contains("plugins in your own folders need your consent, once"), "{}", trusted.shown());
+    for folder in ["one", "two"] {
+        fine(within(folder, &ask));
+    }
+    put(Guest::tool().pages(9).component());
+    assert_eq!(within("two", &ask).code, 2, "it is another plugin");
+    // What a project names is asked about beside it.
+    place.file(
+        "three/shelly.yaml",
+        "providers: [{name: far, kind: openai, model: m, base_url: 'http://127.0.0.1:9'}]\n",
+    );
+    let both = within("three", &["run", TASK]);
+    refused(&both, "+ the model `far` is at `http://127.0.0.1:9`");
+    for says in [", 1 of them about plugins in your own folders", "with `shelly-host config check`"] {
+        assert!(both.stderr.contains(says), "{says}: {}", both.shown());
+    }
+}
+
+#[test]
 fn credential_command_of_an_untrusted_project_does_not_run() {
     let place = Place::untrusted();
     let wants = "kinds = [\"tool\"]\nwants = {http = true, credentials = true}";

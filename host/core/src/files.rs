@@ -5,6 +5,7 @@ use std::{
     fs,
     io::{self, Read, Write},
     path::{Component, Path, PathBuf},
+    sync::OnceLock,
     time::SystemTime,
 };
 
@@ -134,28 +135,96 @@ pub fn read(path: &Path, inside: &Path, most: u64) -> Result<String, FileReadErr
 /// Writes a file atomically in place of an existing one, durable across power loss. Only its owner may read it. A link is
 /// replaced, not followed.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    written(path, bytes)?.persist(path)?;
+    written(path, bytes, FileAudience::Owner)?.persist(path)?;
     sync_folder(path)
 }
 
 /// Creates a file atomically; returns `false` and leaves an existing file unchanged. Only its owner may read it.
 pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    create_for(path, bytes, FileAudience::Owner)
+}
+
+/// Does the same as [`replace`] for a file of a project, which is not private: a new file has the permissions that the umask
+/// leaves, and a replaced one keeps its own.
+pub fn replace_shared(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let file = written(path, bytes, FileAudience::Umask)?;
+    if let Ok(there) = fs::symlink_metadata(path)
+        && there.is_file()
+    {
+        file.as_file().set_permissions(there.permissions())?;
+    }
+    file.persist(path)?;
+    sync_folder(path)
+}
+
+/// Does the same as [`create`] for a file of a project, which is not private: it has the permissions that the umask leaves.
+pub fn create_shared(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    create_for(path, bytes, FileAudience::Umask)
+}
+
+/// The users to whom a new file is accessible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileAudience {
+    /// Its owner alone.
+    Owner,
+    /// Those whom the umask leaves.
+    Umask,
+}
+
+fn create_for(path: &Path, bytes: &[u8], audience: FileAudience) -> io::Result<bool> {
     if fs::symlink_metadata(path).is_ok() {
         return Ok(false);
     }
-    match written(path, bytes)?.persist_noclobber(path) {
+    match written(path, bytes, audience)?.persist_noclobber(path) {
         Ok(_) => sync_folder(path).map(|()| true),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error.error),
     }
 }
 
-/// Writes a synced temporary file next to `path`, with mode 0600.
-fn written(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
-    let mut file = tempfile::NamedTempFile::new_in(folder_of(path))?;
+/// Writes a synced temporary file next to `path`.
+fn written(path: &Path, bytes: &[u8], audience: FileAudience) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    if audience == FileAudience::Umask {
+        // The system takes from these what the umask says.
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    }
+    #[cfg(not(unix))]
+    let _ = audience;
+    let mut file = builder.tempfile_in(folder_of(path))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     Ok(file)
+}
+
+/// Returns the mode of a new file that is not private: what the umask of this process leaves of 0666. Where the system does not
+/// say what the umask is, the file is for its owner alone.
+pub fn new_file_mode() -> u32 {
+    static MODE: OnceLock<u32> = OnceLock::new();
+    *MODE.get_or_init(|| umask().map_or(0o600, |umask| 0o666 & !umask))
+}
+
+/// Returns the umask of this process. To set it, as `umask(2)` does, would change it for other threads meanwhile.
+#[cfg(target_os = "linux")]
+fn umask() -> Option<u32> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let digits = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
+    u32::from_str_radix(digits.trim(), 8).ok()
+}
+
+/// Returns the umask of this process, as the permissions of a new file show it.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn umask() -> Option<u32> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut builder = tempfile::Builder::new();
+    let file = builder.permissions(fs::Permissions::from_mode(0o666)).tempfile().ok()?;
+    Some(!file.as_file().metadata().ok()?.permissions().mode() & 0o666)
+}
+
+#[cfg(not(unix))]
+fn umask() -> Option<u32> {
+    None
 }
 
 /// Returns the folder that contains `path`; the current one for a name alone.
@@ -178,6 +247,10 @@ pub fn create_folder(path: &Path) -> io::Result<bool> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o750);
+    create_folder_with(path, &builder)
+}
+
+fn create_folder_with(path: &Path, builder: &fs::DirBuilder) -> io::Result<bool> {
     match builder.create(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::symlink_metadata(path)?.file_type() {
@@ -187,6 +260,12 @@ pub fn create_folder(path: &Path) -> io::Result<bool> {
         },
         Err(error) => Err(error),
     }
+}
+
+/// Creates a folder of a project, which is not private, in an existing one: it has the permissions that the umask leaves.
+/// Returns `false` if the folder exists. A link is an error.
+pub fn create_shared_folder(path: &Path) -> io::Result<bool> {
+    create_folder_with(path, &fs::DirBuilder::new())
 }
 
 /// Creates a folder and its missing parents for their owner alone: mode 0700.
@@ -337,5 +416,28 @@ mod tests {
             assert!(create_folder(&folder.path().join("c")).is_err());
             assert!(!create(&folder.path().join("c"), b"").unwrap());
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn shared_files_follow_the_umask_and_keep_their_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+        // What any program gets.
+        fs::write(folder.path().join("usual"), "").unwrap();
+        fs::create_dir(folder.path().join("usual-folder")).unwrap();
+        assert!(create_shared(&folder.path().join("new"), b"1").unwrap());
+        assert!(create_shared_folder(&folder.path().join("new-folder")).unwrap());
+        replace_shared(&folder.path().join("other"), b"1").unwrap();
+        assert_eq!((mode("new"), mode("other"), new_file_mode()), (mode("usual"), mode("usual"), mode("usual")));
+        assert_eq!(mode("new-folder"), mode("usual-folder"));
+        for kept in [0o640, 0o755, 0o600] {
+            fs::set_permissions(folder.path().join("new"), fs::Permissions::from_mode(kept)).unwrap();
+            replace_shared(&folder.path().join("new"), b"2").unwrap();
+            assert_eq!(mode("new"), kept);
+        }
+        assert_eq!(fs::read(folder.path().join("new")).unwrap(), b"2");
+        assert!(!create_shared(&folder.path().join("new"), b"3").unwrap());
     }
 }

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use shelly_core::error::Fault;
-use url::Url;
+use shelly_core::{capability::is_public, error::Fault};
+use url::{Host, Url};
 
 /// Returns the address of an API: `base` with the segments of `path` appended to its path. Its query is kept.
 ///
@@ -39,14 +39,25 @@ pub fn is_readable_on_the_way(url: &Url) -> bool {
 /// Returns `true` if the address is on this machine, whatever listens there.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
         // For schemes other than `http` and `https`, the URL parser does not recognize addresses.
-        Some(url::Host::Domain(name)) => {
+        Some(Host::Domain(name)) => {
             name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
         }
         None => false,
     }
+}
+
+/// Returns `true` if the address is on this machine or in a private network. Only an address tells: a name other than
+/// `localhost` may lead anywhere.
+pub fn is_private(url: &Url) -> bool {
+    let is_special = match url.host() {
+        Some(Host::Ipv4(address)) => !is_public(address.into()),
+        Some(Host::Ipv6(address)) => !is_public(address.into()),
+        Some(Host::Domain(_)) | None => false,
+    };
+    is_special || is_loopback(url)
 }
 
 #[cfg(test)]
@@ -62,6 +73,24 @@ mod tests {
         for bad in ["", "secret", "ftp://secret/v1", "http://user:secret@host/v1", "file:///secret"] {
             let fault = endpoint(bad, &["models"]).unwrap_err();
             assert!(matches!(fault, Fault::Invalid { .. }) && !fault.to_string().contains("secret "), "{fault}");
+        }
+    }
+
+    #[test]
+    fn only_addresses_of_private_networks_are_private() {
+        for (url, expected) in [
+            ("http://localhost:1", true),
+            ("http://127.0.0.1:11434/v1", true),
+            ("http://10.0.0.7:8000/v1", true),
+            ("http://192.168.1.9/v1", true),
+            ("http://[fd00::1]:8080/v1", true),
+            ("http://[::1]/v1", true),
+            ("https://1.1.1.1/v1", false),
+            ("https://[2606:4700::1111]/v1", false),
+            ("https://api.openai.com/v1", false),
+            ("http://gpu-box:8000/v1", false),
+        ] {
+            assert_eq!(is_private(&Url::parse(url).unwrap()), expected, "{url}");
         }
     }
 

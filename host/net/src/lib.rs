@@ -57,7 +57,7 @@ pub mod sse;
 mod status;
 mod tls;
 
-pub use address::{endpoint, is_loopback, is_readable_on_the_way, origin};
+pub use address::{endpoint, is_loopback, is_private, is_readable_on_the_way, origin};
 pub use client::HttpClient;
 pub use exchange::HttpResponse;
 pub use failure::{FailedAttempt, mend};

@@ -69,8 +69,8 @@ pub use adapter::{AdapterConfig, ModelAdapter};
 pub use anthropic::Anthropic;
 pub use batch::{BatchProtocol, BatchResultCollector, HttpBatchEntry, HttpBatchOutcome, HttpBatches};
 pub use discovery::{
-    DiscoveredModel, LocalModelServer, discover, key_variables, key_variables_in_words, local_servers,
-    local_servers_in_words, vendor_keys,
+    DiscoveredModel, LocalModelServer, SilentServer, VendorAddress, discover, key_variables, key_variables_in_words,
+    local_servers, local_servers_in_words, vendor_keys,
 };
 pub use gemini::Gemini;
 pub use incoming_reply::{IncomingReply, ReplyReader, ReplySource};

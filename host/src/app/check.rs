@@ -9,9 +9,8 @@ use crate::{
     },
     capability::Budget,
     config::{
-        self, AgentConfig, AgentRuntimeInfo, Config, ConfigEntryKind, ConfigRuntimeInfo, EffectiveConfig,
-        PluginRuntimeInfo, PluginSection, ProviderConfig, ProviderKind, RunnerConfig, RunnerSection, StepOrder,
-        ToolboxUse,
+        AgentConfig, AgentRuntimeInfo, Config, ConfigEntryKind, ConfigRuntimeInfo, EffectiveConfig, PluginRuntimeInfo,
+        PluginSection, ProviderConfig, ProviderKind, RunnerConfig, RunnerSection, StepOrder, ToolboxUse,
     },
     error::{ErrorKind, Report},
     plugin::{Certificate, CompileStep, MemorySource, Plugin, PluginEngine, PluginKind, PluginTool},
@@ -56,6 +55,11 @@ impl FindingCollector {
             }
         }
     }
+}
+
+/// Returns `true` unless a runner is a team whose coordinator asks no model.
+fn asks(who: &RunnerConfig<'_>) -> bool {
+    !matches!(who, RunnerConfig::Team(team) if !team.asks())
 }
 
 /// Returns the guest memory of all plugins together in bytes, and the words for its source.
@@ -107,6 +111,9 @@ impl App {
         for who in config.runners().filter(|who| !who.needs().is_empty()) {
             told.take(|_| self.check_prices(who, &config));
         }
+        for who in self.config.runners() {
+            told.warnings.extend(self.unpriced_others(who));
+        }
         told.warnings.extend(self.missing_programs());
         let shared = RunResources::new(&self.project, &self.broker, self.changes());
         let known = ConfigRuntimeInfo {
@@ -117,6 +124,7 @@ impl App {
             // Only the keys that a team shares with agents; its members are checked by themselves.
             teams: config.teams.iter().map(|team| self.check_agent(&team.own, &config, &shared, &mut told)).collect(),
         };
+        told.warnings.extend(self.stand_ins(config.everyone()));
         let FindingCollector { mistakes, mut warnings } = told;
         let mut seen = HashSet::new();
         warnings.retain(|warning| seen.insert(warning.clone()));
@@ -175,7 +183,13 @@ impl App {
     /// A [`Report`] if there is no such agent, or it has no such plugin.
     pub async fn certify(&self, agent: Option<&str>, id: &str) -> Result<Certificate, Report> {
         let has_it = |agent: &&AgentConfig| agent.all_plugins().any(|(_, has, _)| has == id);
+        let default;
         let agent = match agent {
+            name if self.is_default(name) => {
+                self.open_lone_plugins().await;
+                default = self.default_agent(&mut Vec::new());
+                &default
+            }
             Some(name) => self.config.who(name)?.own(),
             // No agent is named: any agent that has the plugin will do.
             None => {
@@ -183,11 +197,8 @@ impl App {
                 if has_it(&entry) { entry } else { self.config.everyone().find(has_it).unwrap_or(entry) }
             }
         };
-        let (listed, id, uses) = agent.all_plugins().find(|(_, has, _)| *has == id).ok_or_else(|| {
-            let place = format!("{}.plugins", agent.place());
-            config::unknown("plugin", id, agent.all_plugins().map(|(_, id, _)| id))
-                .cause(format!("not listed in {place}"))
-        })?;
+        let found = agent.all_plugins().find(|(_, has, _)| *has == id);
+        let (listed, id, uses) = found.ok_or_else(|| self.not_a_plugin_of(agent, id))?;
         self.catalog.open([id], CompileStep::Compile).await;
         let (settings, package) = self.plugin_of(agent, (listed, id), uses)?;
         Ok(Certificate::issue(self.engine().await?, package, &settings).await)
@@ -278,7 +289,6 @@ impl App {
         if own.bounds_usd().is_none() && own.delegable.budget.usd.is_none() {
             return Ok(());
         }
-        let asks = |who: &RunnerConfig<'_>| !matches!(who, RunnerConfig::Team(team) if !team.asks());
         let counts = |who: &RunnerConfig<'_>| own.bounds_usd().is_some() || who.name() != own.name;
         for inner in config.needed_by(who).into_iter().filter(asks).filter(counts) {
             let provider = config.provider(inner.own().provider.as_deref())?;
@@ -287,6 +297,36 @@ impl App {
             }
         }
         Ok(())
+    }
+
+    /// Returns a warning for each runner that `who` could start and cannot, because a price is not known: a run leaves it
+    /// out.
+    fn unpriced_others(&self, who: RunnerConfig<'_>) -> Vec<String> {
+        let own = who.own();
+        if own.bounds_usd().is_none() && own.delegable.budget.usd.is_none() {
+            return Vec::new();
+        }
+        let (_, others) = self.runners_with(who);
+        let may_start = |other: &RunnerConfig<'_>| {
+            own.delegable.agents.as_ref().is_none_or(|named| named.iter().any(|name| name == other.name()))
+        };
+        let warning = |other: RunnerConfig<'_>| {
+            let model =
+                self.config.needed_by(other).into_iter().filter(asks).find_map(|inner| self.unpriced(inner.own()))?;
+            let (word, name, report) = (other.own().word(), other.name().escape_debug(), no_price(own, &model));
+            Some(format!("{}: cannot start the {word} `{name}`: {}", own.place(), report.with_hint()))
+        };
+        others.into_iter().filter(may_start).filter_map(warning).collect()
+    }
+
+    /// Returns the vendor's name for a model whose price is not known, of an agent and its plugins.
+    fn unpriced(&self, agent: &AgentConfig) -> Option<String> {
+        let of_plugins = agent.all_plugins().flat_map(|(_, _, uses)| &uses.models).map(|name| Some(name.as_str()));
+        let mut named = of_plugins.chain([agent.provider.as_deref()]);
+        named.find_map(|name| {
+            let provider = self.config.provider(name).ok().flatten()?;
+            self.price(provider).is_none().then(|| model_name(provider))
+        })
     }
 
     /// Checks that the prices of an agent's own models are known if its cost is bounded.
@@ -367,7 +407,6 @@ impl App {
             });
             let Some((settings, package, vain)) = found else { continue };
             let warnings = &mut told.warnings;
-            warnings.extend(self.stands_in(package));
             match vain {
                 Some(warning) => warnings.push(warning),
                 None => {

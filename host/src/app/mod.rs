@@ -14,7 +14,7 @@ pub use crate::{
         Recording, RunSession, SessionCloser, changed, find_program, sessions,
     },
     config::DEFAULT_AGENT,
-    provider::{key_variables, key_variables_in_words, local_servers_in_words, vendor_keys},
+    provider::{VendorAddress, key_variables, key_variables_in_words, local_servers_in_words, vendor_keys},
 };
 pub use check::{AppCheck, AppCheckFailure};
 pub use local_servers::{LocalServerStatus, local_servers};

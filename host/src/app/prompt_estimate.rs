@@ -59,7 +59,7 @@ impl App {
             tokens += nobody.requests().first().map_or(0, |request| request.tokens());
         }
         let named = model.or(who.own().provider.as_deref());
-        let provider = match self.config.provider(named) {
+        let provider = match self.config.named_provider(named) {
             Ok(provider) => provider,
             // A plugin or a vendor's model that the command line names.
             Err(_) if self.config.providers.is_empty() || self.is_model_plugin(named) => None,

@@ -20,7 +20,7 @@ use crate::{
     net::Keyring,
     plugin::{
         CatalogEntry, CompileConfig, ComponentCompiler, OutrankedPlugin, PluginCatalog, PluginDirs, PluginEngine,
-        PluginManifest, ShippedPlugins,
+        PluginLocation, PluginManifest, ShippedPlugins,
     },
     process::{AllowedPrograms, ProcessSlots},
     session::MeasuredUsage,
@@ -39,7 +39,9 @@ pub struct App {
     /// The plugins that come with the host.
     pub(super) shipped: ShippedPlugins,
     /// The directories in which the person keeps plugins for all projects; a part of `searched_dirs`.
-    pub(super) personal_dirs: Vec<PathBuf>,
+    pub(crate) personal_dirs: Vec<PathBuf>,
+    /// The default toolboxes that the agent does not have, because their plugins are not those that come with the host.
+    pub(super) unshipped_toolboxes: Vec<ToolboxUse>,
     /// The plugin that the command line names as a model, once it was looked for.
     pub(super) named_model: OnceLock<PluginCatalog>,
     pub(crate) project: ProjectFolder,
@@ -99,6 +101,7 @@ impl App {
         let mut catalog = catalog.with_shipped(shipped.clone(), personal_dirs.clone());
         let own = asked_for_by_user(&config);
         let displaced = keep_own_plugins(&mut catalog, &own, &named_dirs, &personal_dirs);
+        let unshipped_toolboxes = remove_unshipped_toolboxes(&mut config, &catalog, &named_dirs);
         let searched_dirs = [vec![config.root.join(".shelly/plugins")], personal_dirs.clone()].concat();
         let of_project = asked_for(&config).into_iter().filter(|id| !own.contains(id)).collect::<Vec<_>>();
         catalog.add_by_id(&searched_dirs, of_project.iter().map(String::as_str));
@@ -131,6 +134,7 @@ impl App {
             searched_dirs,
             shipped,
             personal_dirs,
+            unshipped_toolboxes,
             named_model: OnceLock::new(),
             project,
             prices,
@@ -271,6 +275,23 @@ fn left_out_toolboxes(config: &Config, shipped: &ShippedPlugins) -> Option<Strin
             shipped.how_to_install()
         )
     })
+}
+
+/// Removes the default toolboxes whose plugins neither come with the host nor lie in a directory that the person names, and
+/// returns them. Nobody has written what these toolboxes grant, so no plugin may have it by its id alone.
+fn remove_unshipped_toolboxes(config: &mut Config, catalog: &PluginCatalog, named_dirs: &[PathBuf]) -> Vec<ToolboxUse> {
+    if !config.user.has_default_toolboxes {
+        return Vec::new();
+    }
+    let is_named =
+        |location: &PluginLocation| location.lies_in(named_dirs) || location.lies_in(&config.user.plugin_dirs);
+    let is_unshipped = |id: &String| {
+        catalog.entry(id).is_some_and(|plugin| !catalog.is_shipped(plugin) && !is_named(plugin.location()))
+    };
+    let is_removed = |toolbox: &ToolboxUse| toolbox.shipped().is_some_and(|uses| uses.plugins.keys().any(is_unshipped));
+    let (removed, kept) = std::mem::take(&mut config.toolboxes).into_iter().partition(is_removed);
+    config.toolboxes = kept;
+    removed
 }
 
 /// Returns the manifest file of a plugin without reading its component.

@@ -19,9 +19,10 @@ use crate::{
     model::{Completer, ModelInfo, RateLimitConfig, RateLimitedCompleter},
     net::{HttpClientConfig, Retries},
     plugin::{
-        Plugin, PluginCatalog, PluginError, PluginKind, PluginManifest, PluginModel, PluginPackage, PluginSettings,
+        CatalogEntry, Plugin, PluginCatalog, PluginError, PluginKind, PluginManifest, PluginModel, PluginPackage,
+        PluginSettings, SHIPPED_PLUGINS,
     },
-    provider::{self, AdapterConfig, WindowProbe, WireOptions},
+    provider::{self, AdapterConfig, SilentServer, VendorAddress, WindowProbe, WireOptions},
 };
 
 /// The message of the report that no model is named and none is found.
@@ -52,7 +53,11 @@ impl App {
         stores: &KvStores,
         notices: &mut StartupNotices,
     ) -> Result<ResolvedModel, Report> {
-        let configured = self.config.provider(name);
+        let configured = match (self.config.provider(name), name) {
+            // The vendor's name for a model of the config.
+            (Err(unknown), Some(model)) => self.config.provider_of_model(model)?.map(Some).ok_or(unknown),
+            (found, _) => found,
+        };
         if let Ok(Some(provider)) = configured {
             let source = format!("providers.{} in the config", provider.name);
             let Some(vendor) = provider.kind.vendor() else {
@@ -69,20 +74,28 @@ impl App {
             return Ok(pooled.await?.with_notices(notices));
         }
         // A name that is no provider of the config may be a provider plugin or, if the config has no providers, a vendor's
-        // model.
+        // model. No vendor calls a model like a plugin.
         if let Some(id) = name
             && let Some(package) = self.installed(id)
-            && let package = package.map_err(|error| error.report())?
-            && package.manifest.kinds.contains(&PluginKind::Provider)
         {
+            let package = package.map_err(|error| error.report())?;
+            if !package.manifest.kinds.contains(&PluginKind::Provider) {
+                return Err(self.not_a_model(package));
+            }
             check_needs_nothing(id, package)?;
             let (kind, name, plugin) = (ProviderKind::Plugin, id.to_owned(), Some(id.to_owned()));
             let provider = ProviderConfig { name, kind, plugin, ..ProviderConfig::default() };
             let completer = self.plugin_model(&provider, stores, notices).await?;
             return Ok(ResolvedModel { completer, source: format!("plugin `{id}`"), is_plugin: true });
         }
-        if !self.config.providers.is_empty() {
-            configured?;
+        if let Some(id) = name.filter(|name| SHIPPED_PLUGINS.contains(name)) {
+            return Err(self.not_installed(id));
+        }
+        if !self.config.providers.is_empty()
+            && let Err(report) = configured
+        {
+            let known = |name| config::unknown("model", name, self.known_models().iter().map(String::as_str));
+            return Err(name.map_or(report, known));
         }
         let slot = self.model_pool.slot(name.unwrap_or_default());
         let pooled = slot.get_or_try_init(|| self.found_model(name));
@@ -92,9 +105,12 @@ impl App {
     /// Looks for a model that no config names: a key in the environment, or a local server.
     async fn found_model(&self, name: Option<&str>) -> Result<PooledModel, Report> {
         let client = http_client(HttpClientConfig::default())?;
-        let found = provider::discover(&client, &*self.environment, name).await.ok_or_else(|| self.no_model(name))?;
+        let found =
+            provider::discover(&client, &*self.environment, name).await.map_err(|silent| silent_server(&silent))?;
+        let found = found.ok_or_else(|| self.no_model(name))?;
         let notes = vec![format!("using the model {} ({})", found.config.model, found.because)];
-        let price = self.prices.price(found.vendor.preset().word, &found.config.model);
+        let warnings = found.doubt.into_iter().collect();
+        let price = self.found_price(found.vendor, &found.config.base_url, &found.config.model);
         let config = AdapterConfig { price, ..found.config };
         let name = config.name.clone();
         let probe = WindowProbe::new(&client, found.vendor, &config);
@@ -103,7 +119,7 @@ impl App {
         let completer = completer.map_err(|fault| unusable(&name, place, &fault))?;
         let completer = asked_again(completer, probe, found.served);
         let model = ResolvedModel { completer, source: found.because, is_plugin: false };
-        Ok(PooledModel { model, notices: StartupNotices { notes, warnings: Vec::new() } })
+        Ok(PooledModel { model, notices: StartupNotices { notes, warnings } })
     }
 
     fn no_model(&self, wanted: Option<&str>) -> Report {
@@ -116,6 +132,16 @@ impl App {
         };
         let report =
             report.cause("no config names a model, no key is set, and no local server answers on its usual port");
+        let without_key = VendorAddress::all_in(&*self.environment).into_iter().map(|address| {
+            let VendorAddress { variable, key_variable, .. } = address;
+            format!("{variable} is set, but is not used without {key_variable}")
+        });
+        let report = without_key.fold(report, |report, cause| report.cause(cause));
+        let known = self.known_models();
+        let known: Vec<_> = known.iter().map(String::as_str).collect();
+        if let Some(near) = wanted.and_then(|wanted| config::nearest(wanted, &known)) {
+            return report.hint(format!("did you mean `{near}`?"));
+        }
         let keys = provider::key_variables_in_words("or");
         let or = match offline {
             Some(id) => format!("try the offline plugin with --model {id}"),
@@ -125,6 +151,43 @@ impl App {
             }
         };
         report.hint(format!("set {keys}, start a local server such as Ollama, or {or}"))
+    }
+
+    /// Returns the names that a command line can give to a model: those of the config, the vendors' names for its models, and
+    /// the ids of provider plugins. No component is read.
+    fn known_models(&self) -> Vec<String> {
+        let mut plugins =
+            PluginCatalog::new(&self.compiler).with_shipped(self.shipped.clone(), self.personal_dirs.clone());
+        plugins.add_all(&self.personal_dirs);
+        let is_model = |plugin: &CatalogEntry| {
+            plugin.written_manifest().is_some_and(|manifest| manifest.kinds.contains(&PluginKind::Provider))
+        };
+        let ids = self.catalog.iter().chain(plugins.iter()).filter(|(_, plugin)| is_model(plugin));
+        let ids = ids.map(|(id, _)| id.to_owned());
+        let names = self.config.providers.iter().map(|provider| provider.name.clone());
+        let of_vendors = self.config.providers.iter().filter_map(|provider| provider.model.clone());
+        let mut known = Vec::new();
+        for name in names.chain(of_vendors).chain(ids) {
+            if !known.contains(&name) {
+                known.push(name);
+            }
+        }
+        known
+    }
+
+    /// Reports that a plugin which is named as a model is of another kind.
+    fn not_a_model(&self, package: &PluginPackage) -> Report {
+        let PluginManifest { id, kinds, .. } = &package.manifest;
+        let kinds = kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+        let report = Report::new(ErrorKind::Usage, format!("there is no model `{id}`"))
+            .cause(format!("`{id}` is a plugin of kind {kinds}; a model is one of kind provider"));
+        let known = self.known_models();
+        let known: Vec<_> =
+            known.iter().take(limits::NAMES_SHOWN).map(|name| format!("`{}`", name.escape_debug())).collect();
+        match known.is_empty() {
+            true => report.hint(format!("to use the plugin, name it under `plugins` of an agent: plugins: {{{id}: }}")),
+            false => report.hint(format!("name a model: {}", known.join(", "))),
+        }
     }
 
     /// Returns `true` if a plugin of this name is there, which may be a model that no config names.
@@ -213,6 +276,17 @@ impl App {
         }
         self.check_server(provider, warnings)
     }
+}
+
+/// Reports that the server at an address in the environment cannot be asked which models it has.
+fn silent_server(silent: &SilentServer) -> Report {
+    let SilentServer { address, fault } = silent;
+    let VendorAddress { vendor, variable, .. } = address;
+    let message =
+        format!("the server at {}, to which {variable} leads, does not say which models it has", address.host());
+    Report::new(ErrorKind::Provider, message).cause(fault).hint(format!(
+        "check that the server runs, correct {variable}, unset it to use {vendor} itself, or name a model with --model"
+    ))
 }
 
 /// Refuses a provider plugin that needs a grant of the config.

@@ -11,13 +11,16 @@ use super::{
     plugin_limits::plugin_limits,
 };
 use crate::{
+    capability::Grant,
     config::{
         self, AgentConfig, HostCoordinator, OWN_MIDDLEWARE, PluginSection, PluginUse, RunnerSection, ShippedToolboxUse,
         ToolboxUse,
     },
     error::{ErrorKind, Report},
     kv::KvStores,
-    plugin::{Plugin, PluginCatalog, PluginError, PluginKind, PluginPackage, PluginSettings, SHIPPED_PLUGINS},
+    plugin::{
+        CatalogEntry, Plugin, PluginCatalog, PluginError, PluginKind, PluginPackage, PluginSettings, SHIPPED_PLUGINS,
+    },
 };
 
 impl App {
@@ -35,7 +38,6 @@ impl App {
         let credentials = self.credentials(&settings, &package.manifest, warnings).await;
         let settings = PluginSettings { stores: stores.clone(), credentials, ..settings };
         let plugin = Plugin::load(self.engine().await?, package, &settings).await.map_err(|error| error.report())?;
-        warnings.extend(self.stands_in(package));
         warnings.extend(settings.lacking(&package.manifest));
         warnings.extend(settings.in_vain(&package.manifest));
         Ok(Arc::new(plugin))
@@ -115,10 +117,7 @@ impl App {
         match self.catalog.get(id) {
             Some(package) => package.map_err(PluginError::report),
             None if SHIPPED_PLUGINS.contains(&id) => {
-                let report = Report::new(ErrorKind::Plugin, format!("the plugin `{id}` is not installed"));
-                Err(report
-                    .cause(format!("named by {place} in the config; the plugin comes with shelly-host"))
-                    .hint(self.shipped.how_to_install()))
+                Err(self.not_installed(id).cause(format!("named by {place} in the config")))
             }
             None => {
                 let found = PluginCatalog::ids_in(&self.searched_dirs);
@@ -144,6 +143,56 @@ impl App {
 }
 
 impl App {
+    /// Reports that a plugin which comes with the host is not there.
+    pub(crate) fn not_installed(&self, id: &str) -> Report {
+        Report::new(ErrorKind::Plugin, format!("the plugin `{id}` is not installed"))
+            .cause("the plugin comes with shelly-host")
+            .hint(self.shipped.how_to_install())
+    }
+
+    /// Reports that an agent does not have a plugin.
+    pub(crate) fn not_a_plugin_of(&self, agent: &AgentConfig, id: &str) -> Report {
+        let Some(entry) = self.catalog.entry(id) else {
+            if SHIPPED_PLUGINS.contains(&id) && !self.shipped.has(id) {
+                return self.not_installed(id);
+            }
+            let found = PluginCatalog::ids_in(&self.searched_dirs);
+            let known = agent.all_plugins().map(|(_, id, _)| id).chain(self.catalog.iter().map(|(id, _)| id));
+            let known: BTreeSet<_> = known
+                .chain(found.iter().map(String::as_str))
+                .chain(self.shipped.ids().map(|id| -> &str { id }))
+                .collect();
+            if !known.contains(id) {
+                let cause = "neither a config nor a plugin directory has it";
+                return config::unknown("plugin", id, known.into_iter()).cause(cause);
+            }
+            return self.no_plugin_of(agent, id, "…");
+        };
+        let wants = entry.manifest().map(|manifest| Grant::default().missing(&manifest.wants)).unwrap_or_default();
+        let lines: Vec<_> = wants.into_iter().map(|missing| missing.line).collect();
+        self.no_plugin_of(
+            agent,
+            id,
+            &if lines.is_empty() { String::new() } else { format!("{{{}}}", lines.join(", ")) },
+        )
+    }
+
+    /// Reports that nothing gives this plugin to an agent. `grants` is what the plugin needs under its name.
+    fn no_plugin_of(&self, agent: &AgentConfig, id: &str, grants: &str) -> Report {
+        let (word, name) = (agent.word(), agent.name.escape_debug());
+        let report = Report::new(ErrorKind::Usage, format!("the {word} `{name}` has no plugin `{id}`"));
+        match self.config.agents.is_empty() {
+            true => report
+                .cause("no config names agents, and the default agent has only plugins with tools that need no grant")
+                .hint(format!(
+                    "write a config that gives the plugin to an agent: agents: [{{name: a, plugins: {{{id}: {grants}}}}}]"
+                )),
+            false => report
+                .cause(format!("not listed in {}.plugins", agent.place()))
+                .hint(format!("add it there, as `{id}: {grants}`, or name another agent with --agent")),
+        }
+    }
+
     /// Warns if an agent lacks the default effects because they are not installed.
     pub(crate) fn missing_effects(&self, agent: &AgentConfig) -> Option<String> {
         let package = |id: &String| self.catalog.get(id).and_then(Result::ok);
@@ -165,22 +214,56 @@ impl App {
         })
     }
 
-    /// Warns if a plugin in a directory that nobody named is used in place of one that comes with the host, because that is not
-    /// installed. A plugin in a named directory is used on purpose.
-    pub(crate) fn stands_in(&self, package: &PluginPackage) -> Option<String> {
-        let id = &*package.manifest.id;
-        let is_own = SHIPPED_PLUGINS.contains(&id)
-            && package.location.lies_in(&self.searched_dirs)
-            && !self.catalog.entry(id).is_some_and(|plugin| self.catalog.is_shipped(plugin));
-        is_own.then(|| {
-            format!(
-                "the plugin `{id}` in {} is not the one that comes with shelly-host, so it gets no default grants, only those \
-                 of the config; to use the shipped one, {}",
-                package.location,
-                self.shipped.how_to_install()
-            )
-        })
+    /// Warns once of all plugins of these agents that are used in place of ones that come with the host, because those are
+    /// not installed, and of the default toolboxes that are left out because of such plugins. A plugin in a directory that a
+    /// person names is used on purpose.
+    pub(crate) fn stand_ins<'a>(&self, agents: impl Iterator<Item = &'a AgentConfig>) -> Option<String> {
+        let is_unshipped = |id: &str| self.catalog.entry(id).is_some_and(|plugin| !self.catalog.is_shipped(plugin));
+        let own_dirs = &self.config.user.plugin_dirs;
+        let is_found = |id: &str| {
+            let location = self.catalog.entry(id).map(CatalogEntry::location);
+            location.is_some_and(|location| location.lies_in(&self.searched_dirs) && !location.lies_in(own_dirs))
+        };
+        let used = agents.flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id);
+        let used =
+            used.filter(|id| SHIPPED_PLUGINS.contains(id) && is_found(id) && is_unshipped(id)).map(str::to_owned);
+        let left_out = self.unshipped_toolboxes.iter().filter_map(ToolboxUse::shipped);
+        let of_left_out = left_out.flat_map(|uses| uses.plugins.keys()).filter(|id| is_unshipped(id)).cloned();
+        let ids: BTreeSet<_> = used.chain(of_left_out).collect();
+        (!ids.is_empty()).then(|| self.warning_of_stand_ins(&ids))
     }
+
+    fn warning_of_stand_ins(&self, ids: &BTreeSet<String>) -> String {
+        let folder = |id: &String| Some(self.catalog.entry(id)?.location().path()?.parent()?.display().to_string());
+        let folders =
+            ids.iter().filter_map(folder).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" and ");
+        let (plugins, are_others) = match ids.len() {
+            1 => ("the plugin", "does not count as the one that comes with shelly-host, so it gets"),
+            _ => ("the plugins", "do not count as those that come with shelly-host, so they get"),
+        };
+        let toolboxes = match &self.unshipped_toolboxes[..] {
+            [] => String::new(),
+            left_out => format!(
+                "; the default agent is without the toolboxes {}, whose grants they would get: to grant these, name the \
+                 toolboxes in a config or the directory with --plugins",
+                quoted_names(left_out.iter().map(ToolboxUse::name))
+            ),
+        };
+        let mend = match self.shipped.package_folder() {
+            Some(folder) => format!("copy its plugins to {}", folder.display()),
+            None => self.shipped.how_to_install(),
+        };
+        format!(
+            "{plugins} {} in {folders} {are_others} no default grants, only those of the config{toolboxes}; to use what comes \
+             with shelly-host, {mend}",
+            quoted_names(ids.iter().map(String::as_str))
+        )
+    }
+}
+
+/// Lists names for a sentence: `` `a`, `b` ``.
+fn quoted_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the tools that a toolbox selects from its plugins; `None`: all.

@@ -97,7 +97,10 @@ impl App {
             match makers.make_priced(other, own, &mut notices).await {
                 Ok(_) if bounded && makers.check_all_prices(other, no_price_for_run).is_err() => {
                     let (word, name) = (other.own().word(), other.name().escape_debug());
-                    notices.warnings.push(format!("ignoring {word} `{name}`: the price of its model is unknown"));
+                    let mend = "set it with `price` under the model in the config";
+                    notices
+                        .warnings
+                        .push(format!("ignoring {word} `{name}`: the price of its model is unknown ({mend})"));
                 }
                 Ok(made) => {
                     agent_group.registry.register_under(entry(other.own()), move |ceiling| made.under(ceiling));
@@ -106,10 +109,11 @@ impl App {
                 // The requested runner can work without this one.
                 Err(report) => {
                     let (word, name) = (other.own().word(), other.name().escape_debug());
-                    notices.warnings.push(format!("ignoring {word} `{name}`: {report}"));
+                    notices.warnings.push(format!("ignoring {word} `{name}`: {}", report.with_hint()));
                 }
             }
         }
+        notices.warnings.extend(self.stand_ins(all.iter().map(|who| who.own())));
         let ResolvedModel { completer, source: model_source, is_plugin: model_is_plugin } = made_model;
         let model = completer.info().clone();
         let (agent_group, session) = self.record(recording, (own, &model), agent_group, &all, &shared)?;
@@ -122,7 +126,7 @@ impl App {
     }
 
     /// Returns the runners that a run of `who` needs, including itself, and the others that it may start.
-    fn runners_with<'a>(&'a self, who: RunnerConfig<'a>) -> (Vec<RunnerConfig<'a>>, Vec<RunnerConfig<'a>>) {
+    pub(crate) fn runners_with<'a>(&'a self, who: RunnerConfig<'a>) -> (Vec<RunnerConfig<'a>>, Vec<RunnerConfig<'a>>) {
         let all = self.config.needed_by(who);
         let starts_others = all.iter().any(|who| who.own().options.max_delegation_depth > 0);
         let is_other = |other: &RunnerConfig<'_>| starts_others && all.iter().all(|had| had.name() != other.name());
@@ -140,9 +144,7 @@ impl App {
         let default;
         let who = match self.is_default(name) {
             true => {
-                // The kinds of a plugin without a manifest are known only from its component.
-                let lone = self.catalog.iter().filter(|(_, plugin)| plugin.written_manifest().is_none());
-                self.catalog.open(lone.map(|(id, _)| id), CompileStep::Compile).await;
+                self.open_lone_plugins().await;
                 default = self.default_agent(&mut Vec::new());
                 RunnerConfig::Agent(&default)
             }
@@ -161,9 +163,15 @@ impl App {
         Ok(())
     }
 
+    /// Validates and compiles the plugins without a manifest: their kinds are known only from their components.
+    pub(crate) async fn open_lone_plugins(&self) {
+        let lone = self.catalog.iter().filter(|(_, plugin)| plugin.written_manifest().is_none());
+        self.catalog.open(lone.map(|(id, _)| id), CompileStep::Compile).await;
+    }
+
     /// Returns the id of the plugin behind the model `name`, or behind the first model of the config.
     pub(crate) fn model_plugin<'a>(&'a self, name: Option<&'a str>) -> Option<&'a str> {
-        match self.config.provider(name) {
+        match self.config.named_provider(name) {
             Ok(provider) => provider?.plugin.as_deref(),
             // A plugin that the config does not name can be named as a model.
             Err(_) => name,

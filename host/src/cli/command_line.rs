@@ -4,10 +4,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{
-    CommandFactory, Parser, Subcommand,
-    error::{ContextKind, ContextValue, ErrorKind as ClapKind},
-};
+use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind as ClapKind};
 
 use super::{
     batch,
@@ -18,7 +15,7 @@ use super::{
     panic_report::bug,
     plugin, provider,
     render::{self, RunOutputFormat},
-    run, session, signals,
+    run, session, signals, usage_hints,
     wanted_output::wanted_output,
 };
 use crate::{
@@ -108,12 +105,19 @@ pub fn main() -> ExitCode {
     // A contained panic is reported where it is contained; any other is reported below.
     panic::set_hook(Box::new(|info| tracing::error!("{info}")));
     let code = panic::catch_unwind(AssertUnwindSafe(|| match std::env::args_os().len() {
-        1 => chat::open_without_arguments().unwrap_or_else(parse_and_execute),
+        1 => chat::open_without_arguments().unwrap_or_else(without_terminal),
         _ => parse_and_execute(),
     }));
     let failed =
         |panic: Box<dyn Any + Send>| render::failed(&bug(&*panic), wanted_output().unwrap_or(RunOutputFormat::Text));
     ExitCode::from(code.unwrap_or_else(failed))
+}
+
+/// Says what `shelly-host` without arguments does. Returns the exit code.
+fn without_terminal() -> u8 {
+    let report = Report::new(ErrorKind::Usage, "without arguments a chat opens, which needs a terminal");
+    let report = report.hint("give a task: shelly-host run \"…\"; all commands: shelly-host --help");
+    render::failed(&report, RunOutputFormat::Text)
 }
 
 /// Parses the command line and executes its command. Returns the exit code.
@@ -123,7 +127,8 @@ fn parse_and_execute() -> u8 {
         Err(mut error) => {
             let is_error = !matches!(error.kind(), ClapKind::DisplayHelp | ClapKind::DisplayVersion);
             if is_error {
-                suggest_quotes(&mut error);
+                let words: Vec<_> = std::env::args_os().skip(1).collect();
+                usage_hints::add_hints(&mut error, command(), &words);
                 if wanted_output().is_some() {
                     render::failed_as_json(&wrong_usage(&error));
                 }
@@ -136,19 +141,6 @@ fn parse_and_execute() -> u8 {
                 _ => 0,
             }
         }
-    }
-}
-
-/// Suggests quotes for a second word after a task, which is usually the rest of the task.
-fn suggest_quotes(error: &mut clap::Error) {
-    let is_run = std::env::args_os().nth(1).is_some_and(|argument| argument == "run");
-    if let (ClapKind::UnknownArgument, Some(ContextValue::String(word))) =
-        (error.kind(), error.get(ContextKind::InvalidArg))
-        && is_run
-        && !word.starts_with('-')
-    {
-        let tip = "put the task in quotes: shelly-host run \"…\"";
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
 }
 

@@ -6,13 +6,14 @@ use clap::Args;
 use project_template::{ProjectTemplate, TEMPLATES};
 
 use super::{
-    ask,
+    ask::{self, Consent, ConsentPrompt},
     command_runtime::runtime,
     config_path::read_over_user_config,
     host_environment::{compiling, environment, plugin_dirs},
     project_search::BESIDE,
     render::{self, RunOutputFormat, name, print, warn},
     trust,
+    user_config_path::{contains_home, user_config_path},
 };
 use crate::{
     app::{App, key_variables_in_words},
@@ -26,7 +27,8 @@ use crate::{
 /// Write a commented config, and what belongs to it, into the folder .shelly of a project.
 ///
 /// At a terminal you are asked for the template. Existing files are replaced only with --force, and only those that the
-/// template has too. The written files need no further consent until they allow more.
+/// template has too. The written files need no further consent until they allow more. In your home folder the agents could
+/// read all of your files, so you are asked first, and without a terminal --force is needed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +42,7 @@ pub struct InitArgs {
     /// The project's folder; it must be there.
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Replace files that are there.
+    /// Replace files that are there; write into your home folder without asking.
     #[arg(long)]
     force: bool,
     /// List the templates and write nothing.
@@ -53,13 +55,37 @@ impl InitArgs {
         let text = if self.list_templates {
             Ok(list())
         } else {
-            self.template().and_then(|one| self.write(one, &trust::store()))
+            self.check_folder().and_then(|()| self.template()).and_then(|one| self.write(one, &trust::store()))
         };
         let printed = text.and_then(|text| print(&text));
         if printed.is_ok() && !self.list_templates {
             self.warn_of_hidden();
         }
         printed.map_or_else(|report| render::failed(&report, RunOutputFormat::Text), |()| 0)
+    }
+
+    /// Asks before a config is written whose agents could read all files of the person.
+    fn check_folder(&self) -> Result<(), Report> {
+        if self.force || !contains_home(&self.dir) {
+            return Ok(());
+        }
+        let folder = std::path::absolute(&self.dir).unwrap_or_else(|_| self.dir.clone());
+        let what = format!("{} is or contains your home folder", shown(&files::resolved(&folder)));
+        let why = "the agents of a config there can read all of your files";
+        let own = user_config_path().map(|path| format!(" in {}", shown(&path))).unwrap_or_default();
+        let refused = |cause: &str| {
+            Report::new(ErrorKind::Usage, format!("{what}; nothing was written")).cause(cause).hint(format!(
+                "name the folder of a project with --dir; what all projects share belongs in your own config{own}; --force \
+                 writes it nevertheless"
+            ))
+        };
+        if !ask::is_attended() {
+            return Err(refused(why));
+        }
+        match runtime()?.block_on(ask::trust(&format!("{what}: {why}\n"), ConsentPrompt::InHome)) {
+            Consent::Yes => Ok(()),
+            Consent::Once | Consent::No => Err(refused("you declined")),
+        }
     }
 
     /// Warns of a config that was found before and is now hidden by the new one.
@@ -111,7 +137,7 @@ impl InitArgs {
         lines.retain(|path| path.is_file());
         let mut lines: Vec<_> = lines.iter().map(|path| format!("wrote     {}", shown(path))).collect();
         for (is_there, path, text) in &files {
-            let written = if *is_there { files::replace(path, text.as_bytes()) } else { create(path, text) };
+            let written = if *is_there { files::replace_shared(path, text.as_bytes()) } else { create(path, text) };
             written.map_err(|error| {
                 let report = Report::new(ErrorKind::Usage, format!("cannot write {}", shown(path)));
                 report
@@ -176,9 +202,9 @@ fn is_there(path: &Path) -> bool {
 fn create(path: &Path, text: &str) -> std::io::Result<()> {
     let missing: Vec<_> = path.ancestors().skip(1).take_while(|folder| !is_there(folder)).collect();
     for folder in missing.into_iter().rev() {
-        files::create_folder(folder)?;
+        files::create_shared_folder(folder)?;
     }
-    match files::create(path, text.as_bytes())? {
+    match files::create_shared(path, text.as_bytes())? {
         true => Ok(()),
         false => Err(std::io::ErrorKind::AlreadyExists.into()),
     }

@@ -46,6 +46,8 @@ pub enum CandidateStatus {
     LinkOut,
     /// A file above that somebody else can change.
     Foreign,
+    /// A file above, in the home folder: in each folder below it, agents could read everything that the person has.
+    OfHome,
     /// A file, but this one comes before it.
     After(PathBuf),
 }
@@ -58,14 +60,16 @@ impl fmt::Display for CandidateStatus {
             Self::NoFile => f.write_str("it is not a file"),
             Self::LinkOut => f.write_str("it is a link out of its folder"),
             Self::Foreign => f.write_str("somebody else can change it"),
+            Self::OfHome => f.write_str("it lies in your home folder, and is used in that folder alone"),
             Self::After(first) => write!(f, "{} comes first", first.display()),
         }
     }
 }
 
 impl ProjectSearch {
-    /// Searches in `folder`, which is empty for the current one, and then in the folders above it: up to the root of the
-    /// git repository or the home folder, whichever is nearer. `real` is the same folder as an absolute path without links.
+    /// Searches in `folder`, which is empty for the current one, and then in the folders above it: up to the root of the git
+    /// repository or to the home folder, whichever is nearer. The config of the home folder is used in that folder alone.
+    /// `real` is the same folder as an absolute path without links.
     pub fn of(folder: &Path, real: &Path, home: Option<&Path>) -> Self {
         let mut search = Self::default();
         if search.add(folder, false) {
@@ -94,7 +98,19 @@ impl ProjectSearch {
                 break;
             }
         }
+        search.leave_out_home(home.as_deref());
         search
+    }
+
+    /// Does not use a config that was found above, in the home folder.
+    fn leave_out_home(&mut self, home: Option<&Path>) {
+        let Some(home) = home else { return };
+        let is_of_home = |path: &Path| USUAL.iter().any(|usual| path == home.join(usual));
+        let found = self.candidates.iter_mut().filter(|found| found.is_above && is_of_home(&found.path));
+        for found in found.filter(|found| matches!(found.status, CandidateStatus::Used | CandidateStatus::After(_))) {
+            found.status = CandidateStatus::OfHome;
+            self.end = Some(format!("{} is your home folder", home.display()));
+        }
     }
 
     /// Returns the config that is used.
@@ -184,16 +200,23 @@ mod tests {
     }
 
     #[test]
-    fn config_is_found_above_up_to_the_repository_or_home() {
+    fn config_is_found_above_up_to_the_repository_or_below_home() {
         let home = Home::new();
         let outside = home.file("../shelly.yaml");
         assert_eq!(home.used("project/sub/deep"), None, "above the home folder is nobody's project");
         assert_eq!(home.used(".."), Some(outside), "in the folder itself it is");
         let of_home = home.file("shelly.yaml");
-        assert_eq!(home.used("project/sub/deep"), Some(of_home.clone()));
-        assert!(home.search("project").used().unwrap().is_above && !home.search("").used().unwrap().is_above);
+        let statuses = |folder: &str| {
+            home.search(folder).candidates.into_iter().map(|one| (one.path, one.status)).collect::<Vec<_>>()
+        };
+        assert_eq!(home.used("project/sub/deep"), None, "agents of every project could read all of the home folder");
+        assert!(statuses("project/sub/deep").contains(&(of_home.clone(), CandidateStatus::OfHome)));
+        assert!(home.search("project").end.unwrap().ends_with("/me is your home folder"));
+        assert_eq!(home.used(""), Some(of_home), "in the folder itself it is used");
+        assert!(!home.search("").used().unwrap().is_above);
         let project = home.file("project/.shelly/config.yaml");
         assert_eq!(home.used("project/sub/deep"), Some(project.clone()));
+        assert!(home.search("project/sub").used().unwrap().is_above);
         fs::remove_file(&project).unwrap();
         fs::create_dir(home.path.join("project/.git")).unwrap();
         assert_eq!(home.used("project/sub/deep"), None, "not beyond the repository");

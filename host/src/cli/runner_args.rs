@@ -31,8 +31,8 @@ pub struct RunnerArgs {
     /// The agent or team (default: the one of the session, or the entry agent of the config).
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// The model: its name in the config, or the id of a provider plugin that needs no grant. Without a config, also a
-    /// vendor's model name.
+    /// The model: its name in the config, the vendor's name for a model of the config, or the id of a provider plugin that needs no
+    /// grant. Without a config, also a vendor's model name.
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// Answers requests for consent and questions of agents in this way, without asking. Without this option you are asked

@@ -26,7 +26,8 @@ use crate::{
 ///
 /// A project may have been written by somebody else. Its config and permissions are therefore not used before you trust
 /// what they name: addresses, keys of your environment that are sent there, plugins, and their grants. This command lists
-/// these things and asks you. Your answer is stored for this folder until one of the things changes.
+/// these things and asks you. Your answer is stored for this folder until one of the things changes. Plugins in your own
+/// folders are asked about once, for all projects.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +39,7 @@ pub struct ConfigTrustArgs {
     /// Trust everything that is listed, without asking.
     #[arg(long)]
     yes: bool,
-    /// Withdraw your trust in this project.
+    /// Withdraw your trust in this project. What you have accepted of your own plugins stays.
     #[arg(long, conflicts_with = "yes")]
     forget: bool,
     /// The project's config file. It needs no consent because you name it; you are asked only about the project's permissions.
@@ -71,11 +72,14 @@ impl ConfigTrustArgs {
                 None => "the files of this project name nothing that needs your consent".into(),
             });
         }
-        let lines = listed(&facts, |line| if standing.new_facts().contains(line) { "+" } else { " " });
+        let (own, of_project) = by_owner(&standing, &facts);
+        let mark = |line: &str| if standing.new_facts().contains(line) { "+" } else { " " };
         let gone = listed(&standing.gone(), |_| "-");
         let changed = changed_instructions(&standing);
-        let lines: Vec<_> = changed.lines().map(str::to_owned).chain(lines).collect();
-        print(&lines.into_iter().chain(gone).map(|line| format!("{line}\n")).collect::<String>())?;
+        let lines = changed.lines().map(str::to_owned).chain(listed(&of_project, mark)).chain(gone);
+        let head = (!own.is_empty()).then(|| format!("{OWN_PLUGINS}:"));
+        let lines = lines.chain(head).chain(listed(&own, mark));
+        print(&lines.map(|line| format!("{line}\n")).collect::<String>())?;
         if standing.is_trusted() {
             return print("trusted");
         }
@@ -89,7 +93,7 @@ impl ConfigTrustArgs {
                 runtime.map_err(|error| Report::new(ErrorKind::Bug, "cannot start the async runtime").cause(error))?;
             match runtime.block_on(ask::trust("", ConsentPrompt::YesOrNo)) {
                 Consent::Yes => {}
-                Consent::Once | Consent::No => return Err(declined()),
+                Consent::Once | Consent::No => return Err(declined(&standing)),
             }
         }
         standing.keep()?;
@@ -233,21 +237,41 @@ async fn ask(standing: &ProjectTrustStatus, put: impl AsyncFnOnce(String) -> Con
             .keep()
             .unwrap_or_else(|report| warn(&format!("the project is trusted for this run only: {report}"))),
         Consent::Once => {}
-        Consent::No => return Err(declined()),
+        Consent::No => return Err(declined(standing)),
     }
     Ok(())
 }
 
+/// The words for plugins in the person's own folders, which are no project's.
+const OWN_PLUGINS: &str = "plugins in your own folders need your consent, once for all projects";
+
+/// Splits facts into those about the person's own plugins and those about the project.
+fn by_owner(standing: &ProjectTrustStatus, facts: &TrustFacts) -> (TrustFacts, TrustFacts) {
+    let (mut own, mut of_project) = (facts.clone(), facts.clone());
+    own.retain(|line| standing.is_own(line));
+    of_project.retain(|line| !standing.is_own(line));
+    (own, of_project)
+}
+
 fn question(standing: &ProjectTrustStatus) -> String {
-    let new = listed(standing.new_facts(), |_| "+").into_iter().map(|line| format!("  {line}\n"));
-    let gone = listed(&standing.gone(), |_| "-").into_iter().take(limits::FACTS_SHOWN);
-    let gone = gone.map(|line| format!("  {DIM}{line}{PLAIN}\n"));
-    let lines: String = new.chain(gone).collect();
-    let what = match standing.was_trusted() {
-        false => "the files of this project name what needs your consent",
-        true => "the files of this project have changed: new (+) and removed (-)",
+    let (own, of_project) = by_owner(standing, standing.new_facts());
+    let new = |facts: &TrustFacts| -> String {
+        listed(facts, |_| "+").into_iter().map(|line| format!("  {line}\n")).collect()
     };
-    format!("{what}:\n{}{lines}", changed_instructions(standing))
+    let mut question = String::new();
+    if !of_project.is_empty() {
+        let gone = listed(&standing.gone(), |_| "-").into_iter().take(limits::FACTS_SHOWN);
+        let gone: String = gone.map(|line| format!("  {DIM}{line}{PLAIN}\n")).collect();
+        let what = match standing.was_trusted() {
+            false => "the files of this project name what needs your consent",
+            true => "the files of this project have changed: new (+) and removed (-)",
+        };
+        question = format!("{what}:\n{}{}{gone}", changed_instructions(standing), new(&of_project));
+    }
+    if !own.is_empty() {
+        question.push_str(&format!("{OWN_PLUGINS}:\n{}", new(&own)));
+    }
+    question
 }
 
 /// Formats the changes of instruction files, up to as many lines as a person can review.
@@ -269,38 +293,60 @@ fn check_length(standing: &ProjectTrustStatus) -> Result<(), Report> {
     }
     let (count, most, chars) = (standing.new_facts().len(), limits::FACTS_SHOWN, limits::FACT_CHARS);
     let what = format!("{count} entries; at most {most} of at most {chars} characters each can be shown");
-    Err(Report::new(ErrorKind::Usage, "the files of this project name more than one question can show")
+    let (own, of_project) = by_owner(standing, standing.new_facts());
+    let whose = match (own.is_empty(), of_project.is_empty()) {
+        (false, true) => "your own folders contain",
+        (true, _) => "the files of this project name",
+        (false, false) => "the files of this project and your own folders name",
+    };
+    let then = match standing.has_config() {
+        true => "then name the config with --config",
+        false => "then trust it with `shelly-host config trust --yes`",
+    };
+    Err(Report::new(ErrorKind::Usage, format!("{whose} more than one question can show"))
         .cause(what)
-        .hint("review everything with `shelly-host config check`, then name the config with --config"))
+        .hint(format!("review everything with `{}`, {then}", standing.review_command())))
 }
 
 fn refused(standing: &ProjectTrustStatus) -> Report {
-    let message = match standing.was_trusted() {
-        false => "the files of this project are not trusted yet",
-        true => "the files of this project have changed since you trusted them",
-    };
     let (new, gone) = (standing.new_facts(), standing.gone());
+    let (own, of_project) = by_owner(standing, new);
     let things = if new.len() == 1 { "one entry".into() } else { format!("{} entries", new.len()) };
-    let report = Report::new(ErrorKind::Usage, message).cause(format!("{things} without your consent"));
+    let of_them = match own.len() {
+        0 => String::new(),
+        _ if of_project.is_empty() => "; your yes holds for all projects".into(),
+        own => format!(", {own} of them about plugins in your own folders"),
+    };
+    let report = Report::new(ErrorKind::Usage, standing.untrusted_in_words());
+    let report = report.cause(format!("{things} without your consent{of_them}"));
     let whole = |facts: &TrustFacts, mark: &str| -> Vec<String> {
         let lines = facts.groups().into_iter().flat_map(|group| group.lines);
         lines.map(|(_, line, _)| format!("{mark} {}", shown(line))).collect()
     };
-    let lines = whole(new, "+").into_iter().chain(whole(&gone, "-"));
+    let lines = [whole(&of_project, "+"), whole(&gone, "-"), whole(&own, "+")].into_iter().flatten();
     let report = lines.take(limits::FACTS_TOLD).fold(report, |report, line| report.cause(line));
     let beyond = (new.len() + gone.len()).saturating_sub(limits::FACTS_TOLD);
     let report = if beyond > 0 { report.cause(format!("and {beyond} more")) } else { report };
-    report.hint(
-        "review everything with `shelly-host config check`; trust it with `shelly-host config trust`, or only for this run \
-         with --trust",
-    )
+    report.hint(match standing.has_config() {
+        true => {
+            "review everything with `shelly-host config check`; trust it with `shelly-host config trust`, or only for this \
+             run with --trust"
+        }
+        // There is nothing to check.
+        false => {
+            "review everything with `shelly-host config trust`, which then asks you; or trust it only for this run with --trust"
+        }
+    })
 }
 
 /// Reports that the person refused consent.
-fn declined() -> Report {
-    Report::new(ErrorKind::Usage, "the files of this project are not trusted")
-        .cause("you declined")
-        .hint("to be asked again, repeat the command; to see what the files name, use `shelly-host config check`")
+fn declined(standing: &ProjectTrustStatus) -> Report {
+    let hint = format!(
+        "to be asked again, repeat the command; to see what is asked about, use `{}`",
+        standing.review_command()
+    );
+    let whose = if standing.is_about_own_alone() { "plugins in your own folders" } else { "the files of this project" };
+    Report::new(ErrorKind::Usage, format!("{whose} are not trusted")).cause("you declined").hint(hint)
 }
 
 /// Formats facts for a person, one string for each line. Facts about one subject stand together, the most dangerous first;

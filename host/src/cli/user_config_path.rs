@@ -41,6 +41,18 @@ pub fn home() -> Option<PathBuf> {
     home_of(&|name| std::env::var_os(name))
 }
 
+/// Returns `true` if a folder is the person's home folder or contains it: an agent that works there can read everything that the
+/// person has.
+pub fn contains_home(folder: &Path) -> bool {
+    holds_home(folder, home().as_deref())
+}
+
+fn holds_home(folder: &Path, home: Option<&Path>) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = real(folder);
+    folder.parent().is_none() || home.is_some_and(|home| real(home).starts_with(&folder))
+}
+
 fn home_of(variable: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     ["HOME", "USERPROFILE"].into_iter().find_map(|name| folder_in(name, variable))
 }
@@ -64,6 +76,19 @@ fn path_on(platform: SettingsPlatform, variable: impl Fn(&str) -> Option<OsStrin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folder_contains_home_if_it_is_home_or_above() {
+        let outer = tempfile::tempdir().unwrap();
+        let home = outer.path().join("me");
+        std::fs::create_dir_all(home.join("project")).unwrap();
+        for (folder, expected) in
+            [("me", true), (".", true), ("me/../me", true), ("me/project", false), ("none", false)]
+        {
+            assert_eq!(holds_home(&outer.path().join(folder), Some(&home)), expected, "{folder}");
+        }
+        assert!(holds_home(Path::new("/"), None) && !holds_home(outer.path(), None));
+    }
 
     #[test]
     fn user_config_lies_where_the_platform_keeps_settings() {

@@ -280,6 +280,45 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Returns the provider that a command line names: the one of this name, or the only one whose model the vendor calls so.
+    /// Without a name, returns the default one.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there is none, or several have this model.
+    pub fn named_provider(&self, name: Option<&str>) -> Result<Option<&ProviderConfig>, Report> {
+        match (self.provider(name), name) {
+            (Err(unknown), Some(model)) => self.provider_of_model(model)?.map(Some).ok_or(unknown),
+            (found, _) => found,
+        }
+    }
+
+    /// Returns the provider whose model the vendor calls so; `None` if no provider has it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] that names the providers if several have it.
+    pub fn provider_of_model(&self, model: &str) -> Result<Option<&ProviderConfig>, Report> {
+        let of_model: Vec<_> =
+            self.providers.iter().filter(|provider| provider.model.as_deref() == Some(model)).collect();
+        match of_model[..] {
+            [] => Ok(None),
+            [one] => Ok(Some(one)),
+            [..] => {
+                let names = of_model.iter().take(limits::NAMES_SHOWN).map(|provider| format!("`{}`", provider.name));
+                let names = names.collect::<Vec<_>>().join(", ");
+                let message = format!(
+                    "{} models of the config are called `{}` by their vendors",
+                    of_model.len(),
+                    model.escape_debug()
+                );
+                Err(Report::new(ErrorKind::Usage, message).hint(format!("name one of them: {names}")))
+            }
+        }
+    }
+}
+
 /// Reads a config file; `None` if it has more than [`limits::CONFIG_BYTES`].
 pub(super) fn bounded_bytes(file: fs::File) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();

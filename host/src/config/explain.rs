@@ -91,6 +91,13 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str, subject: &str) ->
             usage(format!("{subject} is indented by a tab")).hint("indent with spaces; YAML does not allow tabs before a key or an entry")
         }
         other => {
+            if let Some(name) = error.location().and_then(|at| unquoted_variable(text, at.line() as usize)) {
+                let report = usage(format!("{subject} is not valid YAML"));
+                return report
+                    .cause(format!("`${{{name}}}` is not in quotes: between `{{` and `}}` or `[` and `]`, its braces are those of YAML"))
+                    .hint(format!("write \"${{{name}}}\" in quotes"))
+                    .at(place);
+            }
             let text = other.to_string();
             let first = text.lines().next().unwrap_or_default();
             let cause = first.rsplit_once(" at line ").map_or(first, |(cause, _)| cause);
@@ -106,6 +113,35 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str, subject: &str) ->
 fn indented_by_tab(text: &str, line: usize) -> bool {
     let starts = |line: &str| line[..line.len() - line.trim_start().len()].contains('\t');
     text.lines().take(line + 1).skip(line.saturating_sub(2)).any(starts)
+}
+
+/// Returns the name of a variable of the environment that stands without quotes in a mapping or list in braces or brackets, on
+/// this line or the one before.
+fn unquoted_variable(text: &str, line: usize) -> Option<&str> {
+    let (mut depth, mut quote, mut before) = (0_usize, None, ' ');
+    let mut at = 1;
+    let mut is_comment = false;
+    for (position, c) in text.char_indices() {
+        match (c, quote) {
+            // A quote that a line opens and does not close is usually an apostrophe.
+            ('\n', _) => (at, quote, is_comment) = (at + 1, None, false),
+            _ if is_comment => {}
+            (_, Some(open)) if c == open && before != '\\' => quote = None,
+            (_, Some(_)) => {}
+            ('#', None) if before.is_whitespace() => is_comment = true,
+            ('"' | '\'', None) if before.is_whitespace() || "[{,:".contains(before) => quote = Some(c),
+            ('{', None) if before == '$' && depth > 0 && (at == line || at + 1 == line) => {
+                let name = text[position + 1..].split_once('}').map(|(name, _)| name)?;
+                let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+                return is_name.then_some(name);
+            }
+            ('{' | '[', None) => depth += 1,
+            ('}' | ']', None) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        before = c;
+    }
+    None
 }
 
 /// Returns the key on this line whose value begins at this column, or is a list between `[` and `]` around it.
@@ -183,4 +219,35 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .filter(|(score, _)| *score >= 0.6)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    #[test]
+    fn variable_without_quotes_in_braces_is_explained() {
+        let hint = "write \"${KEY}\" in quotes";
+        for (text, line) in [
+            ("providers: [{name: m, kind: openai, model: x, api_key: ${KEY}}]", 1),
+            ("providers:\n  - {name: m, kind: openai, model: x, api_key: ${KEY}, base_url: '${B}'}\n", 2),
+            ("providers:\n  - {name: m, kind: openai, model: '${A}',\n     api_key: ${KEY}}\n", 3),
+            ("providers:\n  - name: m\n    kind: openai\n    model: x\n    headers: {X: ${KEY}}\n", 5),
+            ("agents:\n  - name: a\n    instructions: don't\n    plugins: {p: {params: {x: [${KEY}, b]}}}\n", 4),
+        ] {
+            let report = Config::parse(text, "/".into()).unwrap_err().in_file("c.yaml");
+            assert_eq!(report.hint.as_deref(), Some(hint), "{text}: {report}");
+            assert!(report.causes[0].starts_with("`${KEY}` is not in quotes"), "{report}");
+            assert!(report.message.contains(&format!("c.yaml, line {line}, ")), "{report}");
+        }
+        // Something else is wrong.
+        for text in [
+            "providers:\n  - name: m\n    api_key: ${KEY}\n   kind: openai\n",
+            "a: {b: '${KEY}', c: [}\n",
+            "a: {b: c # ${KEY}\n",
+        ] {
+            let report = Config::parse(text, "/".into()).unwrap_err();
+            assert_ne!(report.hint.as_deref(), Some(hint), "{text}: {report}");
+        }
+    }
 }

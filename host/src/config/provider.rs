@@ -102,7 +102,8 @@ pub struct ProviderConfig {
     /// Sampling temperature, 0 to 2.
     #[schemars(range(min = 0, max = 2))]
     pub temperature: Option<f32>,
-    /// Price in US dollars per million tokens; `None`: the price of a price list, if there is one.
+    /// Price in US dollars per million tokens; `None`: the price of a price list, if there is one, or 0 if nobody can send a
+    /// bill: for a server of a local kind on a loopback or private address, and a plugin without `http`.
     pub price: Option<Price>,
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Config,
-    mask::{MASK, masked, masked_url, names_credential},
+    mask::{MASK, looks_like_credential, masked, masked_url, names_credential, variable_holds_credential},
     variables::variables,
 };
 
@@ -24,8 +24,6 @@ const OTHERS: [&str; 4] = ["env", "headers", "params", "body"];
 const COMMANDS: [&str; 3] = ["args", "command", "api_key_command"];
 /// Keys of texts for models and people.
 const TEXTS: [&str; 4] = ["instructions", "description", "prefix", "role"];
-/// The shortest text outside credential keys that is taken for a credential, in bytes: most of them are longer.
-const SHORTEST: usize = 16;
 
 impl ShareableConfig {
     /// Reads a config file. What cannot be read is left out.
@@ -33,9 +31,9 @@ impl ShareableConfig {
         Config::text_of(path).map_or_else(|_| Self::default(), |(text, _)| Self::of_text(&text))
     }
 
-    /// Returns `true` if a variable of the environment is named like a credential.
-    pub fn is_credential(variable: &str) -> bool {
-        names_credential(variable)
+    /// Returns `true` if a variable of the environment holds a credential, as far as its name and its value tell.
+    pub fn is_credential(variable: &str, value: &str) -> bool {
+        variable_holds_credential(variable, value)
     }
 
     fn of_text(text: &str) -> Self {
@@ -136,9 +134,7 @@ impl ShareableConfig {
         }
         // A scheme such as `Bearer` comes first.
         let last = text.split_whitespace().next_back().unwrap_or_default();
-        let looks_so =
-            last.len() >= SHORTEST && !last.contains(['/', '\\']) && last.contains(|c: char| c.is_ascii_digit());
-        if is_credential || looks_so {
+        if is_credential || looks_like_credential(last) {
             self.hidden.extend([text, last].map(str::to_owned));
             self.hidden.dedup();
         }

@@ -108,7 +108,7 @@ impl ProjectLayout {
     pub fn make_local(&self) -> Result<(), ProjectError> {
         self.check_root()?;
         for folder in [self.dir(), self.local()] {
-            files::create_folder(&folder).map_err(|error| unwritable(folder, &error))?;
+            self.create_folder(&folder).map_err(|error| unwritable(folder, &error))?;
         }
         let ignore = self.local().join(".gitignore");
         files::create(&ignore, b"*\n").map(drop).map_err(|error| unwritable(ignore, &error))?;
@@ -132,8 +132,8 @@ impl ProjectLayout {
         kept.map_err(|error| unwritable(self.kv(), &error))
     }
 
-    /// Creates the missing folders (mode 0750), `.gitignore` and the permissions file (mode 0600); moves permissions from
-    /// their former path. Existing files stay unchanged. Returns the created paths, in order.
+    /// Creates the missing folders (below `local` with mode 0750), `.gitignore` and the permissions file (mode 0600); moves
+    /// permissions from their former path. Existing files stay unchanged. Returns the created paths, in order.
     ///
     /// # Errors
     ///
@@ -160,10 +160,10 @@ impl ProjectLayout {
             Err(error) => Err(unwritable(path, &error)),
         };
         for folder in folders {
-            let is_new = files::create_folder(&folder);
+            let is_new = self.create_folder(&folder);
             note(folder, is_new)?;
         }
-        note(self.gitignore(), files::create(&self.gitignore(), b"local/\n"))?;
+        note(self.gitignore(), files::create_shared(&self.gitignore(), b"local/\n"))?;
         if ProjectPermissions::migrate(self)? {
             note(self.permissions(), Ok(true))?;
         } else {
@@ -183,6 +183,14 @@ impl ProjectLayout {
         };
         others(&self.dir(), &["local"])
             || others(&self.local(), &["sessions", "kv", "changes", "permissions.json", ".gitignore"])
+    }
+
+    /// Creates one of the folders. What is below `local` belongs to this copy of the project, and is private.
+    fn create_folder(&self, folder: &Path) -> io::Result<bool> {
+        match folder.starts_with(self.local()) {
+            true => files::create_folder(folder),
+            false => files::create_shared_folder(folder),
+        }
     }
 
     fn check_root(&self) -> Result<(), ProjectError> {
@@ -263,5 +271,10 @@ mod tests {
         let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(layout.permissions()), 0o600);
         assert_eq!(mode(layout.local()) & !0o750, 0);
+        // The rest is for everybody who works on the project.
+        let usual = (root.path().join("file"), root.path().join("folder"));
+        fs::write(&usual.0, "").unwrap();
+        fs::create_dir(&usual.1).unwrap();
+        assert_eq!((mode(layout.gitignore()), mode(layout.skills())), (mode(usual.0), mode(usual.1)));
     }
 }

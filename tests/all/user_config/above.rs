@@ -41,7 +41,7 @@ fn config_above_is_used_with_the_folder_of_its_project() {
 }
 
 #[test]
-fn config_beyond_the_repository_or_home_is_not_used() {
+fn config_beyond_the_repository_or_of_home_is_not_used() {
     let (place, server) = (Place::untrusted(), server());
     let config = server.config("");
     place.file("shelly.yaml", &config);
@@ -56,7 +56,16 @@ fn config_beyond_the_repository_or_home_is_not_used() {
         let command = command.current_dir(place.path().join(folder)).env("HOME", place.path().join(home));
         place.ran(command.output().unwrap())
     };
-    assert_eq!(fine(at_home(".", "p")).stderr.matches("found above this folder").count(), 1);
+    place.file("home/p/shelly.yaml", &config);
+    fs::create_dir_all(place.path().join("home/p/sub")).unwrap();
+    assert_eq!(fine(at_home("home", "home/p/sub")).stderr.matches("found above this folder").count(), 1);
+    // Its config is for that folder alone: below it, agents could read everything that the person has.
+    let ran = at_home(".", "p");
+    let of_home = "the config [DIR]/shelly.yaml was not used, because it lies in your home folder, and is used in that folder alone: \
+                   --config [DIR]/shelly.yaml";
+    assert!(ran.code == 2 && ran.stderr.contains(of_home), "{}", ran.shown());
+    // There it is used.
+    fine(at_home(".", "."));
     let ran = at_home("p", "p");
     assert!(ran.code == 2 && ran.stderr.contains(&note("..")), "{}", ran.shown());
     assert!(at_home("elsewhere", "p").stderr.contains(&note("..")));

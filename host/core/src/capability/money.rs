@@ -192,6 +192,9 @@ impl From<PriceEntry> for Price {
 }
 
 impl Price {
+    /// The price of a model for which nobody sends a bill.
+    pub const FREE: Self = Self { input: Usd::ZERO, output: Usd::ZERO, cache_read: Usd::ZERO, cache_write: Usd::ZERO };
+
     /// Returns the cost of this usage: exact where the prices have at most six decimals, otherwise rounded up to a
     /// pico-dollar.
     pub fn of(&self, usage: &Usage) -> Usd {

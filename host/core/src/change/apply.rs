@@ -80,8 +80,7 @@ pub(super) fn steps<'a>(plan: &'a ChangePlan, token: &str) -> Vec<(ChangeStep, &
         let (at, before) = (item.at.clone(), item.before.clone());
         let step = match &item.does {
             PlannedAction::Write(content) => {
-                let mode =
-                    if let PathFingerprint::There(FingerprintNode::File { mode, .. }) = before { mode } else { 0o600 };
+                let mode = before.mode_of_new_content();
                 ChangeStep::Placed { at, before, after: PathFingerprint::of_file(content, mode), temp: beside() }
             }
             PlannedAction::Remove => ChangeStep::Removed { at, before, aside: beside() },

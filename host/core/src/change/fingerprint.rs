@@ -13,7 +13,7 @@ use super::{ChangeError, change_path::ResolvedChangePath, folder::FolderHandle};
 use crate::{
     digest::{self, Sha256Digest},
     error::count,
-    hex, limits,
+    files, hex, limits,
 };
 
 /// Parses the digest of a file's content as tools know it: 64 hexadecimal digits.
@@ -84,6 +84,14 @@ impl PathFingerprint {
 
     pub fn is_nothing(&self) -> bool {
         matches!(self, Self::Nothing)
+    }
+
+    /// Returns the mode of the file that is written here: a file that is there keeps its own.
+    pub fn mode_of_new_content(&self) -> u32 {
+        match self {
+            Self::There(FingerprintNode::File { mode, .. }) => *mode,
+            _ => files::new_file_mode(),
+        }
     }
 }
 

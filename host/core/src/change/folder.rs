@@ -72,13 +72,9 @@ impl FolderHandle {
         Ok(())
     }
 
-    /// Creates a folder in it, accessible to its owner only.
+    /// Creates a folder in it, with the permissions that the umask leaves.
     pub fn make(&self, name: &str) -> io::Result<()> {
-        #[cfg_attr(not(unix), allow(unused_mut, reason = "only unix has modes"))]
-        let mut builder = fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(self.at(name))?;
+        fs::create_dir(self.at(name))?;
         self.sync()
     }
 

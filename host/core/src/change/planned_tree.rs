@@ -75,8 +75,7 @@ impl PlannedTree {
         let (does, difference) = match &change.act {
             FileChangeAction::Write(new) => {
                 let difference = self.compared(&shown, content.as_deref(), Some(new));
-                let mode =
-                    if let PathFingerprint::There(FingerprintNode::File { mode, .. }) = before { mode } else { 0o600 };
+                let mode = before.mode_of_new_content();
                 self.set(&at, PathFingerprint::of_file(new, mode), PlannedContent::This(Arc::clone(new)));
                 (PlannedAction::Write(Arc::clone(new)), difference)
             }

@@ -6,6 +6,11 @@ pub const TRUST_STORE_BYTES: u64 = 16 << 20;
 pub const TRUST_PROJECTS: usize = 1_000;
 /// The maximum bytes recorded for one project without its MCP servers, as JSON: some thousand lines.
 pub const TRUST_PROJECT_BYTES: usize = 256 << 10;
+/// The maximum number of accepted plugins in a person's own folders; those accepted longest ago are removed. A new version of
+/// a plugin counts as another one.
+pub const TRUST_OWN_PLUGINS: usize = 1_000;
+/// The maximum bytes recorded for them: as many as for one project.
+pub const TRUST_OWN_PLUGINS_BYTES: usize = 256 << 10;
 /// The maximum number of MCP servers of a project whose approvals are recorded; the oldest are removed.
 pub const TRUST_SERVERS: usize = 64;
 /// The maximum bytes recorded for them, as JSON: ten servers with the maximum number of tools.

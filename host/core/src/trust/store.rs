@@ -138,6 +138,9 @@ struct TrustFile {
     version: u32,
     /// The projects; the one changed last is last.
     projects: Vec<TrustedProject>,
+    /// The accepted lines about plugins in the person's own folders; the one accepted last is last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    own_plugins: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -203,6 +206,37 @@ impl TrustStore {
         write(path, file)
     }
 
+    /// Returns the accepted lines about plugins in the person's own folders. They hold in every project.
+    ///
+    /// # Errors
+    ///
+    /// [`TrustError`]: the file cannot be read, is too large or damaged.
+    pub fn own_plugins(&self) -> Result<TrustFacts, TrustError> {
+        let Some(path) = &self.path else { return Ok(TrustFacts::default()) };
+        Ok(read(path)?.own_plugins.into_iter().collect())
+    }
+
+    /// Stores accepted lines about plugins in the person's own folders, for every project. If there is no room, those
+    /// accepted longest ago are dropped.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Self::own_plugins`]; the file cannot be written.
+    pub fn accept_own_plugins(&self, lines: &TrustFacts) -> Result<(), TrustError> {
+        let path = self.path.as_ref().ok_or(TrustError::NoPlace)?;
+        let _lock = lock(path)?;
+        let mut file = read(path)?;
+        file.own_plugins.retain(|line| !lines.contains(line));
+        file.own_plugins.extend(lines.lines().map(str::to_owned));
+        let bytes = |lines: &[String]| lines.iter().map(String::len).sum::<usize>();
+        while file.own_plugins.len() > limits::TRUST_OWN_PLUGINS
+            || bytes(&file.own_plugins) > limits::TRUST_OWN_PLUGINS_BYTES
+        {
+            file.own_plugins.remove(0);
+        }
+        write(path, file)
+    }
+
     /// Deletes the trust in a project, and its seen instruction files. Returns `true` if anything was trusted.
     ///
     /// # Errors
@@ -263,7 +297,7 @@ fn read(path: &Path) -> Result<TrustFile, TrustError> {
     let text = match files::read(path, files::folder_of(path), limits::TRUST_STORE_BYTES) {
         Ok(text) => text,
         Err(FileReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(TrustFile { version: VERSION, projects: Vec::new() });
+            return Ok(TrustFile { version: VERSION, projects: Vec::new(), own_plugins: Vec::new() });
         }
         Err(error) => return Err(TrustError::Unreadable { path: path.into(), reason: error.to_string() }),
     };
@@ -360,6 +394,39 @@ mod tests {
     }
 
     #[test]
+    fn accepted_own_plugins_hold_without_a_project() {
+        let (home, store, path) = store();
+        assert_eq!(store.own_plugins().unwrap(), TrustFacts::default());
+        store.accept_own_plugins(&facts(&["one", "two"])).unwrap();
+        store.change(home.path(), |answered| answered.facts = facts(&["a"])).unwrap();
+        store.accept_own_plugins(&facts(&["three", "one"])).unwrap();
+        assert_eq!(store.own_plugins().unwrap(), facts(&["one", "two", "three"]));
+        assert!(store.forget(home.path()).unwrap());
+        assert_eq!(store.own_plugins().unwrap(), facts(&["one", "two", "three"]), "they are of no project");
+        assert_eq!(fs::read_to_string(&path).unwrap().matches("\"one\"").count(), 1);
+        let nowhere = TrustStore::new(None);
+        assert_eq!(nowhere.own_plugins().unwrap(), TrustFacts::default());
+        assert!(matches!(nowhere.accept_own_plugins(&facts(&["one"])), Err(TrustError::NoPlace)));
+    }
+
+    #[test]
+    fn oldest_accepted_own_plugins_make_room_for_new_ones() {
+        let (_home, store, _path) = store();
+        let line = |at: usize| format!("{at:04}");
+        store.accept_own_plugins(&(0..limits::TRUST_OWN_PLUGINS).map(line).collect()).unwrap();
+        assert!(store.own_plugins().unwrap().contains("0000"));
+        store.accept_own_plugins(&facts(&["new"])).unwrap();
+        let kept = store.own_plugins().unwrap();
+        assert_eq!(kept.len(), limits::TRUST_OWN_PLUGINS);
+        assert!(kept.contains("new") && !kept.contains("0000") && kept.contains("0001"));
+        let most = "x".repeat(limits::TRUST_OWN_PLUGINS_BYTES);
+        store.accept_own_plugins(&facts(&[&most])).unwrap();
+        assert_eq!(store.own_plugins().unwrap(), facts(&[&most]));
+        store.accept_own_plugins(&facts(&["y"])).unwrap();
+        assert_eq!(store.own_plugins().unwrap(), facts(&["y"]), "all of them are bounded together");
+    }
+
+    #[test]
     fn damaged_trust_file_is_reported_and_left_unchanged() {
         let (home, store, path) = store();
         store.change(home.path(), |answered| answered.facts = facts(&["a"])).unwrap();
@@ -404,7 +471,7 @@ mod tests {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         for (count, bytes) in [(limits::TRUST_PROJECTS + 1, 1), (limits::TRUST_PROJECTS, 20_000)] {
             let projects = (0..count).map(|at| project(at, bytes)).collect();
-            write(&path, TrustFile { version: VERSION, projects }).unwrap();
+            write(&path, TrustFile { version: VERSION, projects, own_plugins: Vec::new() }).unwrap();
             let kept = read(&path).unwrap().projects;
             assert!(kept.len() <= limits::TRUST_PROJECTS && !kept.is_empty(), "{}", kept.len());
             assert!(kept[0].root != "/0" && kept.last().unwrap().root == format!("/{}", count - 1), "the newest stay");

@@ -113,10 +113,17 @@ impl ShippedPlugins {
         })
     }
 
+    /// Returns the folder in which a binary package has the plugins, which need not exist.
+    pub fn package_folder(&self) -> Option<PathBuf> {
+        self.directories
+            .iter()
+            .find(|directory| directory.ends_with(PACKAGED_FOLDER))
+            .map(|directory| resolved(directory))
+    }
+
     /// Returns a hint on how to get the plugins that come with the host.
     pub fn how_to_install(&self) -> String {
-        let packaged = self.directories.iter().find(|directory| directory.ends_with(PACKAGED_FOLDER));
-        let copy = packaged.map(|directory| format!(", or copy that folder to {}", resolved(directory).display()));
+        let copy = self.package_folder().map(|folder| format!(", or copy that folder to {}", folder.display()));
         let why = self.why_not_embedded.map(|why| format!("{why}; ")).unwrap_or_default();
         format!(
             "{why}build them with `cargo plugins` in a checkout of shelly-host, then name its target/plugins with --plugins{}",

@@ -8,10 +8,19 @@ use crate::{
     trust::{RiskLevel, TrustFacts, TrustedTool, quoted, quoted_path},
 };
 
+/// Facts about plugins, by whose files they are.
+#[derive(Debug, Default)]
+pub(super) struct PluginFacts {
+    /// Plugins of the project.
+    pub of_project: TrustFacts,
+    /// Plugins in the person's own folders, which are the same in every project.
+    pub own: TrustFacts,
+}
+
 impl App {
-    /// Returns the plugins that the config brings and that agents or models use, as far as they are known without opening
-    /// a component, which needs consent first.
-    pub(super) fn plugin_facts(&self) -> TrustFacts {
+    /// Returns the plugins that agents or models use and that are neither shipped nor named by the person, as far as they
+    /// are known without opening a component, which needs consent first.
+    pub(super) fn plugin_facts(&self) -> PluginFacts {
         let config = &self.config;
         // What the user-wide config uses is taken from the person's own directories.
         let user = &config.user;
@@ -52,9 +61,12 @@ impl App {
                 Some(wants) if wants.is_empty() => "nothing".to_owned(),
                 Some(wants) => wants,
             };
-            Some((RiskLevel::Reads, format!("the plugin {id} in {folder}: {digest}, asks for {wants}")))
+            let is_own = locations.iter().any(|it| it.lies_in(&self.personal_dirs));
+            Some((is_own, (RiskLevel::Reads, format!("the plugin {id} in {folder}: {digest}, asks for {wants}"))))
         };
-        used.into_iter().filter_map(fact).collect()
+        let (own, of_project): (Vec<_>, Vec<_>) = used.into_iter().filter_map(fact).partition(|(is_own, _)| *is_own);
+        let lines = |facts: Vec<(bool, _)>| facts.into_iter().map(|(_, fact)| fact).collect();
+        PluginFacts { of_project: lines(of_project), own: lines(own) }
     }
 
     /// Returns one fact for each agent and team of the project that has plugins: which of them watch over it.

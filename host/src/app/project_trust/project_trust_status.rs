@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::{
     permission_facts::{line, of_command, permission_facts, subject, tool_fact},
+    plugin_facts::PluginFacts,
     project_trust_writer::{ProjectTrustWriter, insert},
 };
 use crate::{
@@ -14,7 +15,8 @@ use crate::{
     trust::{InstructionFile, ProjectTrust, RiskLevel, SeenInstructions, TrustFacts, TrustStore, TrustedTool, quoted},
 };
 
-/// The facts that a project's files name, and those of them that the person has consented to.
+/// The facts that need consent before a project is used, and those of them that the person has consented to: what the
+/// project's files name, and plugins in the person's own folders.
 #[derive(Debug, Clone)]
 pub struct ProjectTrustStatus {
     layout: ProjectLayout,
@@ -22,8 +24,12 @@ pub struct ProjectTrustStatus {
     /// `None`: the person has named the config, and so has consented to it.
     config: Option<TrustFacts>,
     permissions: ProjectPermissions,
+    /// The plugins in the person's own folders. Consent to them holds in every project.
+    own_plugins: TrustFacts,
     before: ProjectTrust,
     new: TrustFacts,
+    /// `true` if a config was read.
+    has_config: bool,
     /// The files that agents are given as instructions; `None` if the project has no folder for them.
     instructions: Option<Vec<InstructionFile>>,
     /// The instruction files that the person has seen; `None` if none were ever stored.
@@ -53,13 +59,17 @@ impl App {
             true => ProjectPermissions::load(&layout).map_err(|error| error.report())?,
             false => ProjectPermissions::default(),
         };
+        let PluginFacts { of_project, own: own_plugins } =
+            if is_named { PluginFacts::default() } else { self.plugin_facts() };
         let config = (!is_named).then(|| {
             let mut facts = self.config_facts();
-            facts.extend(self.plugin_facts());
+            facts.extend(of_project);
             facts
         });
         let allowed = permission_facts(&permissions);
-        let before = match config.as_ref().is_none_or(TrustFacts::is_empty) && allowed.is_empty() {
+        let is_nothing_asked =
+            config.as_ref().is_none_or(TrustFacts::is_empty) && allowed.is_empty() && own_plugins.is_empty();
+        let before = match is_nothing_asked {
             true => ProjectTrust::default(),
             false => store.of(&self.config.root).map_err(|error| error.report())?,
         };
@@ -85,8 +95,27 @@ impl App {
             let unseen: Vec<_> = instructions.iter().flatten().filter(|file| !is_seen(file)).collect();
             new.extend(instruction_facts(&unseen));
         }
+        // Earlier versions stored consent to these plugins with each project.
+        let mut new_plugins = own_plugins.without(&before.facts);
+        if !new_plugins.is_empty() {
+            new_plugins = new_plugins.without(&store.own_plugins().map_err(|error| error.report())?);
+        }
+        new.extend(new_plugins);
         let (store, brought) = (store.clone(), brought_tools);
-        Ok(ProjectTrustStatus { layout, store, config, permissions, before, new, instructions, seen, brought })
+        let has_config = self.config.file.is_some() || self.config.user.file.is_some();
+        Ok(ProjectTrustStatus {
+            layout,
+            store,
+            config,
+            permissions,
+            own_plugins,
+            before,
+            new,
+            has_config,
+            instructions,
+            seen,
+            brought,
+        })
     }
 }
 
@@ -96,6 +125,7 @@ impl ProjectTrustStatus {
     pub fn facts(&self) -> TrustFacts {
         let mut facts = self.config.clone().unwrap_or_default();
         facts.extend(permission_facts(&self.permissions));
+        facts.extend(self.own_plugins.clone());
         // Instruction files that the person has seen are left out.
         facts.extend(self.new.clone());
         facts
@@ -125,9 +155,39 @@ impl ProjectTrustStatus {
         &self.new
     }
 
+    /// Returns `true` if a fact is about a plugin in the person's own folders, not about files of the project.
+    pub fn is_own(&self, line: &str) -> bool {
+        self.own_plugins.contains(line)
+    }
+
+    /// Returns `true` if all new facts are about plugins in the person's own folders.
+    pub fn is_about_own_alone(&self) -> bool {
+        self.new.lines().all(|line| self.is_own(line))
+    }
+
     /// Returns the facts that the person has consented to and that are no longer named.
     pub fn gone(&self) -> TrustFacts {
-        self.config.as_ref().map(|facts| self.before.facts.without(facts)).unwrap_or_default()
+        let gone = self.config.as_ref().map(|facts| self.before.facts.without(facts)).unwrap_or_default();
+        gone.without(&self.own_plugins)
+    }
+
+    /// Returns a sentence that says whose files need consent.
+    pub fn untrusted_in_words(&self) -> &'static str {
+        match (self.is_about_own_alone(), self.was_trusted()) {
+            (true, _) => "plugins in your own folders are not trusted yet",
+            (false, false) => "the files of this project are not trusted yet",
+            (false, true) => "the files of this project have changed since you trusted them",
+        }
+    }
+
+    /// Returns `true` if a config was read, so that `config check` has something to check.
+    pub fn has_config(&self) -> bool {
+        self.has_config
+    }
+
+    /// Returns the command with which a person reviews the facts.
+    pub fn review_command(&self) -> &'static str {
+        if self.has_config { "shelly-host config check" } else { "shelly-host config trust" }
     }
 
     /// Returns `true` if the person has consented to all facts.
@@ -153,8 +213,15 @@ impl ProjectTrustStatus {
             answered.permissions.extend(permission_facts(&self.permissions));
             self.brought.iter().for_each(|tool| insert(answered, tool));
         });
-        let seen = |files: &Vec<_>| self.store.keep_instructions(self.layout.root(), files);
-        kept.and_then(|()| self.instructions.as_ref().map_or(Ok(()), seen)).map_err(|error| error.report())
+        let own = || match self.own_plugins.is_empty() {
+            true => Ok(()),
+            false => self.store.accept_own_plugins(&self.own_plugins),
+        };
+        let seen = || {
+            let files = self.instructions.as_ref();
+            files.map_or(Ok(()), |files| self.store.keep_instructions(self.layout.root(), files))
+        };
+        kept.and_then(|()| own()).and_then(|()| seen()).map_err(|error| error.report())
     }
 
     /// Returns the subjects that are trusted without a question once all facts are trusted. Subjects that are trusted

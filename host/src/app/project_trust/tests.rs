@@ -8,6 +8,7 @@ use crate::{
     error::Report,
     event::RunCx,
     limits,
+    plugin::PluginDirs,
     project::{ProjectLayout, ProjectPermissions},
     trust::{InstructionFile, ProjectTrust, TrustFacts, TrustStore, TrustedTool},
 };
@@ -37,9 +38,24 @@ impl World {
     }
 
     fn standing(&self, config: &str, is_named: bool) -> Result<ProjectTrustStatus, Report> {
+        self.standing_of(Config::parse(config, self.layout().root().into())?, PluginDirs::default(), is_named)
+    }
+
+    fn standing_of(&self, config: Config, dirs: PluginDirs, is_named: bool) -> Result<ProjectTrustStatus, Report> {
         let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let config = Config::parse(config, self.layout().root().into())?;
-        App::new(config, &[], None, Arc::new(|_| None), broker)?.standing(&self.store(), is_named)
+        App::new(config, dirs, None, Arc::new(|_| None), broker)?.standing(&self.store(), is_named)
+    }
+
+    /// Returns the state of trust in a folder without a config, where the person's own folder has a plugin of these bytes.
+    fn standing_with_own_plugin(&self, project: &str, component: &str) -> ProjectTrustStatus {
+        let (own, root) = (self.folder.path().join("data/plugins"), self.folder.path().join(project));
+        fs::create_dir_all(own.join("mine")).unwrap();
+        fs::create_dir_all(&root).unwrap();
+        let manifest = "id = \"mine\"\nkinds = [\"tool\"]\ncomponent = \"c.wasm\"\n";
+        fs::write(own.join("mine/plugin.toml"), manifest).unwrap();
+        fs::write(own.join("mine/c.wasm"), component).unwrap();
+        let dirs = PluginDirs { standard: vec![own], offers_standard: true, ..PluginDirs::default() };
+        self.standing_of(Config { root, ..Config::default() }, dirs, false).unwrap()
     }
 }
 
@@ -77,6 +93,29 @@ fn changed_facts_need_consent_again() {
     let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
     let app = App::new(config, &[], None, Arc::new(|_| None), broker).unwrap();
     assert!(!app.standing(&world.store(), false).unwrap().is_trusted());
+}
+
+#[test]
+fn consent_to_an_own_plugin_holds_in_all_projects() {
+    let world = World::new();
+    let first = world.standing_with_own_plugin("one", "bytes");
+    let [line] = lines(first.new_facts())[..] else { panic!("{:?}", first.new_facts()) };
+    assert!(line.starts_with("the plugin `mine` in `") && first.is_own(line), "{line}");
+    assert!(first.is_about_own_alone() && first.untrusted_in_words().contains("your own folders"));
+    assert_eq!(first.review_command(), "shelly-host config trust", "there is no config to check");
+    first.keep().unwrap();
+    for project in ["one", "two"] {
+        assert!(world.standing_with_own_plugin(project, "bytes").is_trusted(), "{project}");
+    }
+    assert!(!world.standing_with_own_plugin("two", "other bytes").is_trusted(), "another digest");
+    // Consent of an earlier version, which was stored with a project, holds there.
+    let line = line.to_owned();
+    let other = TrustStore::new(Some(world.folder.path().join("state/earlier.json")));
+    other.change(&world.folder.path().join("one"), |kept| kept.facts = [line].into_iter().collect()).unwrap();
+    fs::rename(world.folder.path().join("state/earlier.json"), world.folder.path().join("state/trust.json")).unwrap();
+    let earlier = world.standing_with_own_plugin("one", "bytes");
+    assert!(earlier.is_trusted() && earlier.gone().is_empty(), "{earlier:?}");
+    assert!(!world.standing_with_own_plugin("two", "bytes").is_trusted());
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub enum ConsentPrompt {
     GoOn,
     /// Yes or no, about undoing changes of files.
     Undo,
+    /// Yes or no, about a config in the person's home folder.
+    InHome,
 }
 
 impl ConsentPrompt {
@@ -31,6 +33,7 @@ impl ConsentPrompt {
             Self::WithOnce => "trust them? [y]es, from now on; [o]nce; [n]o (Enter: no): ",
             Self::YesOrNo => "trust them from now on? [y]es; [n]o (Enter: no): ",
             Self::Undo => "undo these changes? [y]es; [n]o (Enter: no): ",
+            Self::InHome => "write it there nevertheless? [y]es; [n]o (Enter: no): ",
             Self::GoOn => "resume this session? [y]es, from now on; [o]nce; [n]o (Enter: no): ",
         }
     }
@@ -38,7 +41,7 @@ impl ConsentPrompt {
     fn wanted(self) -> &'static str {
         match self {
             Self::WithOnce | Self::GoOn => "type y, o or n",
-            Self::YesOrNo | Self::Undo => "type y or n",
+            Self::YesOrNo | Self::Undo | Self::InHome => "type y or n",
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) fn use_vendor_batches(config: &mut Config, survey: &TaskSurvey, tasks
             None => of_agents.collect(),
         };
         for name in wanted {
-            let provider = config.provider(name).map_err(|report| uses.explain(report, tasks))?;
+            let provider = config.named_provider(name).map_err(|report| uses.explain(report, tasks))?;
             let provider = provider.ok_or_else(no_provider)?;
             if !provider.kind.has_batches() {
                 return Err(uses.explain(no_batches(provider), tasks));

@@ -127,6 +127,7 @@ impl DoctorContext {
         }
         match &self.standing {
             Some(Ok(standing)) if standing.is_trusted() => Ok(app),
+            Some(Ok(standing)) if standing.is_about_own_alone() => Err("plugins in your own folders are not trusted"),
             _ => Err("the project is not trusted"),
         }
     }
@@ -170,7 +171,7 @@ impl DoctorContext {
     fn secrets(&self) -> Secrets {
         let in_environment = std::env::vars_os().filter_map(|(name, value)| {
             let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
-            ShareableConfig::is_credential(&name).then_some((name, value))
+            ShareableConfig::is_credential(&name, &value).then_some((name, value))
         });
         let files = self.path.iter().chain(&self.user_path);
         let in_file = files.map(|path| ShareableConfig::read(path)).flat_map(|config| config.hidden);

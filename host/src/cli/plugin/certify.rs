@@ -8,7 +8,7 @@ use crate::{
     cli::{
         ask,
         command_runtime::runtime,
-        config_path::read_config,
+        config_path::{read_config, with_default_toolboxes},
         host_environment::{compiling, environment, plugin_dirs},
         render::{json_line, name, print},
         trust,
@@ -26,6 +26,8 @@ pub(super) fn certify(
     let is_named = config.is_some();
     let (config, broker) =
         (read_config(config)?, ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()));
+    // Without agents in a config it is the default agent that has the plugin, as in a run.
+    let (config, _) = with_default_toolboxes(config, plugins);
     let app = App::new(config, plugin_dirs(plugins), compiling(), environment(), broker)?;
     let standing = app.standing(&trust::store(), is_named)?;
     let certificate = runtime()?.block_on(async {

@@ -76,7 +76,8 @@ pub enum PluginCommand {
     Certify {
         /// The plugin's id.
         id: String,
-        /// The agent (default: the entry agent of the config, or the first agent that has the plugin).
+        /// The agent (default: the entry agent of the config, or the first agent that has the plugin; without agents in a config
+        /// the one that runs then).
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
         /// Certify the plugin as the model of this name.

@@ -10,7 +10,7 @@ use crate::{
         config_path::read_config,
         host_environment::{compiling, plugin_dirs},
     },
-    config::Config,
+    config::{Config, nearest},
     error::{ErrorKind, Report},
     plugin::{CompileStep, ComponentCompiler, PluginCatalog, PluginDirs, PluginError, PluginPackage},
 };
@@ -49,10 +49,13 @@ pub(super) async fn named_package(
             Some(listed) => listed.map(Arc::clone).map_err(PluginError::report),
             None => {
                 let message = format!("there is no file, folder or plugin `{}`", path.display());
-                Err(Report::new(ErrorKind::Usage, message).hint(
-                    "name a plugin's folder, a component file, or an id from shelly-host plugin list; --plugins adds a directory \
+                let known: Vec<_> = catalog.iter().map(|(id, _)| id).collect();
+                let near = nearest(&id, &known).map(|near| format!("did you mean `{near}`? Otherwise "));
+                Err(Report::new(ErrorKind::Usage, message).hint(format!(
+                    "{}name a plugin's folder, a component file, or an id from shelly-host plugin list; --plugins adds a directory \
                      of plugins",
-                ))
+                    near.unwrap_or_default()
+                )))
             }
         };
     }

@@ -206,7 +206,11 @@ fn price_setting(price: Option<Price>, is_own: bool) -> EffectiveSetting {
     price.map_or_else(
         || is(&()).noted("unknown"),
         |Price { input, output, cache_read, cache_write }| {
-            let from = if is_own { "" } else { "from a price list" };
+            let from = match price {
+                _ if is_own => "",
+                Some(Price::FREE) => "free, since no vendor is asked",
+                _ => "from a price list",
+            };
             let amounts =
                 [("input", input), ("output", output), ("cache_read", cache_read), ("cache_write", cache_write)];
             map(amounts.map(|(key, amount)| (key, is(&amount).noted(from))))

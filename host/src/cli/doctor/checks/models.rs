@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    app::{key_variables_in_words, local_servers_in_words, vendor_keys},
+    app::{VendorAddress, key_variables_in_words, local_servers_in_words, vendor_keys},
     cli::{
         doctor::{
             doctor_context::{DoctorContext, ModelProbeAnswer},
@@ -26,9 +26,20 @@ pub(super) fn keys(context: &DoctorContext) -> Vec<UnnamedFinding> {
     };
     let (lacking, other): (Vec<_>, Vec<_>) = unset.iter().partition(|(_, uses)| !uses.places.is_empty());
     let mut findings = Vec::new();
+    let addresses = VendorAddress::all_in(&|name| std::env::var(name).ok());
     if !set.is_empty() {
         let message = format!("{} set", count(set.len() as u64, "variable is", "variables are"));
         findings.push(UnnamedFinding::ok(message).details(set.iter().map(line)));
+    }
+    let (used, unused): (Vec<_>, Vec<_>) = addresses.iter().partition(|address| is_set(address.key_variable));
+    if !used.is_empty() {
+        let message =
+            format!("{} elsewhere", count(used.len() as u64, "key without a config goes", "keys without a config go"));
+        findings.push(UnnamedFinding::note(message).details(used.into_iter().map(address_line)));
+    }
+    for VendorAddress { variable, key_variable, .. } in unused {
+        let finding = UnnamedFinding::note(format!("{variable} is set, but is not used without {key_variable}"));
+        findings.push(finding.hint(format!("set {key_variable} too; a server that needs no key accepts any")));
     }
     if !lacking.is_empty() {
         let message =
@@ -46,6 +57,12 @@ pub(super) fn keys(context: &DoctorContext) -> Vec<UnnamedFinding> {
         )));
     }
     findings
+}
+
+/// Says where the key of a vendor goes. Only the host is shown: the rest of the address may hold a credential.
+fn address_line(address: &VendorAddress) -> String {
+    let VendorAddress { vendor, key_variable, variable, .. } = address;
+    format!("{key_variable} goes to {}, to which {variable} leads, not to {vendor}", name(&address.host()))
 }
 
 /// The uses of a variable of the environment.
@@ -177,7 +194,12 @@ fn no_model(context: &DoctorContext) -> UnnamedFinding {
     let set = vendor_keys().find(|(variable, _)| std::env::var_os(variable).is_some_and(|value| !value.is_empty()));
     match set {
         Some((variable, vendor)) => {
-            UnnamedFinding::ok(format!("the config names none: a run takes one of {vendor}, since {variable} is set"))
+            let addresses = VendorAddress::all_in(&|name| std::env::var(name).ok());
+            let whose = match addresses.iter().find(|address| address.key_variable == variable) {
+                Some(address) => format!("{}, to which {} leads", name(&address.host()), address.variable),
+                None => vendor.to_owned(),
+            };
+            UnnamedFinding::ok(format!("the config names none: a run takes one of {whose}, since {variable} is set"))
         }
         None if context.is_offline => {
             UnnamedFinding::note("the config names none and no key is set: a run looks for a local model server")

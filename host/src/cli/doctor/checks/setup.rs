@@ -78,12 +78,10 @@ pub(super) fn trust(context: &DoctorContext) -> Vec<UnnamedFinding> {
         (false, true) => UnnamedFinding::ok("the files of this project are trusted"),
         (false, false) => {
             let new = count(standing.new_facts().len() as u64, "entry", "entries");
-            let what = match standing.was_trusted() {
-                false => "the files of this project are not trusted yet",
-                true => "the files of this project have changed since you trusted them",
-            };
+            let what = standing.untrusted_in_words();
+            let or = if standing.has_config() { ", or name the config with --config" } else { "" };
             UnnamedFinding::note(format!("{what}: {new} without your consent; nothing of the project is run"))
-                .hint("review and trust it with shelly-host config trust, or name the config with --config")
+                .hint(format!("review and trust it with shelly-host config trust{or}"))
         }
     };
     let no_store = "your consent cannot be stored: neither XDG_STATE_HOME nor HOME is set to an absolute path";
