@@ -195,7 +195,7 @@ fn plugin_new_writes_each_language_and_replaces_nothing() {
     }
     place.file("mine/plugin.toml", "mine");
     let ran = place.run(&["plugin", "new", "dice", "--dir", "mine"]);
-    assert!(ran.code == 2 && ran.stderr.contains("nothing was written: mine/plugin.toml"), "{}", ran.shown());
+    assert!(ran.code == 2 && ran.stderr.contains("nothing was written\n  cause: mine/plugin.toml"), "{}", ran.shown());
     assert_eq!(fs::read_dir(place.path().join("mine")).unwrap().count(), 1);
     for (words, says) in [
         (&["Dice"][..], "`Dice` is no id of a plugin; use 1 to 64 of a-z, 0-9 and -"),

@@ -47,7 +47,7 @@ fn tool_call_prints_result_log_and_figures() {
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "logged\n"), "{}", ran.shown());
     let lines: Vec<_> = ran.stderr.lines().collect();
     assert_eq!(lines[..2], ["log info: 0 xxx", "log info: 1 xxx"], "{}", ran.shown());
-    assert!(lines[2].starts_with("1 call: ") && lines[2].contains(" MiB, imports called: "), "{}", ran.shown());
+    assert!(lines[2].starts_with("1 call: ") && lines[2].contains("B, imports called: "), "{}", ran.shown());
     assert!(lines[2].contains("log 2") && lines.len() == 3, "{}", ran.shown());
 
     let ran = place.run(&[&words[..], &["--output", "json"]].concat());
@@ -112,7 +112,7 @@ fn mistakes_in_a_tool_call_are_named_with_their_mend() {
             &["the arguments are not JSON (line 1, column 10)", "in double quotes"],
         ),
         (probe("echo", "[1]", &[PROBE]), 2, &["the arguments are not a JSON object"]),
-        (probe("echo", "@nowhere", &[PROBE]), 2, &["cannot read the arguments from nowhere: no such file"]),
+        (probe("echo", "@nowhere", &[PROBE]), 2, &["cannot read the arguments from nowhere", "no such file or folder"]),
         (
             probe("echo", "{}", &[]),
             3,
@@ -374,8 +374,6 @@ fn entries_of_a_project_are_used_only_with_consent() {
     assert_eq!(asked(&["plugins/own", "t"]), (0, false));
     assert_eq!(asked(&["own", "t", "--plugins", "plugins"]), (0, false));
     assert_eq!(asked(&["own", "t", "--config", "shelly.yaml"]), (0, false));
-    // One of the host's, with a project that has nothing to do with it.
-    assert_eq!(asked(&["calculator", "calculate", r#"{"expression": "1"}"#]), (0, false));
     // A program of the project.
     let run = [r#"{"program": "greet", "args": ["hello"]}"#, "--grant", "programs: [greet]"];
     let process = guest_folder("probe-process");

@@ -168,7 +168,7 @@ mod tests {
             ("OLDPWD", "/folder/that/is/gone"),
             ("MY_KEY", existing),
             ("SSH_ASKPASS", existing),
-            ("SSH_AUTH_SOCK", "/tmp/ssh-XXXX0123456789/agent.12"),
+            ("SSH_AUTH_SOCK", "/tmp/ssh-a0b10123456789/agent.12"),
             ("XAUTHORITY", "/run/user/1000/gdm/Xauthority"),
             ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/user/1000/bus"),
             ("XDG_SESSION_DESKTOP", "ubuntu-wayland"),

@@ -159,7 +159,7 @@ fn lists_say_what_there_is_or_that_there_is_none() {
     };
     done("/board", "the session begins with the first message");
     done("/permissions", "  nothing yet");
-    done("/permissions", "asked each time, by ");
+    done("/permissions", "asked each time, by");
     done("Read the note.", "allow? [y]es, once;");
     done("t", "• two");
     done("/permissions", "reader may call the tool `read_file` of `read-files`, in this project");

@@ -160,7 +160,7 @@ fn narrowed_terminal_is_cleared_from_the_first_row() {
         chat.wait_for(draft.trim_end());
         let before = chat.written().len();
         chat.resize(24, 30);
-        chat.wait("the broken input", |_| chat.written()[before..].contains("› a draft"));
+        chat.wait("the broken input", |text| text.contains("› a draft of eighty colu\n"));
         let written = chat.written()[before..].to_owned();
         let (moves, _) = written.split_once("\x1b[J").unwrap();
         let expected = if up == 0 { "\r\r".to_owned() } else { format!("\r\x1b[{up}A\r") };

@@ -91,7 +91,6 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         "docs/plugins.md",
         &[
             ("plugin inspect", How::By("all/wiring.rs")),
-            ("plugin call", How::By("all/plugin_commands.rs")),
             ("config check --load", How::By("all/config_check.rs")),
             ("plugin certify", How::By("all/ceilings.rs")),
         ],

@@ -8,7 +8,9 @@ use crate::{PLUGIN_ROOT, support::Place};
 /// Calls a plugin for a step with this input. Returns the JSON value that is printed.
 fn step(place: &Place, folder: &str, input: &str, more: &[&str]) -> (i32, Value) {
     place.file("step.yaml", input);
-    let words = [&["plugin", "step", folder], more, &["--output", "json", "step.yaml"]].concat();
+    let kind = more.iter().take_while(|word| !word.starts_with('-')).count();
+    let words =
+        [&["plugin", "step", folder], &more[..kind], &["step.yaml", "--output", "json"], &more[kind..]].concat();
     let ran = place.run(&words);
     (ran.code, parsed(&ran))
 }

@@ -229,7 +229,7 @@ fn printed_resume_command_can_be_run() {
     );
     let nowhere = place.run(&["session", "resume", "t"]);
     assert_eq!(nowhere.code, 2, "{}", nowhere.shown());
-    assert!(nowhere.stderr.contains("searched in .shelly/local/sessions"), "{}", nowhere.shown());
+    assert!(nowhere.stderr.contains("searched in [DIR]/.shelly/local/sessions"), "{}", nowhere.shown());
     place.file("else where/shelly.yaml", config(9));
     fine(place.run(&["session", "resume", "s", "--config", "else where/shelly.yaml", "--plugins", PLUGIN_ROOT]));
     let forgotten = place.run(&["session", "resume", "Write the tests"]);

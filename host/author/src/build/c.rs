@@ -9,7 +9,7 @@ use std::{
 
 use shelly_core::limits;
 
-use super::{BuiltComponent, PluginBuild};
+use super::plugin_build::{BuiltComponent, PluginBuild};
 use crate::{author_error::AuthorError, encoding::AdapterMemory, toolchain::find_c_compiler};
 
 pub(super) fn component(build: &mut PluginBuild<'_>) -> Result<BuiltComponent, AuthorError> {

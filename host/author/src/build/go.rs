@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, process::Command};
 
-use super::{BuiltComponent, PluginBuild, go_overlay};
+use super::{
+    go_overlay,
+    plugin_build::{BuiltComponent, PluginBuild},
+};
 use crate::{
     author_error::AuthorError,
     encoding::AdapterMemory,

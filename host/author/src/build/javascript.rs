@@ -7,7 +7,7 @@ use std::{
 
 use shelly_core::{files, limits};
 
-use super::{BuiltComponent, PluginBuild, read};
+use super::plugin_build::{BuiltComponent, PluginBuild, read};
 use crate::{
     author_error::AuthorError,
     contract::WIT_FOLDER,

@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use shelly_core::limits;
 
-use super::{BuiltComponent, PluginBuild, read};
+use super::plugin_build::{BuiltComponent, PluginBuild, read};
 use crate::{author_error::AuthorError, contract::WIT_FOLDER, toolchain::find_python_tool};
 
 pub(super) fn component(build: &mut PluginBuild<'_>) -> Result<BuiltComponent, AuthorError> {

@@ -5,7 +5,10 @@ use std::{ffi::OsString, fs, path::PathBuf, process::Command};
 use shelly_core::files;
 use shelly_guest_builder::{belongs_to_outer_cargo, parse_env};
 
-use super::{BuiltComponent, PluginBuild, cargo_output::wasm_artifact};
+use super::{
+    cargo_output::wasm_artifact,
+    plugin_build::{BuiltComponent, PluginBuild},
+};
 use crate::{
     author_error::AuthorError,
     encoding::AdapterMemory,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{BuildEnvironment, install_command};
+use super::{build_environment::BuildEnvironment, installation::install_command};
 use crate::{author_error::AuthorError, language::PluginLanguage};
 
 /// A C compiler for WASI.
@@ -164,4 +164,11 @@ mod tests {
         environment.wasi_sdk = Some(at("sdk"));
         assert_eq!(find_c_compiler(&environment).unwrap().program, at("sdk/bin/clang"));
     }
+}
+
+/// Returns `true` if the standard library of the Rust target is in a sysroot.
+pub(crate) fn has_wasm_std(sysroot: &Path) -> bool {
+    let folder = sysroot.join("lib/rustlib/wasm32-unknown-unknown/lib");
+    let Ok(entries) = folder.read_dir() else { return false };
+    entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with("libstd-"))
 }

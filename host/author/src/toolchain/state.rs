@@ -9,7 +9,9 @@ use shelly_core::{
 };
 
 use super::{
-    BuildEnvironment, find_c_compiler, find_node_tool, find_python_tool, find_tool, has_wasm_std, install_command,
+    build_environment::BuildEnvironment,
+    finding::{find_c_compiler, find_node_tool, find_python_tool, find_tool, has_wasm_std},
+    installation::install_command,
 };
 use crate::{author_error::AuthorError, language::PluginLanguage};
 

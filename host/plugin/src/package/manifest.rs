@@ -62,7 +62,7 @@ pub struct PluginManifest {
     pub params: Option<Vec<String>>,
     /// The mapping of its functions to tools, for kind `functions`.
     pub functions: FunctionsManifest,
-    /// What the plugin is built from. It has no meaning for a plugin that runs.
+    /// The settings of its build. They have no meaning for a plugin that runs.
     #[serde(skip)]
     pub build: ManifestBuild,
 }
