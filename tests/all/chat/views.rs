@@ -1,4 +1,4 @@
-//! What a chat shows, and how a person changes it: colours, one agent in place of all, the open tasks, the size of the window.
+//! The view of a chat, and how a person changes it: colours, one agent in place of all, the open tasks, the size of the window.
 
 use std::sync::mpsc::{Sender, channel};
 
@@ -154,13 +154,15 @@ fn open_tasks_are_shown_while_agents_work() {
 fn narrowed_terminal_is_cleared_from_the_first_row() {
     let place = reader("");
     for (xterm, up) in [("", 3), ("XTerm(390)", 0)] {
-        let mut chat = ChatTerminal::open_with(&place, &[], &[("XTERM_VERSION", xterm)]);
+        // Without colours the mark and the text after it are written as one.
+        let mut chat = ChatTerminal::open_with(&place, &[], &[("XTERM_VERSION", xterm), ("NO_COLOR", "1")]);
         let draft = "a draft of eighty columns ".repeat(3);
         chat.press(&draft);
         chat.wait_for(draft.trim_end());
         let before = chat.written().len();
         chat.resize(24, 30);
-        chat.wait("the broken input", |text| text.contains("› a draft of eighty colu\n"));
+        // The terminal itself cuts the row at once, so the screen does not say that the chat has drawn.
+        chat.wait("the broken input", |_| chat.written()[before..].contains("› a draft"));
         let written = chat.written()[before..].to_owned();
         let (moves, _) = written.split_once("\x1b[J").unwrap();
         let expected = if up == 0 { "\r\r".to_owned() } else { format!("\r\x1b[{up}A\r") };

@@ -1,4 +1,4 @@
-//! What each agent at work has said and called last, for a person who looks at one of them.
+//! The newest words and calls of each agent at work, for a person who looks at one of them.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
