@@ -418,11 +418,14 @@ fn steps_and_requests_find_plugins_and_folders() {
     }
 }
 
-/// The files and the commands of the page, each command with the lines that it is shown to print.
-fn documented() -> (Vec<(String, String)>, Vec<(String, Vec<String>)>) {
+/// A command that the page shows, with the lines that it is shown to print.
+type ShownCommand = (String, Vec<String>);
+
+/// The files and the commands of the page.
+fn documented() -> (Vec<(String, String)>, Vec<ShownCommand>) {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/trying-plugins.md");
     let page = fs::read_to_string(page).unwrap();
-    let (mut files, mut commands) = (Vec::new(), Vec::<(String, Vec<String>)>::new());
+    let (mut files, mut commands) = (Vec::new(), Vec::<ShownCommand>::new());
     for block in page.split("```").skip(1).step_by(2) {
         let (language, text) = block.split_once('\n').unwrap();
         match (language, text.strip_prefix("# ")) {

@@ -150,12 +150,12 @@ mod tests {
         projects.add(&one);
         assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), written, "nothing has changed");
         fs::remove_dir(&one).unwrap();
-        assert_eq!(projects.list(), [two.clone()]);
+        assert_eq!(projects.list(), std::slice::from_ref(&two));
         assert!(!fs::read_to_string(&path).unwrap().contains("one"), "the list is shorter from then on");
         fs::write(&path, "no list").unwrap();
         assert!(projects.list().is_empty());
         projects.add(&two);
-        assert_eq!(projects.list(), [two.clone()], "a damaged list is begun anew");
+        assert_eq!(projects.list(), std::slice::from_ref(&two), "a damaged list is begun anew");
         let nowhere = SessionProjects { path: None };
         nowhere.add(&two);
         assert!(nowhere.list().is_empty());

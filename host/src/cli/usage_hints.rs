@@ -1,4 +1,4 @@
-//! What a person probably meant by a command line that cannot be parsed.
+//! Hints about what a person probably meant by a command line that cannot be parsed.
 
 use std::ffi::OsString;
 
