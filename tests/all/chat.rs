@@ -51,32 +51,6 @@ fn message_is_answered_and_the_session_continues() {
 }
 
 #[test]
-fn message_typed_while_the_chat_is_prepared_is_sent() {
-    let place = reader("");
-    let cache = place.path().join("cache");
-    let variables = [("SHELLY_CACHE_DIR", cache.to_str().unwrap())];
-    let mut chat = ChatTerminal::start_with(&place, &["chat", "--trust"], &variables);
-    chat.wait_for("preparing the agent");
-    chat.say("Read the note.");
-    let text = chat.wait_for("• two");
-    assert_eq!(text.matches("Read the note.").count(), 1, "it is not echoed beside the chat: {text}");
-    chat.leave();
-}
-
-#[test]
-fn signal_while_the_chat_is_prepared_brings_the_echo_back() {
-    let place = reader("");
-    let cache = place.path().join("cache");
-    let variables = [("SHELLY_CACHE_DIR", cache.to_str().unwrap())];
-    let mut chat = ChatTerminal::start_with(&place, &["chat", "--trust"], &variables);
-    chat.wait_for("preparing the agent");
-    let id = chat.child.process_id().unwrap().to_string();
-    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-    chat.child.wait().unwrap();
-    assert!(chat.echoes(), "what the person types next is shown");
-}
-
-#[test]
 fn message_has_lines_pastes_and_files() {
     let place = reader("");
     let mut chat = ChatTerminal::open(&place, &[]);

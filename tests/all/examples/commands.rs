@@ -118,7 +118,6 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
     (
         "docs/trying-plugins.md",
         &[
-            ("plugin list", How::By("all/wiring.rs")),
             ("plugin call", How::By("all/plugin_commands.rs")),
             ("plugin step", How::By("all/plugin_commands.rs")),
             ("plugin complete", How::By("all/plugin_commands.rs")),
