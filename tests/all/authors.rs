@@ -67,7 +67,10 @@ fn decision(place: &Place, name: &str) -> String {
         words.into_iter().filter(|word| is_effect || !["--grant", "powers: [note]"].contains(word)).collect();
     let ran = ok(run(place, &words));
     let json: Value = serde_json::from_str(&ran.stdout).unwrap();
-    json["decision"]["decision"].as_str().unwrap_or_else(|| panic!("{json}")).to_owned()
+    // A middleware has decided before, and perhaps after.
+    let decisions = [&json["decision"]["after"], &json["decision"]["before"], &json["decision"]];
+    let decided = decisions.into_iter().find_map(|decision| decision["decision"].as_str());
+    decided.unwrap_or_else(|| panic!("{json}")).to_owned()
 }
 
 #[test]

