@@ -119,8 +119,6 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         "docs/trying-plugins.md",
         &[
             ("plugin call", How::By("all/plugin_commands.rs")),
-            ("plugin step", How::By("all/plugin_commands.rs")),
-            ("plugin complete", How::By("all/plugin_commands.rs")),
         ],
     ),
     (
