@@ -115,12 +115,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         "docs/trust.md",
         &[("run \"What is this project?\"", How::Needs("a project of somebody else; tests/all/trust.rs has one"))],
     ),
-    (
-        "docs/trying-plugins.md",
-        &[
-            ("plugin call", How::By("all/plugin_commands.rs")),
-        ],
-    ),
+    ("docs/trying-plugins.md", &[("plugin call", How::By("all/plugin_commands.rs"))]),
     (
         "docs/troubleshooting.md",
         &[
