@@ -188,9 +188,8 @@ fn bare_run_compacts_when_the_window_is_known() {
         let server = server(models);
         let ran = run(&place, &server, &["run", "--verbose", "hi"]);
         assert_eq!(ran.code, 0, "{}", ran.shown());
-        let is_unknown = ran.stderr.contains("the model's context window is unknown");
+        let is_unknown = ran.stderr.contains(UNKNOWN_WINDOW);
         assert_eq!(is_unknown, !models.contains("4096"), "{}", ran.shown());
-        assert!(!is_unknown || ran.stderr.contains("`compact`"), "{}", ran.shown());
     }
     // A task that does not fit is not sent.
     let server = server(r#"{"data":[{"id":"m","context_length":4096}]}"#);
@@ -202,6 +201,40 @@ fn bare_run_compacts_when_the_window_is_known() {
         assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
     }
     assert_eq!(server.asked.lock().unwrap().len(), 1, "models were listed, and nothing was asked");
+}
+
+/// The beginning of the notice about a model whose window nobody says.
+const UNKNOWN_WINDOW: &str = "the context window of `m` is not known";
+
+#[test]
+fn unknown_window_is_told_once_and_can_be_set() {
+    let (place, server) = (Place::new(), server(r#"{"data":[{"id":"m"}]}"#));
+    let settings = place.path().join("settings");
+    let told = |arguments: &[&str]| {
+        let url = format!("http://127.0.0.1:{}/v1", server.port);
+        let mut command = place.command(arguments);
+        command.env("OPENAI_API_KEY", "sk-test").env("OPENAI_BASE_URL", url).env("XDG_CONFIG_HOME", &settings);
+        place.ran(command.output().unwrap())
+    };
+    let ran = told(&["run", "hi"]);
+    assert_eq!(ran.stderr.matches(UNKNOWN_WINDOW).count(), 1, "{}", ran.shown());
+    for says in ["`default_context_windows: {openai: 128000}`", "[DIR]/settings/shelly-host/config.yaml"] {
+        assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
+    }
+    assert!(!ran.stderr.contains("warning:") && !ran.stderr.contains("agents.assistant"), "{}", ran.shown());
+    let ran = told(&["run", "--quiet", "hi"]);
+    assert!(ran.code == 0 && ran.stderr.is_empty(), "{}", ran.shown());
+    let ran = told(&["doctor"]);
+    assert!(ran.stdout.contains("default_context_windows: {openai: 128000}"), "{}", ran.shown());
+    // The line that the notice shows helps, and leaves the default agent as it was.
+    let file = place.file("settings/shelly-host/config.yaml", "default_context_windows: {openai: 128000}\n");
+    #[cfg(unix)]
+    for (path, mode) in [(file.as_path(), 0o600), (file.parent().unwrap(), 0o700), (settings.as_path(), 0o700)] {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let ran = told(&["run", "hi"]);
+    assert!(ran.code == 0 && !ran.stderr.contains(UNKNOWN_WINDOW), "{}", ran.shown());
+    assert!(offered(&server).contains(&"fs_read".to_owned()), "{:?}", offered(&server));
 }
 
 #[test]

@@ -142,6 +142,8 @@ fn failed_task_is_repeated_only_on_request() {
     let ran = batch(&place, &[]);
     assert_eq!(ran.code, 1, "{}", ran.shown());
     assert!(ran.stderr.contains("3 of 3, 1 failed") && ran.stderr.contains("--retry-failed"), "{}", ran.shown());
+    let told = "1 task failed: the request to the model `local` failed: ";
+    assert!(ran.stderr.contains(told) && ran.stderr.contains("no luck"), "{}", ran.shown());
     let failed = &by_id(&place)["bad"];
     assert_eq!((&failed["answer"], &failed["stop"]), (&Value::Null, &json!("model_failed")));
     assert_eq!(failed["error"]["kind"], "provider");
@@ -183,6 +185,18 @@ fn mistakes_in_the_tasks_are_found_before_anything_runs() {
         let ran = batch(&place, &[]);
         assert!(ran.code == 2 && ran.stderr.contains(says) && ran.stderr.contains(mend), "{lines}\n{}", ran.shown());
         assert!(fs::read_to_string(place.path().join("out.jsonl")).unwrap_or_default().is_empty());
+    }
+    for (lines, says) in [
+        ("no\n{\"task\": \"x\"}\n{\"tsk\": \"y\"}\n", ["has 2 lines that are no valid tasks", "line 1: ", "line 3: "]),
+        (
+            "{\"task\": \"x\", \"agent\": \"othr\"}\n{\"task\": \"y\", \"model\": \"none\"}",
+            ["has 2 agents or models that cannot be used", "`othr`", "`none`"],
+        ),
+        ("[\n{\"task\": \"x\"}\n]\n", ["line 1: invalid task", "a JSON list", "one object per line, not a list"]),
+    ] {
+        place.file("t.jsonl", lines);
+        let ran = batch(&place, &[]);
+        assert!(ran.code == 2 && says.iter().all(|said| ran.stderr.contains(said)), "{lines}\n{}", ran.shown());
     }
     place.file("t.jsonl", b"{\"task\": \"\xff\"}\n");
     let ran = batch(&place, &[]);

@@ -56,18 +56,20 @@ fn config_check_shows_the_effective_config_with_defaults() {
     place.file("shelly.yaml", CONFIG);
     place.file("docs/a.txt", "a");
     let ran = place.run(&["config", "check", "--plugins", PLUGIN_ROOT]);
-    let shown = ran.shown().replace(PLUGIN_ROOT, "[PLUGINS]");
+    assert_snapshot!("config_check", ran.shown().replace(PLUGIN_ROOT, "[PLUGINS]"));
+    let all = place.run(&["config", "show", "--plugins", PLUGIN_ROOT]);
+    let shown = all.shown().replace(PLUGIN_ROOT, "[PLUGINS]");
     // What a machine has differs.
     let (before, rest) = shown.split_once("total_memory_bytes: ").unwrap();
     let (total, after) = rest.split_once('\n').unwrap();
     assert!(total.starts_with(|c: char| c.is_ascii_digit()) && total.contains(" # "), "{total}");
-    assert_snapshot!("config_check", format!("{before}total_memory_bytes: [TOTAL]\n{after}"));
+    assert_snapshot!("config_show", format!("{before}total_memory_bytes: [TOTAL]\n{after}"));
     let json = place.run(&["config", "check", "--plugins", PLUGIN_ROOT, "--output", "json"]);
     let value: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!((&value["ok"], json.code), (&Value::Bool(true), 0), "{}", json.shown());
     assert_eq!(value["config"]["agents"][0]["delegates_to"], serde_json::json!(["reader", "desk", "led", "talks"]));
     assert_eq!(value["warnings"].as_array().unwrap().len(), json.stderr.matches("warning: ").count());
-    assert!(!(ran.shown() + &json.shown()).contains("never-shown"));
+    assert!(!(ran.shown() + &all.shown() + &json.shown()).contains("never-shown"));
 }
 
 const HELD: &str = "credentials: [{name: github, env: GITHUB_TOKEN, for: ['https://h']}]\n";
@@ -398,15 +400,13 @@ fn every_init_template_passes_config_check_and_runs() {
         let run = ["run", "What does docs/bird.txt say?", "--model", "offline-model", "--output", "json"];
         let ran = place.run(&run);
         assert_eq!(ran.code, 0, "{template}: {}", ran.shown());
+        assert!(ran.stdout.contains("tweet tweet"), "{template}: {}", ran.shown());
         // Each member of a team is given its part of the task.
-        match template == "team" {
-            true => {
-                for step in ["1: planner", "2: coder", "3: reviewer", "4: coder", "5: reviewer", "6: planner"] {
-                    assert!(ran.stderr.contains(&format!("step {step}\n")), "{step}: {}", ran.shown());
-                }
-            }
-            false => assert!(ran.stdout.contains("tweet tweet"), "{template}: {}", ran.shown()),
+        for step in ["1: planner", "2: coder", "3: reviewer", "4: coder", "5: reviewer", "6: planner"] {
+            assert!(template != "team" || ran.stderr.contains(&format!("step {step}\n")), "{step}: {}", ran.shown());
         }
+        let counted = place.run(&["run", "How many words are in docs/bird.txt?", "--model", "offline-model"]);
+        assert!(counted.stdout.contains("docs/bird.txt has 2 words."), "{template}: {}", counted.shown());
         assert!(!ran.stderr.contains("warning"), "{template}: {}", ran.shown());
         let tools = place.run(&["config", "check", "--load", "--output", "json"]);
         assert_eq!(tools.code, 0, "{template}: {}", tools.shown());

@@ -33,6 +33,10 @@ fn check(place: &Place, program: Option<&PathBuf>) -> Ran {
     run(place, program, &["config", "check", "--config", "c.yaml"])
 }
 
+fn show(place: &Place, program: Option<&PathBuf>) -> Ran {
+    run(place, program, &["config", "show", "--config", "c.yaml"])
+}
+
 /// Puts a copy of a plugin into the person's own data.
 fn put(place: &Place, id: &str) -> PathBuf {
     let to = place.path().join("home/.local/share/shelly-host/plugins").join(id);
@@ -54,25 +58,26 @@ fn installed_program(place: &Place) -> PathBuf {
 fn copies_of_shipped_plugins_keep_their_default_grants() {
     let place = Place::new();
     place.file("c.yaml", format!("{CONFIG}    effects: [compact]\n"));
-    let shipped = check(&place, None);
+    let shipped = show(&place, None);
     assert_eq!(shipped.code, 0, "{}", shipped.shown());
     assert!(shipped.stdout.contains("ask-model"), "it has the powers that it asks for: {}", shipped.shown());
     let folder = put(&place, "compact");
-    let copied = check(&place, None);
+    let copied = show(&place, None);
     assert_eq!(copied.stdout, shipped.stdout, "{}", copied.shown());
-    assert!(copied.stderr.ends_with("c.yaml: ok\n"), "{}", copied.shown());
+    assert!(check(&place, None).stderr.ends_with("c.yaml: ok\n"), "{}", copied.shown());
     // The person's own plugin of that name is another one: it is not used, and that is said.
     let manifest = fs::read_to_string(folder.join("plugin.toml")).unwrap();
     fs::write(folder.join("plugin.toml"), manifest.replace("description = \"", "description = \"My own. ")).unwrap();
+    assert_eq!(show(&place, None).stdout, shipped.stdout);
     let own = check(&place, None);
-    assert_eq!(own.stdout, shipped.stdout, "{}", own.shown());
     let said = "warning: the plugin `compact` in [DIR]/home/.local/share/shelly-host/plugins/compact is not used, since a \
                 plugin of this id comes with shelly-host; to use yours, name its directory with --plugins";
     assert!(own.stderr.contains(said), "{}", own.shown());
     // In a directory that is named it is used, and does not get what the shipped one gets.
     let directory = folder.parent().unwrap().to_str().unwrap();
-    let named = run(&place, None, &["config", "check", "--config", "c.yaml", "--plugins", directory]);
+    let named = run(&place, None, &["config", "show", "--config", "c.yaml", "--plugins", directory]);
     assert!(named.code == 0 && !named.stdout.contains("ask-model"), "{}", named.shown());
+    let named = run(&place, None, &["config", "check", "--config", "c.yaml", "--plugins", directory]);
     assert!(!named.stderr.contains("is not used"), "{}", named.shown());
     fs::write(folder.join("plugin.toml"), manifest).unwrap();
     let component = folder.join("compact.wasm");
@@ -80,8 +85,10 @@ fn copies_of_shipped_plugins_keep_their_default_grants() {
     assert!(check(&place, None).stderr.contains(said), "other code, the same manifest");
     // Where the shipped one is not installed it takes its place, without the default grants.
     fs::copy(PathBuf::from(PLUGIN_ROOT).join("compact/compact.wasm"), &component).unwrap();
-    let alone = check(&place, Some(&installed_program(&place)));
+    let program = installed_program(&place);
+    let alone = show(&place, Some(&program));
     assert!(alone.code == 0 && !alone.stdout.contains("ask-model"), "{}", alone.shown());
+    let alone = check(&place, Some(&program));
     assert!(
         alone.stderr.contains("does not count as the one that comes with shelly-host, so it gets no default grants"),
         "{}",
@@ -164,10 +171,10 @@ fn default_toolboxes_grant_nothing_to_unshipped_plugins() {
 fn plugin_of_a_project_does_not_replace_a_shipped_one() {
     let place = Place::new();
     place.file("c.yaml", format!("{CONFIG}    effects: [compact]\n"));
-    let shipped = check(&place, None);
+    let shipped = show(&place, None);
     copy(&PathBuf::from(PLUGIN_ROOT).join("progress"), &place.path().join(".shelly/plugins/compact"), &[]);
+    assert_eq!(show(&place, None).stdout, shipped.stdout);
     let with_own = check(&place, None);
-    assert_eq!(with_own.stdout, shipped.stdout, "{}", with_own.shown());
     assert!(
         with_own.stderr.contains("the plugin `compact` in [DIR]/.shelly/plugins/compact is not used"),
         "{}",
@@ -274,9 +281,10 @@ fn program_without_plugins_explains_how_to_get_them() {
     for id in ["trim-tool-results", "observation-mask", "compact"] {
         copy(&PathBuf::from(PLUGIN_ROOT).join(id), &place.path().join("cargo/lib/shelly-host/plugins").join(id), &[]);
     }
-    let all = check(&place, Some(&program));
-    assert!(all.stderr.ends_with("c.yaml: ok\n") && all.stdout.contains("kind: compact"), "{}", all.shown());
-    assert_eq!(all.stdout, check(&place, None).stdout, "as beside the program that was built here");
+    assert!(check(&place, Some(&program)).stderr.ends_with("c.yaml: ok\n"));
+    let all = show(&place, Some(&program));
+    assert!(all.stdout.contains("kind: compact"), "{}", all.shown());
+    assert_eq!(all.stdout, show(&place, None).stdout, "as beside the program that was built here");
 }
 
 #[test]

@@ -56,7 +56,25 @@ fn man_reports_a_folder_that_cannot_be_written() {
             ran.shown()
         );
     }
-    assert_eq!(place.run(&["man"]).code, 2);
+}
+
+#[test]
+fn man_without_a_folder_says_where_pages_are_found() {
+    let place = Place::new();
+    let run = |program: &Path, path: &str| {
+        let mut command = Command::new(program);
+        place.ran(command.arg("man").env_clear().env("PATH", path).current_dir(place.path()).output().unwrap())
+    };
+    let (built, bin) = (Path::new(env!("CARGO_BIN_EXE_shelly-host-under-test")), place.path().join("home/bin"));
+    let ran = run(built, "/usr/bin:/bin");
+    assert!(ran.code == 0 && ran.stdout.contains("is none of them"), "{}", ran.shown());
+    assert!(ran.stdout.contains("shelly-host man DIR") && ran.stderr.is_empty(), "{}", ran.shown());
+    fs::create_dir_all(&bin).unwrap();
+    let program = bin.join("shelly-host");
+    fs::hard_link(built, &program).or_else(|_| fs::copy(built, &program).map(drop)).unwrap();
+    let ran = run(&program, &format!("/usr/bin:{}", bin.display()));
+    assert!(ran.stdout.contains("write them with: shelly-host man [DIR]/home/share/man/man1"), "{}", ran.shown());
+    assert!(!place.path().join("home/share").exists(), "nothing is written");
 }
 
 #[test]

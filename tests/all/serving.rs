@@ -409,11 +409,11 @@ fn mcp_over_http_requires_the_token() {
         (&["--http", "0.0.0.0:0"][..], "others can reach"),
         (
             &["--http", "0.0.0.0:0", "--token-env", "NO_SUCH"],
-            "the environment variable `NO_SUCH` holds no usable token",
+            "the environment variable `NO_SUCH`, which --token-env names, is not set",
         ),
         (&["--http", "127.0.0.1:0", "--allow-host", "a b"], "invalid host name `a b`"),
         (&["--http", "127.0.0.1:0", "--allow-origin", "example.com"], "invalid origin `example.com`"),
-        (&["--http", "8321"], "not an IP address with a port"),
+        (&["--http", "8321"], "write it as 127.0.0.1:8321, or :8321 for short"),
         (&["--token-env", "X"], "--http"),
     ] {
         let ran = place.run(&[&["mcp"], &plugins[..], more].concat());

@@ -253,13 +253,18 @@ fn default_effects_need_no_consent() {
     let none = lines("description: d");
     assert!(!none.contains("compact") && !none.contains("guarded"), "{none}");
     let named = lines("effects: [compact]");
-    assert!(named.contains("for the agent `a`, as its effect: has the power `rewrite`"), "{named}");
+    for says in [
+        "the plugin `compact`, for the agent `a`, as its effect\n",
+        "+ may replace or remove messages (power `rewrite`)",
+    ] {
+        assert!(named.contains(says), "{says}: {named}");
+    }
     assert!(!named.contains("sha256"), "it came with the host: {named}");
     let guard =
         |params: &str| lines(&format!("middleware: [{{kind: tool_policy, params: {{{params}}}, on_failure: skip}}]"));
     let (ask, allow) = (guard("default: ask"), guard("default: allow"));
-    assert!(ask.contains(r#"as its middleware: has the params `{"default":"ask"}`"#), "{ask}");
-    assert!(ask.contains(": may fail, and the run continues without it") && ask != allow, "{ask}");
+    assert!(ask.contains(r#"+ has the params `{"default":"ask"}`"#) && ask.contains("as its middleware\n"), "{ask}");
+    assert!(ask.contains("+ may fail, and the run continues without it") && ask != allow, "{ask}");
 }
 
 #[test]

@@ -265,6 +265,39 @@ fn index_takes_the_display_flags() {
 }
 
 #[test]
+fn no_with_words_tells_the_agent_what_to_do_instead() {
+    let place = place();
+    let config = fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
+    place.file("shelly.yaml", config.replace("mode: read}]}", "mode: read}], confirm: true}"));
+    let shell = "shelly-host run --trust 'Read the note.'";
+    let ran = typing_at(&place, 80, &[], shell, Some(("allow? [y]es, once;", "n look at the other one\n")));
+    let text = ran.lines.join("\n");
+    assert!(ran.code == 0 && text.contains("after n you may say what to do instead"), "{text}");
+    assert!(text.contains("✗ read_file"), "{text}");
+    let state = place.path().join("state");
+    let mut command = place.command(&["session", "show", "last"]);
+    let shown = place.ran(command.env("XDG_STATE_HOME", state).output().unwrap());
+    assert!(shown.stdout.contains("look at the other one"), "{}", shown.shown());
+}
+
+#[test]
+fn mcp_server_at_a_terminal_says_that_it_waits() {
+    let ran = typing_at(&Place::new(), 80, &[], "shelly-host mcp", Some(("waiting for an MCP client", "\x03")));
+    let text = ran.lines.join("\n");
+    assert!(text.contains("waiting for an MCP client") && text.contains("--http :8321"), "{text}");
+}
+
+#[test]
+fn init_asks_for_a_template_only_if_it_can_write() {
+    let place = Place::new();
+    place.file(".shelly/context.md", "mine");
+    let ran = typing_at(&place, 80, &[], "shelly-host init", Some(("which template?", "1\n")));
+    let text = ran.lines.join("\n");
+    assert!(ran.code == 2 && text.contains("nothing was written"), "{text}");
+    assert!(!text.contains("which template?"), "{text}");
+}
+
+#[test]
 fn consent_is_asked_at_the_terminal_if_input_is_a_pipe() {
     for (typed, code) in [("y\n", 0), ("n\n", 2)] {
         let place = place();

@@ -236,7 +236,7 @@ fn project_trust_holds_until_a_file_changes() {
         (
             "loop-detect: ",
             "loop-detect: {powers: [note, stop]}",
-            "+ the agent `a`: the plugin `loop-detect` has the power `stop`",
+            "+ the agent `a`: the plugin `loop-detect` may end the run (power `stop`)",
         ),
     ] {
         edit("shelly.yaml", from, to);

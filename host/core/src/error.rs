@@ -205,14 +205,16 @@ pub struct Report {
 }
 
 impl Report {
-    /// Creates a report without causes or hint.
+    /// Creates a report without causes or hint. Numbers of system errors are removed from its texts.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), causes: Vec::new(), hint: None, position: String::new() }
+        let message: String = message.into();
+        let message = without_number(&message);
+        Self { kind, message, causes: Vec::new(), hint: None, position: String::new() }
     }
 
     /// Adds a cause.
     pub fn cause(mut self, cause: impl fmt::Display) -> Self {
-        self.causes.push(cause.to_string());
+        self.causes.push(without_number(&cause.to_string()));
         self
     }
 
@@ -264,12 +266,11 @@ pub fn why_unreadable(error: &io::Error) -> String {
     }
 }
 
-/// Removes the system's error number, ` (os error 2)`, which does not help a person.
+/// Removes the system's error numbers, ` (os error 2)`, which do not help a person.
 pub fn without_number(text: &str) -> String {
-    match text.split_once(" (os error ") {
-        Some((before, rest)) => format!("{before}{}", rest.split_once(')').map_or("", |(_, after)| after)),
-        None => text.to_owned(),
-    }
+    let mut parts = text.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |shown, rest| shown + rest.split_once(')').map_or("", |(_, after)| after))
 }
 
 #[cfg(test)]
@@ -285,10 +286,15 @@ mod tests {
 
     #[test]
     fn os_error_number_is_removed() {
-        for (text, shown) in
-            [("refused (os error 111)", "refused"), ("a (os error 2): b", "a: b"), ("plain (x)", "plain (x)")]
-        {
+        for (text, shown) in [
+            ("refused (os error 111)", "refused"),
+            ("a (os error 2): b (os error 13)", "a: b"),
+            ("plain (x)", "plain (x)"),
+            ("", ""),
+        ] {
             assert_eq!(without_number(text), shown);
         }
+        let report = Report::new(ErrorKind::Run, "lost (os error 5)").cause(io::Error::from_raw_os_error(2));
+        assert!(!report.to_string().contains("os error"), "{report}");
     }
 }

@@ -76,16 +76,26 @@ pub fn writable_date(time: SystemTime) -> SystemTime {
 
 /// Returns a path without links and `..`; if the path does not exist, only `..` is resolved.
 pub fn resolved(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| {
-        path.components().fold(PathBuf::new(), |mut resolved, part| {
-            match part {
-                Component::ParentDir => drop(resolved.pop()),
-                Component::CurDir => {}
-                part => resolved.push(part),
-            }
-            resolved
-        })
+    path.canonicalize().unwrap_or_else(|_| normalized(path))
+}
+
+/// Removes `.` and `..` from a path without looking at the file system.
+pub fn normalized(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut normalized, part| {
+        match part {
+            Component::ParentDir => drop(normalized.pop()),
+            Component::CurDir => {}
+            part => normalized.push(part),
+        }
+        normalized
     })
+}
+
+/// Removes from a path what says nothing to a person: `.` at its beginning, in it and at its end, and a slash at its end. The
+/// current folder is `.`.
+pub fn without_dots(path: &Path) -> PathBuf {
+    let parts: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+    if parts.as_os_str().is_empty() { PathBuf::from(".") } else { parts }
 }
 
 /// The beginning of a file.
@@ -312,6 +322,25 @@ pub fn front_matter(text: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn path_is_shown_without_dots_that_say_nothing() {
+        for (path, shown, normal) in [
+            ("./.shelly/local", ".shelly/local", ".shelly/local"),
+            ("/tmp/x/.", "/tmp/x", "/tmp/x"),
+            ("/tmp/x/", "/tmp/x", "/tmp/x"),
+            ("a/./b/../c", "a/b/../c", "a/c"),
+            ("../x", "../x", "x"),
+            (".", ".", ""),
+            ("", ".", ""),
+            ("/", "/", "/"),
+        ] {
+            // As text: equal paths may be written differently.
+            let text = |path: PathBuf| path.display().to_string();
+            assert_eq!(text(without_dots(Path::new(path))), shown, "{path}");
+            assert_eq!(text(normalized(Path::new(path))), normal, "{path}");
+        }
+    }
 
     #[test]
     fn dates_that_cannot_be_written_are_the_nearest_that_can() {

@@ -3,7 +3,10 @@
 use std::{error::Error, io};
 
 use super::{proxy::ProxyUrl, status, tls};
-use shelly_core::{error::Fault, limits};
+use shelly_core::{
+    error::{Fault, without_number},
+    limits,
+};
 
 /// The failure of one attempt. It is repeated only if [`Fault::is_transient`] says so too.
 #[derive(Debug)]
@@ -137,7 +140,7 @@ fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> 
 pub(super) fn root(error: &(dyn Error + 'static)) -> String {
     // Nothing of reqwest's own error is shown, because it contains the whole URL.
     let innermost = sources(error).last().map_or_else(|| "the HTTP exchange failed".into(), ToString::to_string);
-    status::shown(&innermost, &[], limits::ERROR_BYTES)
+    status::shown(&without_number(&innermost), &[], limits::ERROR_BYTES)
 }
 
 /// Returns the causes of an error, without the error itself. I/O errors hide the errors they wrap from [`Error::source`].

@@ -367,7 +367,9 @@ impl App {
             if config.context_window(provider).is_some() {
                 told.warnings.extend(self.missing_effects(agent));
             } else if !config.asks_server_for_window(provider) {
-                told.warnings.extend(self.sleepers(agent, provider.kind == ProviderKind::Plugin));
+                told.warnings.extend(self.sleepers(agent));
+                let notice = self.unknown_window(agent, None, &model_name(provider), provider.kind);
+                told.warnings.extend(notice.filter(|notice| !told.warnings.contains(notice)));
             }
         }
         told.warnings.extend(self.ceilings_in_vain(agent));

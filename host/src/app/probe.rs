@@ -9,6 +9,7 @@ use crate::{
     assemble::{App, ResolvedModel, StartupNotices},
     capability::Usd,
     chat::{Chat, Message},
+    config::ProviderKind,
     error::{Fault, Report},
     event::RunCx,
     kv::KvStores,
@@ -29,8 +30,8 @@ pub struct ModelProbe {
     pub model: String,
     /// The source of the model, for hints.
     pub source: String,
-    /// `true` if the model is a plugin.
-    pub is_plugin: bool,
+    /// The vendor, or `Plugin`.
+    pub kind: ProviderKind,
     /// The context window in tokens, if it is known.
     pub context_window: Option<u64>,
     /// Notices about how the model was set up.
@@ -55,7 +56,7 @@ impl App {
     pub async fn probe(&self, name: Option<&str>) -> Result<ModelProbe, Report> {
         self.catalog.open(self.model_plugin(name), CompileStep::Compile).await;
         let mut notices = StartupNotices::default();
-        let ResolvedModel { completer, source, is_plugin } =
+        let ResolvedModel { completer, source, kind } =
             self.make_model(name, &KvStores::default(), &mut notices).await?;
         let chat = Chat::new();
         chat.append(Message::user(QUESTION)).expect("it has no calls");
@@ -75,6 +76,6 @@ impl App {
         // A local server may say it only once the model is loaded.
         let context_window = completer.info().context_window.tokens();
         let (name, model) = (info.name, info.model);
-        Ok(ModelProbe { name, model, source, is_plugin, context_window, warnings, answer, took })
+        Ok(ModelProbe { name, model, source, kind, context_window, warnings, answer, took })
     }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     builtin::EscalationContext,
-    config::{AgentConfig, PluginSection, StepUse, ToolboxUse},
+    config::{AgentConfig, PluginSection, ProviderKind, StepUse, ToolboxUse, user_config_location},
     error::{ErrorKind, Report},
     model::Completer,
     tool::ToolBox,
@@ -22,12 +22,12 @@ impl App {
     pub(crate) async fn blueprint(
         &self,
         config: &AgentConfig,
-        model: Option<&str>,
+        named: Option<&str>,
         models: &ModelCache,
         shared: &RunResources,
         notices: &mut StartupNotices,
     ) -> Result<(AgentBlueprint, ResolvedModel), Report> {
-        let model = self.model(config, model, models, notices).await?;
+        let model = self.model(config, named, models, notices).await?;
         if config.bounds_usd().is_some() && model.completer.info().price.is_none() {
             return Err(no_price(config, &model.completer.info().model));
         }
@@ -35,7 +35,12 @@ impl App {
         blueprint.agent.models = self.other_models(config, models, notices).await?;
         self.add_agent_tools(config, &mut blueprint, notices);
         match model.completer.info().context_window.tokens() {
-            None => notices.warnings.extend(self.sleepers(config, model.is_plugin)),
+            None => {
+                notices.warnings.extend(self.sleepers(config));
+                let notice = self.unknown_window(config, named, &model.completer.info().model, model.kind);
+                // Agents on one model share the notice.
+                notices.notes.extend(notice.filter(|notice| !notices.notes.contains(notice)));
+            }
             Some(_) => notices.warnings.extend(self.missing_effects(config)),
         }
         Ok((blueprint, model))
@@ -135,13 +140,10 @@ impl App {
         }
     }
 
-    /// Warns of effects that shorten a conversation only at a share of the model's context window, if that window is not
-    /// known. A plugin model never reports a window, so for one of those the host's default effects cause no warning.
-    pub(crate) fn sleepers(&self, agent: &AgentConfig, model_is_plugin: bool) -> Option<String> {
-        let is_sleeper = |id: &&str| self.catalog.get(id).and_then(Result::ok).is_some_and(|it| it.manifest.shortens);
-        let steps = agent.effects.iter().flatten().filter(|step| !(step.is_default && model_is_plugin));
-        let kinds = steps.map(|step| step.kind.as_str()).filter(is_sleeper);
-        let kinds: Vec<_> = kinds.map(|kind| format!("`{kind}`")).collect();
+    /// Warns of effects that the config names and that shorten a conversation only at a share of the model's context window,
+    /// if that window is not known.
+    pub(crate) fn sleepers(&self, agent: &AgentConfig) -> Option<String> {
+        let kinds: Vec<_> = self.shortening(agent, false).map(|kind| format!("`{kind}`")).collect();
         (!kinds.is_empty()).then(|| {
             let (name, kinds) = (&agent.name, kinds.join(", "));
             format!(
@@ -149,6 +151,31 @@ impl App {
                  refuses a request as too long; set `context_window` of the model"
             )
         })
+    }
+
+    /// Tells that the window of an agent's model is not known, if the host's default effects depend on it. `named` is the
+    /// model that the command line names. A plugin never reports a window, so a plugin model causes no notice.
+    pub(crate) fn unknown_window(
+        &self,
+        agent: &AgentConfig,
+        named: Option<&str>,
+        model: &str,
+        kind: ProviderKind,
+    ) -> Option<String> {
+        if kind == ProviderKind::Plugin || self.shortening(agent, true).next().is_none() {
+            return None;
+        }
+        let provider = self.config.provider(named.or(agent.provider.as_deref())).ok().flatten();
+        let user_config = user_config_location(&|name| (self.environment)(name).map(Into::into));
+        Some(self.config.unknown_window_notice(model, kind, provider, user_config.as_deref()))
+    }
+
+    /// Returns the effects of an agent that shorten its conversation: those of the host, or those that the config names.
+    fn shortening<'a>(&'a self, agent: &'a AgentConfig, of_host: bool) -> impl Iterator<Item = &'a str> {
+        let shortens =
+            move |id: &&str| self.catalog.get(id).and_then(Result::ok).is_some_and(|it| it.manifest.shortens);
+        let steps = agent.effects.iter().flatten().filter(move |step| step.is_default == of_host);
+        steps.map(|step| step.kind.as_str()).filter(shortens)
     }
 
     /// Resolves the models to which plugins of an agent may send requests, besides its own.

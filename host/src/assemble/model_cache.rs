@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{kv::KvStores, model::Completer};
+use crate::{config::ProviderKind, kv::KvStores, model::Completer};
 
 /// The models that were built; agents that use the same one share it.
 pub(crate) struct ModelCache {
@@ -28,6 +28,13 @@ impl ModelCache {
 pub(crate) struct ResolvedModel {
     pub completer: Arc<dyn Completer>,
     pub source: String,
-    /// `true` if the model is a plugin.
-    pub is_plugin: bool,
+    /// The vendor, or `Plugin`.
+    pub kind: ProviderKind,
+}
+
+impl ResolvedModel {
+    /// Returns `true` if the model is a plugin.
+    pub fn is_plugin(&self) -> bool {
+        self.kind == ProviderKind::Plugin
+    }
 }

@@ -62,13 +62,13 @@ impl App {
             let source = format!("providers.{} in the config", provider.name);
             let Some(vendor) = provider.kind.vendor() else {
                 let completer = self.plugin_model(provider, stores, notices).await?;
-                return Ok(ResolvedModel { completer, source, is_plugin: true });
+                return Ok(ResolvedModel { completer, source, kind: provider.kind });
             };
             let slot = self.model_pool.slot(&provider.name);
             let pooled = slot.get_or_try_init(|| async move {
                 let mut notices = StartupNotices::default();
                 let completer = self.http_model(provider, vendor, &mut notices).await?;
-                let model = ResolvedModel { completer, source, is_plugin: false };
+                let model = ResolvedModel { completer, source, kind: provider.kind };
                 Ok::<_, Report>(PooledModel { model, notices })
             });
             return Ok(pooled.await?.with_notices(notices));
@@ -86,7 +86,7 @@ impl App {
             let (kind, name, plugin) = (ProviderKind::Plugin, id.to_owned(), Some(id.to_owned()));
             let provider = ProviderConfig { name, kind, plugin, ..ProviderConfig::default() };
             let completer = self.plugin_model(&provider, stores, notices).await?;
-            return Ok(ResolvedModel { completer, source: format!("plugin `{id}`"), is_plugin: true });
+            return Ok(ResolvedModel { completer, source: format!("plugin `{id}`"), kind });
         }
         if let Some(id) = name.filter(|name| SHIPPED_PLUGINS.contains(name)) {
             return Err(self.not_installed(id));
@@ -105,20 +105,27 @@ impl App {
     /// Looks for a model that no config names: a key in the environment, or a local server.
     async fn found_model(&self, name: Option<&str>) -> Result<PooledModel, Report> {
         let client = http_client(HttpClientConfig::default())?;
-        let found =
-            provider::discover(&client, &*self.environment, name).await.map_err(|silent| silent_server(&silent))?;
-        let found = found.ok_or_else(|| self.no_model(name))?;
+        let mut found = provider::discover(&client, &*self.environment, name)
+            .await
+            .map_err(|silent| silent_server(&silent))?
+            .ok_or_else(|| self.no_model(name))?;
+        let kind = ProviderKind::from(found.vendor);
+        // A window in the config has precedence over what the server or the vendor says, as for a model of the config.
+        let window = self.config.default_context_windows.get(&kind).copied();
+        if let Some(tokens) = window {
+            found.config.context_window = Some(tokens).filter(|tokens| *tokens > 0);
+        }
         let notes = vec![format!("using the model {} ({})", found.config.model, found.because)];
         let warnings = found.doubt.into_iter().collect();
         let price = self.found_price(found.vendor, &found.config.base_url, &found.config.model);
         let config = AdapterConfig { price, ..found.config };
         let name = config.name.clone();
-        let probe = WindowProbe::new(&client, found.vendor, &config);
+        let probe = WindowProbe::new(&client, found.vendor, &config).filter(|_| window.is_none());
         let completer = found.vendor.completer(client, config, WireOptions::default());
         let place = found.vendor.preset().base_url_variable.unwrap_or("its address");
         let completer = completer.map_err(|fault| unusable(&name, place, &fault))?;
         let completer = asked_again(completer, probe, found.served);
-        let model = ResolvedModel { completer, source: found.because, is_plugin: false };
+        let model = ResolvedModel { completer, source: found.because, kind };
         Ok(PooledModel { model, notices: StartupNotices { notes, warnings } })
     }
 

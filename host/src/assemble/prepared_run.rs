@@ -114,7 +114,8 @@ impl App {
             }
         }
         notices.warnings.extend(self.stand_ins(all.iter().map(|who| who.own())));
-        let ResolvedModel { completer, source: model_source, is_plugin: model_is_plugin } = made_model;
+        let model_is_plugin = made_model.is_plugin();
+        let ResolvedModel { completer, source: model_source, .. } = made_model;
         let model = completer.info().clone();
         let (agent_group, session) = self.record(recording, (own, &model), agent_group, &all, &shared)?;
         let agent_group = Arc::new(agent_group);

@@ -23,12 +23,13 @@ use crate::{
 
 #[derive(Subcommand)]
 pub enum ConfigCommand {
-    /// Check a config, and print the effective config: every key, with its default or ceiling if the file does not set it.
+    /// Check a config, and print what its files set.
     ///
     /// Sends nothing to a model, and runs no plugin code without --load. Prints on standard error: all errors that can be
     /// found in one pass, warnings, and what a run would ask you to trust first. The last line is the verdict: `ok`, or
     /// the numbers of errors and warnings. The exit code is 0 if the config can be used, else 2. Credentials are not
-    /// shown.
+    /// shown. shelly-host config show prints every key with the value that holds, defaults included; so does the JSON
+    /// output of this command.
     Check {
         /// The config file (default: .shelly/config.yaml or shelly.yaml).
         #[arg(long, value_name = "FILE")]
@@ -171,6 +172,20 @@ impl ConfigCheck {
     }
 }
 
+/// Formats what the files of a config set.
+fn set_by_files(effective: &EffectiveConfig, sources: &ConfigSources) -> String {
+    let files: Vec<_> = sources.files().map(|file| name(&file.display().to_string())).collect();
+    let files = files.join(" and ");
+    match effective.set_to_yaml(sources) {
+        Some(set) => {
+            format!("# set in {files}; shelly-host config show prints every key with the value that holds\n{set}")
+        }
+        None => {
+            format!("# {files}: sets nothing; shelly-host config show prints every key with the value that holds\n")
+        }
+    }
+}
+
 /// Checks a config and prints the results. Returns the exit code.
 fn check(
     config: Option<PathBuf>,
@@ -202,8 +217,8 @@ fn check(
             "warnings": check.warnings,
             "trust": trust::standing_json(standing),
         })))?,
-        (Some(UsableConfig { effective, .. }), None, CliOutputFormat::Text) => {
-            print_for_people(&format!("# effective config of {shown}\n{}", effective.to_yaml()))?;
+        (Some(UsableConfig { effective, sources, .. }), None, CliOutputFormat::Text) => {
+            print_for_people(&set_by_files(effective, sources))?;
         }
         (_, first, CliOutputFormat::Json) => print(&json_line(&json!({
             "event": "result",

@@ -11,7 +11,7 @@ use super::{
     config_path::read_over_user_config,
     host_environment::{compiling, environment, plugin_dirs},
     project_search::BESIDE,
-    render::{self, RunOutputFormat, name, print, warn},
+    render::{self, RunOutputFormat, path_name, print_prose, warn},
     trust,
     user_config_path::{contains_home, user_config_path},
 };
@@ -27,8 +27,9 @@ use crate::{
 /// Write a commented config, and what belongs to it, into the folder .shelly of a project.
 ///
 /// At a terminal you are asked for the template. Existing files are replaced only with --force, and only those that the
-/// template has too. The written files need no further consent until they allow more. In your home folder the agents could
-/// read all of your files, so you are asked first, and without a terminal --force is needed.
+/// template has too; files of another template that nobody changed since are then removed. The written files need no further
+/// consent until they allow more. In your home folder the agents could read all of your files, so you are asked first, and without
+/// a terminal --force is needed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -42,7 +43,8 @@ pub struct InitArgs {
     /// The project's folder; it must be there.
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Replace files that are there; write into your home folder without asking.
+    /// Replace files that are there, and remove those of another template that nobody changed; write into your home folder
+    /// without asking.
     #[arg(long)]
     force: bool,
     /// List the templates and write nothing.
@@ -57,7 +59,7 @@ impl InitArgs {
         } else {
             self.check_folder().and_then(|()| self.template()).and_then(|one| self.write(one, &trust::store()))
         };
-        let printed = text.and_then(|text| print(&text));
+        let printed = text.and_then(|text| print_prose(&text));
         if printed.is_ok() && !self.list_templates {
             self.warn_of_hidden();
         }
@@ -92,7 +94,7 @@ impl InitArgs {
     fn warn_of_hidden(&self) {
         let hidden = self.dir.join(BESIDE);
         if is_there(&hidden) {
-            let (hidden, config) = (shown(&hidden), shown(&ProjectLayout::new(&self.dir).config()));
+            let (hidden, config) = (path_name(&hidden), path_name(&ProjectLayout::new(&self.dir).config()));
             warn(&format!(
                 "{hidden} is not used any more, since {config} comes first: move what you need of it there, or name it \
                  with --config {BESIDE}"
@@ -109,6 +111,9 @@ impl InitArgs {
             }
             None if !ask::is_attended() => Ok(&TEMPLATES[0]),
             None => {
+                // Nobody should choose first and then read that nothing is written.
+                let layout = ProjectLayout::new(&self.dir);
+                self.check_free(ProjectTemplate::common_paths().map(|path| layout.dir().join(path)))?;
                 let lines = TEMPLATES.iter().enumerate();
                 let lines = lines.map(|(at, one)| format!("  {:>2}  {:15} {}\n", at + 1, one.name, one.about));
                 let shown = format!("which template?\n{}", lines.collect::<String>());
@@ -127,58 +132,108 @@ impl InitArgs {
         let files = template.files().map(|(path, text)| (layout.dir().join(path), text));
         let files: Vec<_> = files.map(|(path, text)| (is_there(&path), path, text)).collect();
         // All or nothing: parts of two templates do not fit together.
-        let in_the_way: Vec<_> = files.iter().filter(|(is_there, ..)| *is_there).map(|(_, path, _)| path).collect();
-        if !self.force && !in_the_way.is_empty() {
-            let report = Report::new(ErrorKind::Usage, "there are files that this would replace; nothing was written");
-            let report = in_the_way.iter().fold(report, |report, path| report.cause(shown(path)));
-            return Err(report.hint("move these files away, or replace them with --force"));
-        }
+        self.check_free(files.iter().map(|(_, path, _)| path.clone()))?;
         let mut lines: Vec<_> = layout.bootstrap().map_err(|error| error.report())?;
         lines.retain(|path| path.is_file());
-        let mut lines: Vec<_> = lines.iter().map(|path| format!("wrote     {}", shown(path))).collect();
+        let mut lines: Vec<_> = lines.iter().map(|path| format!("wrote     {}", path_name(path))).collect();
         for (is_there, path, text) in &files {
             let written = if *is_there { files::replace_shared(path, text.as_bytes()) } else { create(path, text) };
             written.map_err(|error| {
-                let report = Report::new(ErrorKind::Usage, format!("cannot write {}", shown(path)));
+                let report = Report::new(ErrorKind::Usage, format!("cannot write {}", path_name(path)));
                 report
                     .cause(without_number(&error.to_string()))
                     .hint("check who may write there, and what stands in its place; then do it again with --force")
             })?;
-            lines.push(format!("{} {}", if *is_there { "replaced " } else { "wrote    " }, shown(path)));
+            lines.push(format!("{} {}", if *is_there { "replaced " } else { "wrote    " }, path_name(path)));
+        }
+        if self.force {
+            lines.extend(remove_leftovers(template, &layout));
         }
         let written: Vec<_> = files.iter().map(|(_, path, _)| path.clone()).collect();
-        trust_written(&layout, store, &written);
-        lines.push(self.next(&layout));
+        let app = app_of(&layout);
+        app.iter().for_each(|app| trust_written(app, store, &written));
+        let has_offline_model = app.is_some_and(|app| app.is_model_plugin(Some(OFFLINE_MODEL)));
+        lines.push(self.next(template, &layout, has_offline_model));
         Ok(lines.join("\n"))
     }
 
-    fn next(&self, layout: &ProjectLayout) -> String {
-        let into = match self.dir == Path::new(".") {
-            true => String::new(),
-            false => format!("  go to the project:      cd {}\n", shown(&self.dir)),
-        };
-        format!(
-            "\nnext:\n{into}  \
-             say what it is:         edit {}, which every agent is told\n  \
-             look at the agents:     {}; shelly-host config check shows what holds\n  \
-             choose a model:         set {}, or start a local server; or name one in the config, or \
-             in your own: shelly-host config path\n  \
-             give it a task:         shelly-host run \"What is this project?\"",
-            shown(&layout.context()),
-            shown(&layout.config()),
-            key_variables_in_words("or"),
-        )
+    /// Checks that there are none of the files, unless they are to be replaced.
+    fn check_free(&self, paths: impl Iterator<Item = PathBuf>) -> Result<(), Report> {
+        let in_the_way: Vec<_> = paths.filter(|path| !self.force && is_there(path)).collect();
+        if in_the_way.is_empty() {
+            return Ok(());
+        }
+        let report = Report::new(ErrorKind::Usage, "there are files that this would replace; nothing was written");
+        let report = in_the_way.iter().fold(report, |report, path| report.cause(path_name(path)));
+        Err(report.hint("move these files away, or replace them with --force"))
     }
+
+    /// Returns the next steps, the one without which nothing answers first.
+    fn next(&self, template: &ProjectTemplate, layout: &ProjectLayout, has_offline_model: bool) -> String {
+        let keys = key_variables_in_words("or");
+        let mut steps = vec![
+            (
+                "get a model:",
+                format!(
+                    "set {keys}, or start a local server such as Ollama; shelly-host config path says where to name one"
+                ),
+            ),
+            (
+                "look at the agents:",
+                format!("{}; shelly-host config show prints what holds", path_name(&layout.config())),
+            ),
+            ("say what it is:", format!("edit {}, which every agent is told", path_name(&layout.context()))),
+            ("give it a task:", template.first_command.to_owned()),
+        ];
+        if has_offline_model {
+            let command = format!("shelly-host run --model {OFFLINE_MODEL} \"How many files are in this folder?\"");
+            steps.insert(1, ("try it without one:", command));
+        }
+        if self.dir != Path::new(".") {
+            steps.insert(0, ("go to the project:", format!("cd {}", path_name(&self.dir))));
+        }
+        let lines = steps.iter().map(|(what, how)| format!("\n  {what:24}{how}"));
+        format!("\nnext:{}", lines.collect::<String>())
+    }
+}
+
+/// The model that needs neither a key nor a server.
+const OFFLINE_MODEL: &str = "offline-model";
+
+/// Removes what another template has left behind, if nobody changed it since; names what stays. Returns a line for each file.
+fn remove_leftovers(template: &ProjectTemplate, layout: &ProjectLayout) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (path, text) in template.files_of_others() {
+        let path = layout.dir().join(path);
+        if !is_there(&path) {
+            continue;
+        }
+        let is_unchanged = files::read(&path, &layout.dir(), text.len() as u64).is_ok_and(|there| there == text);
+        if is_unchanged && std::fs::remove_file(&path).is_ok() {
+            // A folder with anything else in it stays.
+            let _ = path.parent().map(std::fs::remove_dir);
+            lines.push(format!("removed   {}", path_name(&path)));
+        } else {
+            lines.push(format!(
+                "left      {}, which is no part of this template; agents may still use it",
+                path_name(&path)
+            ));
+        }
+    }
+    lines
+}
+
+/// Builds the app of the config that was just written.
+fn app_of(layout: &ProjectLayout) -> Option<App> {
+    let config = read_over_user_config(Some(&layout.config())).ok()?;
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    App::new(config, plugin_dirs(&[]), compiling(), environment(), broker).ok()
 }
 
 /// Stores the person's consent to the config that was just written for them, and to the instruction files among `written`;
 /// nothing else in the project is covered. If it cannot be stored, a run asks.
-fn trust_written(layout: &ProjectLayout, store: &TrustStore, written: &[PathBuf]) {
-    let Ok(config) = read_over_user_config(Some(&layout.config())) else { return };
-    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-    if let Ok(app) = App::new(config, plugin_dirs(&[]), compiling(), environment(), broker) {
-        let _ = app.trust_written(store, written);
-    }
+fn trust_written(app: &App, store: &TrustStore, written: &[PathBuf]) {
+    let _ = app.trust_written(store, written);
 }
 
 /// Returns the names of the templates, each with what it is.
@@ -210,17 +265,12 @@ fn create(path: &Path, text: &str) -> std::io::Result<()> {
     }
 }
 
-/// Formats a path for a message, without a leading `./`.
-fn shown(path: &Path) -> String {
-    name(&path.strip_prefix(".").unwrap_or(path).display().to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{skill, trust::ProjectTrust};
+    use crate::skill;
 
     #[test]
     fn each_template_is_written_with_its_skills() {
@@ -239,13 +289,44 @@ mod tests {
         }
     }
 
+    fn init(dir: &Path, template: &str, force: bool) -> Result<String, Report> {
+        let init = InitArgs { template: Some(template.into()), dir: dir.into(), force, list_templates: false };
+        init.write(init.template().unwrap(), &TrustStore::new(None))
+    }
+
+    #[test]
+    fn leftovers_of_another_template_are_removed_or_named() {
+        let project = tempfile::tempdir().unwrap();
+        let skills = ProjectLayout::new(project.path()).skills();
+        init(project.path(), "team", false).unwrap();
+        fs::write(skills.join("review/SKILL.md"), "mine").unwrap();
+        let summary = init(project.path(), "coder", true).unwrap();
+        let shown = |path: &str| skills.join(path).display().to_string();
+        assert!(summary.contains(&format!("removed   {}\n", shown("planning/SKILL.md"))), "{summary}");
+        assert!(!skills.join("planning").exists() && skills.join("change/SKILL.md").is_file());
+        assert!(summary.contains(&format!("left      {}, which", shown("review/SKILL.md"))), "{summary}");
+        assert_eq!(fs::read_to_string(skills.join("review/SKILL.md")).unwrap(), "mine");
+        // Without force nothing is removed: nothing is written either.
+        assert!(init(project.path(), "reviewer", false).is_err() && skills.join("change/SKILL.md").is_file());
+    }
+
+    #[test]
+    fn next_steps_begin_with_a_model() {
+        let project = tempfile::tempdir().unwrap();
+        let summary = init(project.path(), "project-indexer", false).unwrap();
+        let (_, next) = summary.split_once("next:\n").unwrap();
+        let steps: Vec<_> = next.lines().map(str::trim_start).collect();
+        assert!(steps[0].starts_with("go to the project:") && steps[1].starts_with("get a model:"), "{next}");
+        assert!(steps.last().unwrap().ends_with("shelly-host index"), "{next}");
+        assert_eq!(ProjectTemplate::common_paths().collect::<Vec<_>>(), ["config.yaml", "context.md"]);
+    }
+
     #[test]
     fn init_trusts_only_files_it_wrote() {
         let project = tempfile::tempdir().unwrap();
         let layout = ProjectLayout::new(project.path());
         let store = TrustStore::new(Some(project.path().join("state/trust.json")));
-        trust_written(&layout, &store, &[]);
-        assert_eq!(store.of(project.path()).unwrap(), ProjectTrust::default(), "there is none");
+        assert!(app_of(&layout).is_none(), "there is no config");
         fs::create_dir_all(layout.local()).unwrap();
         fs::write(layout.permissions(), r#"{"trusted_tools": ["p/t"]}"#).unwrap();
         // A plugin that is there may be somebody else's.
@@ -256,7 +337,7 @@ mod tests {
         let config = "providers: [{name: m, kind: openai, model: m, base_url: 'http://h'}]\n\
                       agents: [{name: a, plugins: {p: {confirm: true}}}]\n";
         fs::write(layout.config(), config).unwrap();
-        trust_written(&layout, &store, &[]);
+        trust_written(&app_of(&layout).unwrap(), &store, &[]);
         let kept = store.of(project.path()).unwrap();
         let lines: Vec<_> = kept.facts.lines().collect();
         assert_eq!(

@@ -44,6 +44,7 @@ mod stdout;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod trust_list;
 mod usage_hints;
 mod user_config_path;
 mod wanted_output;

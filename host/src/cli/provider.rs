@@ -16,6 +16,7 @@ use crate::{
     app::{App, ModelProbe},
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     chat::{Message, Role},
+    config::ProviderKind,
     error::{ErrorKind, Report},
     model::StopReason,
 };
@@ -113,11 +114,11 @@ impl ProbeOutcome {
                 return Self::failed(wanted.unwrap_or("a model"), &causes.join(": "), report.hint, report.kind);
             }
         };
-        let ModelProbe { name: called, model, source, is_plugin, answer, took, .. } = probe;
+        let ModelProbe { name: called, model, source, kind, answer, took, .. } = probe;
         let (completion, cost) = match answer {
             Ok(answer) => answer,
             Err(fault) => {
-                let hint = how_to_mend(&fault, &source, is_plugin);
+                let hint = how_to_mend(&fault, &source, kind == ProviderKind::Plugin);
                 return Self::failed(&called, &fault.to_string(), Some(hint), ErrorKind::Provider);
             }
         };

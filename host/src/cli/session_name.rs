@@ -1,6 +1,9 @@
 //! Finds a session by its name.
 
-use super::session_projects::{SessionProjects, project_in_words};
+use super::{
+    render::path_name,
+    session_projects::{SessionProjects, project_in_words},
+};
 use crate::{
     config,
     error::{ErrorKind, Report},
@@ -26,7 +29,7 @@ pub fn named(store: &SessionStore, given: &str) -> Result<String, Report> {
         let report = error.report();
         let report = match error {
             SessionError::NotFound { .. } => {
-                let report = report.cause(format!("searched in {}", store.folder().display()));
+                let report = report.cause(format!("searched in {}", path_name(store.folder())));
                 if let Some(project) = SessionProjects::of_person().with_session(given, store) {
                     let project = project_in_words(&project);
                     return report

@@ -280,3 +280,24 @@ fn every_flag_is_shown_to_do_something() {
         assert!(!written.starts_with('-') || body.contains(&format!("\"{written}\"")), "{test} does not give `{flag}`");
     }
 }
+
+#[test]
+fn exit_codes_of_the_help_and_the_documents_agree() {
+    let help = Cli::command().get_after_help().unwrap().to_string();
+    let (_, codes) = help.split_once("Exit codes:\n").unwrap();
+    let mut shown: Vec<(u8, String)> = Vec::new();
+    for line in codes.lines() {
+        let (number, text) = line.split_at(6);
+        match (number.trim().parse(), shown.last_mut()) {
+            (Ok(code), _) => shown.push((code, text.trim().to_owned())),
+            (Err(_), Some((_, before))) => *before = format!("{before} {}", text.trim()),
+            (Err(_), None) => panic!("{line}"),
+        }
+    }
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operating.md")).unwrap();
+    let page = page.replace('`', "");
+    for (code, text) in shown.iter().filter(|(code, _)| (1..=70).contains(code)) {
+        assert!(page.contains(&format!("\n| {code} | {text} |\n")), "docs/operating.md: {code}: {text}");
+    }
+    assert_eq!(shown.len(), 7, "{shown:?}");
+}

@@ -9,7 +9,8 @@ use super::{
     ask::{self, Consent, ConsentPrompt},
     config_path::{config_path, read_config},
     host_environment::{compiling, environment, plugin_dirs},
-    render::{self, DIM, PLAIN, RunOutputFormat, escaped, name, print, tell, warn},
+    render::{self, DIM, PLAIN, RunOutputFormat, escaped, name, print, print_prose, tell, tell_prose, warn},
+    trust_list::{listed, shown},
 };
 use crate::{
     app::{App, ProjectTrustStatus, Recording},
@@ -19,7 +20,7 @@ use crate::{
     limits,
     mcp::TokenStore,
     session::{Authorship, SessionError, SessionReview, SessionStore},
-    trust::{FactGroup, RiskLevel, TrustFacts, TrustStore, UserKey},
+    trust::{TrustFacts, TrustStore, UserKey},
 };
 
 /// Trust what the files of this project name, or withdraw that trust.
@@ -79,7 +80,7 @@ impl ConfigTrustArgs {
         let lines = changed.lines().map(str::to_owned).chain(listed(&of_project, mark)).chain(gone);
         let head = (!own.is_empty()).then(|| format!("{OWN_PLUGINS}:"));
         let lines = lines.chain(head).chain(listed(&own, mark));
-        print(&lines.map(|line| format!("{line}\n")).collect::<String>())?;
+        print_prose(&lines.map(|line| format!("{line}\n")).collect::<String>())?;
         if standing.is_trusted() {
             return print("trusted");
         }
@@ -321,7 +322,7 @@ fn refused(standing: &ProjectTrustStatus) -> Report {
     let report = report.cause(format!("{things} without your consent{of_them}"));
     let whole = |facts: &TrustFacts, mark: &str| -> Vec<String> {
         let lines = facts.groups().into_iter().flat_map(|group| group.lines);
-        lines.map(|(_, line, _)| format!("{mark} {}", shown(line))).collect()
+        lines.map(|one| format!("{mark} {}", shown(&one))).collect()
     };
     let lines = [whole(&of_project, "+"), whole(&gone, "-"), whole(&own, "+")].into_iter().flatten();
     let report = lines.take(limits::FACTS_TOLD).fold(report, |report, line| report.cause(line));
@@ -349,37 +350,6 @@ fn declined(standing: &ProjectTrustStatus) -> Report {
     Report::new(ErrorKind::Usage, format!("{whose} are not trusted")).cause("you declined").hint(hint)
 }
 
-/// Formats facts for a person, one string for each line. Facts about one subject stand together, the most dangerous first;
-/// those of little risk with the same mark share a line.
-fn listed(facts: &TrustFacts, mark: impl Fn(&str) -> &'static str) -> Vec<String> {
-    let mut shown_lines = Vec::new();
-    for FactGroup { subject, lines } in facts.groups() {
-        if let [(_, line, _)] = &lines[..] {
-            shown_lines.push(format!("{} {}", mark(line), shown(line)));
-            continue;
-        }
-        shown_lines.push(format!("  {}", shown(&subject)));
-        let (little, more): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(danger, ..)| *danger == RiskLevel::Little);
-        for (_, line, what) in more {
-            shown_lines.push(format!("    {} {}", mark(line), shown(&what)));
-        }
-        let mut together: Vec<(&str, Vec<String>)> = Vec::new();
-        for (_, line, what) in little {
-            match together.iter_mut().find(|(of, _)| *of == mark(line)) {
-                Some((_, whats)) => whats.push(shown(&what)),
-                None => together.push((mark(line), vec![shown(&what)])),
-            }
-        }
-        shown_lines.extend(together.into_iter().map(|(mark, whats)| format!("    {mark} {}", whats.join("; "))));
-    }
-    shown_lines
-}
-
-/// Formats the line of a fact. Facts that are asked about are never cut.
-fn shown(line: &str) -> String {
-    cut(&escaped(line), limits::FACT_CHARS)
-}
-
 /// Prints the state of trust on standard error, for a person who checks the config.
 pub fn tell_standing(standing: &ProjectTrustStatus, path: &Path) {
     let path = name(&path.display().to_string());
@@ -388,7 +358,7 @@ pub fn tell_standing(standing: &ProjectTrustStatus, path: &Path) {
         (false, true) => tell(&format!("{DIM}{path}: trusted{PLAIN}\n")),
         (false, false) => {
             let lines = listed(standing.new_facts(), |_| "+").into_iter().map(|line| format!("  {line}\n"));
-            tell(&format!("not trusted yet; a run asks you first:\n{}", lines.collect::<String>()));
+            tell_prose(&format!("not trusted yet; a run asks you first:\n{}", lines.collect::<String>()));
         }
     }
 }

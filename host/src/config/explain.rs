@@ -69,7 +69,7 @@ pub(super) fn explain(error: &serde_saphyr::Error, text: &str, subject: &str) ->
         }
         // The type of the value has written the message, as `what is wrong; how to mend it`.
         Error::Message { msg, .. } => {
-            let (cause, hint) = msg.split_once("; ").unwrap_or((msg, "correct the value; see docs/config.md"));
+            let (cause, hint) = msg.split_once("; ").unwrap_or((msg, "correct the value; shelly-host config schema describes each key"));
             let key = key().map_or("the value here".into(), |key| format!("the value of `{key}`"));
             usage(format!("{key} cannot be used")).cause(cut(cause)).hint(hint)
         }

@@ -62,7 +62,8 @@ impl LocatedYaml {
         matches!(self.content, YamlContent::Scalar(_))
     }
 
-    fn text(&self) -> Option<&str> {
+    /// Returns the text, if it is one.
+    pub fn text(&self) -> Option<&str> {
         match &self.content {
             YamlContent::Scalar(text) => text.as_deref(),
             YamlContent::List(_) | YamlContent::Mapping(_) => None,

@@ -43,7 +43,9 @@ mod team;
 mod tests;
 mod theme;
 mod toolbox;
+mod unknown_window;
 mod user_config;
+mod user_config_location;
 mod user_entries;
 mod values;
 mod variables;
@@ -79,5 +81,6 @@ pub use toolbox::{
     DEFAULT_NAMESPACE, HostToolbox, HostToolboxUse, McpServerUse, ShippedToolbox, ShippedToolboxUse, ToolboxUse,
 };
 pub use user_config::UserConfig;
+pub use user_config_location::{home_folder, user_config_location};
 pub use user_entries::{ConfigEntryKind, LeftOutToolbox, UserEntries};
 pub(crate) use variables::variables;

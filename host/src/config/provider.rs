@@ -155,6 +155,22 @@ impl ProviderKind {
     }
 }
 
+impl From<Vendor> for ProviderKind {
+    fn from(vendor: Vendor) -> Self {
+        match vendor {
+            Vendor::Anthropic => Self::Anthropic,
+            Vendor::Openai => Self::Openai,
+            Vendor::Gemini => Self::Gemini,
+            Vendor::Grok => Self::Grok,
+            Vendor::Openrouter => Self::Openrouter,
+            Vendor::Ollama => Self::Ollama,
+            Vendor::Llamacpp => Self::Llamacpp,
+            Vendor::Vllm => Self::Vllm,
+            Vendor::Lmstudio => Self::Lmstudio,
+        }
+    }
+}
+
 impl fmt::Display for ProviderKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.vendor().map_or("plugin", |vendor| vendor.preset().word))

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     Config,
-    effective_setting::{EffectiveSetting, SettingValue},
+    effective_setting::{EffectiveSetting, SettingValue, is},
     located_yaml::LocatedYaml,
 };
 use crate::error::Report;
@@ -137,20 +137,77 @@ impl ConfigSources {
         }
     }
 
+    /// Returns the files.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(|source| source.file.as_path())
+    }
+
+    /// Returns the part of an effective config that the files set; `None` if they set nothing.
+    pub(super) fn set_by_files(&self, effective: &EffectiveSetting) -> Option<EffectiveSetting> {
+        let set = self.part(&mut Vec::new(), effective)?;
+        matches!(&set.holds, SettingValue::Map(keys) if !keys.is_empty()).then_some(set)
+    }
+
+    fn part(&self, path: &mut Vec<SettingStep>, setting: &EffectiveSetting) -> Option<EffectiveSetting> {
+        let written = self.written(path);
+        let mut within = |step: SettingStep, setting: &EffectiveSetting| {
+            path.push(step);
+            let part = self.part(path, setting);
+            path.pop();
+            part
+        };
+        let kept = match &setting.holds {
+            SettingValue::One(_) => return written.map(|_| setting.clone()),
+            // A text in the place of a mapping names it, as in `toolboxes: [exec]`; nothing in its place leaves all to the host.
+            SettingValue::Map(keys) if written.is_some_and(LocatedYaml::is_scalar) => {
+                let is_text = written.is_some_and(|written| written.text().is_some());
+                return keys.first().map(|(_, name)| if is_text { name.clone() } else { is(&Value::Null) });
+            }
+            SettingValue::Map(keys) => {
+                let parts = keys
+                    .iter()
+                    .filter(|(key, _)| key != "house")
+                    .filter_map(|(key, setting)| Some((key.clone(), within(SettingStep::Key(key.clone()), setting)?)));
+                SettingValue::Map(parts.collect())
+            }
+            SettingValue::List(entries) => {
+                let parts = entries.iter().enumerate();
+                let parts = parts.filter_map(|(at, entry)| within(SettingStep::Entry(at, name_of(entry)), entry));
+                SettingValue::List(parts.collect())
+            }
+        };
+        let is_empty = matches!(&kept, SettingValue::Map(keys) if keys.is_empty())
+            || matches!(&kept, SettingValue::List(entries) if entries.is_empty());
+        (!is_empty || written.is_some()).then(|| EffectiveSetting::new(kept))
+    }
+
+    /// Returns the place at which a file writes a setting.
+    fn written(&self, path: &[SettingStep]) -> Option<&LocatedYaml> {
+        self.sources_of(path).iter().find_map(|ConfigSource { yaml, .. }| {
+            let of_plugin = || node_of(yaml, &without_plugin(path)?).ok();
+            node_of(yaml, path).ok().or_else(of_plugin)
+        })
+    }
+
     /// Returns the origin of a setting. `is_noted`: its value is not as a file sets it, or is set by none.
     fn origin(&self, path: &[SettingStep], is_noted: bool) -> SettingOrigin {
-        for ConfigSource { file, yaml } in &self.0 {
+        for ConfigSource { file, yaml } in self.sources_of(path) {
             let line = line_of(yaml, path, is_noted)
                 .or_else(|| without_plugin(path).and_then(|path| line_of(yaml, &path, is_noted)));
             if let Some(line) = line {
                 return SettingOrigin::File { file: file.clone(), line };
             }
-            // An entry is that of one file as a whole.
-            if path.len() > 1 && is_list_of_entries(&path[0]) && line_of(yaml, &path[..2], true).is_some() {
-                break;
-            }
         }
         SettingOrigin::Default
+    }
+
+    /// Returns the files in which a setting may stand: an entry is that of one file as a whole.
+    fn sources_of<'a>(&'a self, path: &[SettingStep]) -> &'a [ConfigSource] {
+        let has_entry = |source: &ConfigSource| node_of(&source.yaml, &path[..2]).is_ok();
+        match path.len() > 1 && is_list_of_entries(&path[0]) {
+            true => self.0.iter().position(has_entry).map_or(&self.0[..], |at| &self.0[..=at]),
+            false => &self.0,
+        }
     }
 }
 
@@ -163,6 +220,18 @@ impl ConfigSource {
 
 /// Returns the line of a setting. If a text stands in the place of a mapping, it sets what has no note.
 fn line_of(yaml: &LocatedYaml, path: &[SettingStep], is_noted: bool) -> Option<u64> {
+    match node_of(yaml, path) {
+        Ok(node) => Some(node.line),
+        Err((depth, last)) => (depth > 0 && last.is_scalar() && !is_noted).then_some(last.line),
+    }
+}
+
+/// Returns the place of a setting in a file.
+///
+/// # Errors
+///
+/// Returns the last place on the way to it, and the number of steps to that.
+fn node_of<'a>(yaml: &'a LocatedYaml, path: &[SettingStep]) -> Result<&'a LocatedYaml, (usize, &'a LocatedYaml)> {
     let mut there = yaml;
     for (depth, step) in path.iter().enumerate() {
         let next = match step {
@@ -171,12 +240,9 @@ fn line_of(yaml: &LocatedYaml, path: &[SettingStep], is_noted: bool) -> Option<u
             SettingStep::Entry(_, Some(name)) if depth == 1 => there.named(name),
             SettingStep::Entry(at, _) => there.at(*at),
         };
-        match next {
-            Some(next) => there = next,
-            None => return (depth > 0 && there.is_scalar() && !is_noted).then_some(there.line),
-        }
+        there = next.ok_or((depth, there))?;
     }
-    Some(there.line)
+    Ok(there)
 }
 
 /// Returns the path in the file of a setting of a plugin in a toolbox, which in the effective config stands under the
@@ -276,5 +342,29 @@ limits: {log_entries: 4, state_bytes: 5}
         let shown = serde_json::to_string(&settings).unwrap();
         assert!(!shown.contains("sk-secret") && shown.contains(r#""origin":"default""#), "{shown}");
         assert!(!settings.iter().any(|setting| setting.key.starts_with("house")));
+    }
+
+    #[test]
+    fn settings_of_the_files_are_shown_without_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let (project, user) = (folder.path().join("p.yaml"), folder.path().join("u.yaml"));
+        std::fs::write(&project, PROJECT).unwrap();
+        std::fs::write(&user, USER).unwrap();
+        let config = Config::read_with_user(&project, Some(UserConfig::parse(&user, USER).unwrap())).unwrap();
+        let sources = config.sources().unwrap();
+        let effective = EffectiveConfig::new(&config, &ConfigRuntimeInfo::default());
+        let set = effective.set_to_yaml(&sources).unwrap();
+        let docs = folder.path().join("docs");
+        let expected = format!(
+            "providers:\n  - name: own\n    kind: openai\n    model: m\n    api_key: '***'\n  - name: mine\n    kind: ollama\n    \
+             model: n\nagents:\n  - name: a\n    toolboxes:\n      - exec\n      - name: filesystem\n        plugins:\n          \
+             filesystem:\n            files:\n              - path: {}\n    options:\n      max_iterations: 10000 # 0: the \
+             maximum\nlimits:\n  log_entries: 3\n  state_bytes: 5\n",
+            docs.display()
+        );
+        assert_eq!(set, expected);
+        let nothing = Config::parse("", folder.path().to_owned()).unwrap();
+        let effective = EffectiveConfig::new(&nothing, &ConfigRuntimeInfo::default());
+        assert_eq!(effective.set_to_yaml(&nothing.sources().unwrap()), None);
     }
 }

@@ -1,10 +1,6 @@
 //! Toolboxes of an agent: tools of the host, of plugins that come with it, and of MCP servers.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    path::{Component, Path, PathBuf},
-};
+use std::{borrow::Cow, fmt, path::Path};
 
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -17,7 +13,10 @@ use serde::{
 };
 
 use super::{ChangesUse, FolderUse, HttpUse, PluginFolderUse, PluginUse, values::or_text};
-use crate::capability::{FileAccess, Power, PromptableCapability};
+use crate::{
+    capability::{FileAccess, Power, PromptableCapability},
+    files,
+};
 
 /// The blackboard namespace of the toolbox `state` if the config names none.
 pub const DEFAULT_NAMESPACE: &str = "shared";
@@ -214,7 +213,7 @@ impl ShippedToolboxUse {
         if !matches!(self.name, ShippedToolbox::Filesystem | ShippedToolbox::Search) {
             return;
         }
-        let absolute = |path: &Path| plain(&root.join(path)).to_string_lossy().into_owned();
+        let absolute = |path: &Path| files::normalized(&root.join(path)).to_string_lossy().into_owned();
         for uses in self.plugins.values_mut() {
             for file in &mut uses.files {
                 file.name = Some(absolute(&file.path));
@@ -222,18 +221,6 @@ impl ShippedToolboxUse {
             uses.params.insert("root".into(), absolute(Path::new("")).into());
         }
     }
-}
-
-/// Removes `.` and `..` from a path without looking at the file system.
-fn plain(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut plain, part| {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-        plain
-    })
 }
 
 impl ToolboxUse {

@@ -25,7 +25,7 @@ use super::{
     suite,
 };
 use crate::{
-    error::{ErrorKind, Report, cut},
+    error::{ErrorKind, Report, cut, without_number},
     event::RunCx,
     limits,
     plugin::PluginEngine,
@@ -159,7 +159,9 @@ fn judged(row: AttackResult, AttackProcessOutcome { end, used }: AttackProcessOu
 
 /// Starts the process and observes it until the attack ends or a bound is reached.
 async fn observe(attack: &Attack, bounds: HostBounds, program: &HostProgram) -> Result<AttackProcessOutcome, String> {
-    let failed = |error: std::io::Error| format!("the process of the attack cannot be started: {error}");
+    let failed = |error: std::io::Error| {
+        format!("the process of the attack cannot be started: {}", without_number(&error.to_string()))
+    };
     let folder = TempDir::new().map_err(failed)?;
     let path = |name: &str| folder.path().join(name);
     // Building the component may take a while.

@@ -31,7 +31,7 @@ use crate::{
     builtin::ApprovalMiddleware,
     capability::{Budget, Ceiling, CeilingBound, Grant},
     chat::{Message, ToolCall, ToolSpec},
-    error::{Fault, cut},
+    error::{Fault, cut, why_unreadable, without_number},
     event::{EventSink, RunCx},
     limits,
     model::{ModelInfo, ScriptedCompleter},
@@ -83,7 +83,7 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
                 AttackStatus::Failed,
                 None,
                 vec![],
-                format!("the folder of the attack cannot be created: {error}"),
+                format!("the folder of the attack cannot be created: {}", without_number(&error.to_string())),
             );
         }
     };
@@ -94,7 +94,7 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
                 AttackStatus::Failed,
                 None,
                 vec![],
-                format!("the links of the attack cannot be swapped: {error}"),
+                format!("the links of the attack cannot be swapped: {}", without_number(&error.to_string())),
             );
         }
     };
@@ -119,7 +119,9 @@ async fn play_as(played: &Attack, attack: &Attack, engine: &Arc<PluginEngine>, s
     escapes.extend(seen.of_calls(time(attack), cpu(attack), Limits::default().memory_bytes));
     match stage.changed(attack) {
         Ok(changed) => escapes.extend(changed.into_iter().map(|path| format!("the attack changed `{path}`"))),
-        Err(error) => escapes.push(format!("the folder of the attack cannot be read any more: {error}")),
+        Err(error) => {
+            escapes.push(format!("the folder of the attack cannot be read any more: {}", why_unreadable(&error)));
+        }
     }
     if let Err(error) = neighbour(&stage, engine).await {
         escapes.push(format!("another plugin stopped working: {error}"));

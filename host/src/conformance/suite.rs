@@ -21,7 +21,7 @@ pub struct AttackSuite {
 const TEXT: &str = "component.wat";
 const FIELDS: &str = "guest.wat";
 const HINT: &str = "a suite is a folder of folders, each with an attack.toml and a component.wasm, component.wat or \
-                    guest.wat: see docs/conformance.md";
+                    guest.wat; shelly-host conformance --export DIR writes one as an example";
 
 impl AttackSuite {
     /// Returns the built-in attacks. Their components are built when they are needed.

@@ -12,7 +12,7 @@ use crate::{
     chat::Message,
     error::{ErrorKind, Fault, Report, legible},
     files, limits,
-    tool::InputSchema,
+    tool::{ENFORCED_KEYWORDS, InputSchema},
 };
 
 /// The name of the middleware that checks answers, for events and errors.
@@ -51,7 +51,8 @@ impl AnswerSchema {
             return Err(wrong(format!("larger than {} bytes", limits::ANSWER_SCHEMA_BYTES))
                 .hint("ask for fewer or simpler values"));
         }
-        let hint = "docs/batch.md lists the supported keywords";
+        let enforced: Vec<_> = ENFORCED_KEYWORDS.iter().map(|keyword| format!("`{keyword}`")).collect();
+        let hint = format!("keywords that are enforced: {}; and `$ref` within the schema", enforced.join(", "));
         let parsed = without_references(schema).and_then(|schema| InputSchema::new(&schema));
         let schema = parsed.map_err(|why| wrong(why).hint(hint))?;
         Ok(Self { text: text.into(), schema: Arc::new(schema), refusing: RefusingModels::default() })

@@ -46,6 +46,11 @@ pub(crate) fn hand_on(text: &str, task: &Task, messages: &[Message]) -> Option<C
     Some(Call { tool: DELEGATE.into(), arguments: json!({ "tasks": tasks? }) })
 }
 
+/// Returns `true` if there are agents to which tasks can be delegated.
+pub(crate) fn has_others(messages: &[Message]) -> bool {
+    !others(messages).is_empty()
+}
+
 /// Returns the agents of the section `<available_agents>`, which has lines of the form `- name: description`.
 fn others(messages: &[Message]) -> Vec<Other> {
     let system = messages.iter().find(|message| message.role == Role::System).map(Message::text).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! A provider that stands in for a language model, so that everything else runs without an API key. It is a program with
 //! a few rules. It finds files and requests in the task (`task`), tools that fit them (`tools`), and the calls that are
-//! still missing in the conversation (`plan`). It delegates what it cannot do to other agents (`delegation`). It keeps no
-//! state between requests: equal requests get equal replies.
+//! still missing in the conversation (`plan`). If no tool counts, it counts itself (`own_work`), unless there are agents to
+//! which it can delegate (`delegation`). It keeps no state between requests: equal requests get equal replies.
 
 use guest_kit::model;
 use shelly_plugin::{
@@ -12,6 +12,8 @@ use shelly_plugin::{
 };
 
 mod delegation;
+mod introduction;
+mod own_work;
 mod pages;
 mod plan;
 mod task;

@@ -49,8 +49,27 @@ pub(crate) fn text_of(result: &ToolResult) -> (String, Option<String>) {
             let whole = ToolResult { content: rest.to_vec(), ..result.clone() };
             (whole.text(), Some(cut.clone()))
         }
-        _ => (result.text(), None),
+        _ => {
+            let text = result.text();
+            without_numbers(&text).unwrap_or((text, None))
+        }
     }
+}
+
+/// Returns the lines of a result that has a number and a tab before each, and its header if lines of the file are missing:
+/// "`a.txt`, lines 1 to 2 of 4".
+fn without_numbers(text: &str) -> Option<(String, Option<String>)> {
+    let (header, lines) = text.split_once('\n')?;
+    let (_, range) = header.strip_prefix('`')?.rsplit_once("`, lines 1 to ")?;
+    let (until, all) = range.split_once(" of ")?;
+    let mut plain = String::new();
+    for line in lines.lines() {
+        let (number, line) = line.split_once('\t')?;
+        number.trim().parse::<u64>().ok()?;
+        plain.push_str(line);
+        plain.push('\n');
+    }
+    Some((plain, (until != all).then(|| format!("[{header}]"))))
 }
 
 /// Returns the call that the host's note names for the rest of a result.

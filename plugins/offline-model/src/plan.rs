@@ -9,7 +9,7 @@ use shelly_plugin::{
 };
 
 use crate::{
-    delegation,
+    delegation, introduction, own_work,
     pages::{self, Whole},
     task::{self, Clause, Task, stem},
     tools::{self, Tool},
@@ -42,14 +42,27 @@ const MAX_QUOTED: usize = 1_000;
 /// Returns the next move of the conversation.
 pub(crate) fn next(request: &Request) -> Next {
     let tools: Vec<Tool> = request.tools.iter().map(Tool::new).collect();
-    let Some(start) = task_position(&request.messages) else {
-        return Next::Answer(introduction(&tools));
+    let messages = &request.messages;
+    let Some(newest) = task_position(messages, |_| true) else {
+        return Next::Answer(introduction::text(&tools));
     };
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    let text = request.messages[start].text();
-    let task = task::parse(&text, &names);
-    let history = History::new(&request.messages[start..]);
-    let steps = steps(&task, &tools, &history);
+    let counts_itself = !names.contains(&delegation::DELEGATE) || !delegation::has_others(messages);
+    let plan = |start: usize| {
+        let text = messages[start].text();
+        let (task, history) = (task::parse(&text, &names), History::new(&messages[start..]));
+        let steps = steps(&task, &tools, counts_itself, &history);
+        (text, task, history, steps)
+    };
+    let mut planned = plan(newest);
+    // The step of a team such as "Make the plan." names nothing to do: then the task of the person counts.
+    if !is_able(&planned.3)
+        && !is_of_person(&messages[newest])
+        && let Some(first) = task_position(messages, is_of_person)
+    {
+        planned = plan(first);
+    }
+    let (text, task, history, steps) = planned;
 
     let mut open: Vec<Call> = Vec::new();
     for call in steps.iter().filter_map(|step| step.open_call(&history)) {
@@ -70,10 +83,10 @@ pub(crate) fn next(request: &Request) -> Next {
     if let Some(result) = history.delegated() {
         return say(delegation::report(&pages::text_of(result).0), !result.is_error, has(delegation::COMPLETE));
     }
-    let able = steps.iter().any(|step| !matches!(step, Step::Remark(_)));
+    let able = is_able(&steps);
     if !able
         && has(delegation::DELEGATE)
-        && let Some(call) = delegation::hand_on(&text, &task, &request.messages)
+        && let Some(call) = delegation::hand_on(&text, &task, messages)
     {
         return Next::Calls(vec![call]);
     }
@@ -88,10 +101,20 @@ fn say(text: String, done: bool, reports: bool) -> Next {
     }
 }
 
-/// Returns the position of the newest message of a person that is not a note.
-fn task_position(messages: &[Message]) -> Option<usize> {
+/// Returns the position of the newest task that is not a note and for which `is_wanted` holds.
+fn task_position(messages: &[Message], is_wanted: impl Fn(&Message) -> bool) -> Option<usize> {
     let is_note = |message: &Message| message.meta.iter().any(|(key, _)| key == "shelly.note");
-    messages.iter().rposition(|message| message.role == Role::User && !is_note(message))
+    messages.iter().rposition(|message| message.role == Role::User && !is_note(message) && is_wanted(message))
+}
+
+/// Returns `true` if a person wrote the message, and not a team or another agent.
+fn is_of_person(message: &Message) -> bool {
+    message.sender.is_empty() || message.sender == "user"
+}
+
+/// Returns `true` if something can be done.
+fn is_able(steps: &[Step]) -> bool {
+    steps.iter().any(|step| !matches!(step, Step::Remark(_)))
 }
 
 /// The calls since the task, each with its result.
@@ -141,8 +164,12 @@ enum Step {
     Read { what: String, read: Call, shown: bool },
     /// The result of a tool.
     Work { what: String, clause: Clause, call: Call },
+    /// Work on a text for which no tool is needed, and its result.
+    Own { what: String, clause: Clause, result: Value },
     /// The names in a folder.
     List { what: String, call: Call },
+    /// The places of a text.
+    Search { what: String, call: Call },
     /// A note on something that cannot be done, or only in part.
     Remark(String),
 }
@@ -150,28 +177,38 @@ enum Step {
 impl Step {
     fn open_call(&self, history: &History) -> Option<&Call> {
         match self {
-            Step::Read { read: call, .. } | Step::Work { call, .. } | Step::List { call, .. } => {
-                history.result(call).is_none().then_some(call)
-            }
-            Step::Remark(_) => None,
+            Step::Read { read: call, .. }
+            | Step::Work { call, .. }
+            | Step::List { call, .. }
+            | Step::Search { call, .. } => history.result(call).is_none().then_some(call),
+            Step::Own { .. } | Step::Remark(_) => None,
         }
     }
 }
 
 /// Returns the steps of the task that are known so far. A step that works on a text is added once the text was read.
-fn steps(task: &Task, tools: &[Tool], history: &History) -> Vec<Step> {
+/// `counts_itself` is set if the model counts where no tool does.
+fn steps(task: &Task, tools: &[Tool], counts_itself: bool, history: &History) -> Vec<Step> {
     let mut steps = Vec::new();
     for clause in &task.clauses {
         // A clause without a path refers to the paths named before: "… and which are its longest lines?".
         let paths = if clause.paths.is_empty() { &task.paths } else { &clause.paths };
         let only_folders = !paths.is_empty() && paths.iter().all(|path| path.ends_with('/'));
         let listed = steps.iter().any(|step| matches!(step, Step::List { .. }));
+        let counts_own = counts_itself && own_work::is_possible(clause);
+        // A tool that knows lines and does not count is worse than the model itself.
+        let is_better = |tool: &&Tool| !(counts_own && clause.counts) || tool.knows("count");
+        let worker = tools::worker(tools, clause).filter(|_| !clause.keywords.is_empty()).filter(is_better);
         if clause.counts && clause.required.is_empty() && listed {
             // The listing answers it already: "List the files and tell me how many there are".
+        } else if clause.searches {
+            search(paths, &clause.quotes, tools, &mut steps);
         } else if clause.lists || clause.shows && only_folders {
             list(&clause.paths, tools, &mut steps);
-        } else if let Some(tool) = tools::worker(tools, clause).filter(|_| !clause.keywords.is_empty()) {
-            work(paths, &task.quotes, clause, tool, tools, history, &mut steps);
+        } else if let Some(tool) = worker {
+            work(paths, &task.quotes, clause, Some(tool), tools, history, &mut steps);
+        } else if counts_own {
+            work(paths, &task.quotes, clause, None, tools, history, &mut steps);
         } else if clause.shows {
             show(paths, tools, &mut steps);
         } else if clause.counts || clause.superlative.is_some() || !paths.is_empty() && !clause.keywords.is_empty() {
@@ -192,6 +229,23 @@ fn list(paths: &[String], tools: &[Tool], steps: &mut Vec<Step>) {
     }
 }
 
+fn search(paths: &[String], quotes: &[String], tools: &[Tool], steps: &mut Vec<Step>) {
+    let Some(tool) = tools::searcher(tools) else {
+        return steps.push(Step::Remark("I see no tool that searches files.".into()));
+    };
+    for quote in quotes {
+        let places: Vec<_> = match paths.is_empty() {
+            true => vec![None],
+            false => paths.iter().map(|path| Some(path.as_str())).collect(),
+        };
+        for place in places {
+            let what = place.map_or(format!("\"{quote}\""), |place| format!("\"{quote}\" in {place}"));
+            let call = Call { tool: tool.name.clone(), arguments: tool.for_search(quote, place) };
+            steps.push(Step::Search { what, call });
+        }
+    }
+}
+
 fn show(paths: &[String], tools: &[Tool], steps: &mut Vec<Step>) {
     for path in paths {
         match read_call(tools, path) {
@@ -205,27 +259,36 @@ fn read_call(tools: &[Tool], path: &str) -> Option<Call> {
     tools::reader(tools).map(|tool| Call { tool: tool.name.clone(), arguments: tool.for_path(path) })
 }
 
-/// Adds a step for each file or, if none is named, each quoted text.
+/// Adds a step for each file or, if none is named, each quoted text. Without a tool the model does the work itself.
 fn work(
     paths: &[String],
     quotes: &[String],
     clause: &Clause,
-    tool: &Tool,
+    tool: Option<&Tool>,
     tools: &[Tool],
     history: &History,
     steps: &mut Vec<Step>,
 ) {
-    let step = |what: &str, path: Option<&str>, text: Option<&str>| Step::Work {
-        what: what.to_owned(),
-        clause: clause.clone(),
-        call: Call { tool: tool.name.clone(), arguments: tool.arguments(path, text, clause.number) },
+    let takes_text = tool.is_none_or(|tool| tool.text.is_some());
+    let step = |what: &str, path: Option<&str>, text: Option<&str>| {
+        let (what, clause) = (what.to_owned(), clause.clone());
+        match tool {
+            Some(tool) => {
+                let arguments = tool.arguments(path, text, clause.number);
+                Step::Work { what, clause, call: Call { tool: tool.name.clone(), arguments } }
+            }
+            None => {
+                let result = own_work::result(&clause, text.unwrap_or_default());
+                Step::Own { what, clause, result }
+            }
+        }
     };
     if paths.is_empty() && quotes.is_empty() {
-        return steps
-            .push(Step::Remark(format!("`{}` would do it, but you name no file and quote no text.", tool.name)));
+        let able = tool.map_or("I can do that".to_owned(), |tool| format!("`{}` would do it", tool.name));
+        return steps.push(Step::Remark(format!("{able}, but you name no file and quote no text.")));
     }
     for path in paths {
-        if tool.text.is_none() {
+        if !takes_text {
             steps.push(step(path, Some(path), None));
             continue;
         }
@@ -243,7 +306,7 @@ fn work(
             None => steps.push(Step::Read { what: path.clone(), read, shown: false }),
         }
     }
-    if paths.is_empty() && tool.text.is_some() {
+    if paths.is_empty() && takes_text {
         for quote in quotes {
             steps.push(step(&format!("\"{quote}\""), None, Some(quote)));
         }
@@ -268,7 +331,23 @@ fn answer(steps: &[Step], history: &History, tools: &[Tool]) -> String {
             Step::Work { what, clause, call } => match history.result(call) {
                 None => format!("I was not allowed to call `{}` for {what}.", call.tool),
                 Some(result) if result.is_error => format!("`{}` failed for {what}: {}", call.tool, result.text()),
-                Some(result) => finding(what, clause, call, &result.text()),
+                Some(result) => {
+                    let text = result.text();
+                    let found = finding(what, clause, &serde_json::from_str(&text).unwrap_or_default());
+                    found.unwrap_or_else(|| {
+                        let shown: String = text.chars().take(MAX_QUOTED).collect();
+                        format!("`{}` says of {what}: {shown}", call.tool)
+                    })
+                }
+            },
+            Step::Own { what, clause, result } => finding(what, clause, result).unwrap_or_default(),
+            Step::Search { what, call } => match history.result(call) {
+                None => format!("I was not allowed to search for {what}."),
+                Some(result) if result.is_error => format!("I could not search for {what}: {}", result.text()),
+                Some(result) => {
+                    let shown: String = result.text().chars().take(4 * MAX_QUOTED).collect();
+                    format!("Where I find {what}:\n\n{}", shown.trim_end())
+                }
             },
             Step::Remark(text) => text.clone(),
         };
@@ -276,11 +355,8 @@ fn answer(steps: &[Step], history: &History, tools: &[Tool]) -> String {
             paragraphs.push(paragraph);
         }
     }
-    if steps.is_empty() {
-        return introduction(tools);
-    }
-    if steps.iter().all(|step| matches!(step, Step::Remark(_))) {
-        paragraphs.push(introduction(tools));
+    if !is_able(steps) {
+        paragraphs.push(introduction::text(tools));
     }
     paragraphs.join("\n\n")
 }
@@ -299,38 +375,48 @@ fn quote(what: &str, result: &ToolResult) -> String {
 
 fn listing(what: &str, text: &str) -> String {
     let folder = if what == "." { "The folder" } else { what };
-    let count = text.lines().filter(|line| !line.trim().is_empty()).count();
-    let names = if count == 1 { "one entry" } else { &format!("{count} entries") };
-    let shown: String = text.chars().take(4 * MAX_QUOTED).collect();
+    let entries: Vec<String> = match serde_json::from_str(text) {
+        Ok(Value::Array(entries)) => entries.iter().map(entry).collect(),
+        _ => text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect(),
+    };
+    let names = if entries.len() == 1 { "one entry" } else { &format!("{} entries", entries.len()) };
+    let shown: String = entries.join("\n").chars().take(4 * MAX_QUOTED).collect();
     format!("{folder} has {names}:\n\n{}", shown.trim_end())
 }
 
-/// Describes the result of a tool; in a sentence if the result is JSON of a known shape.
-fn finding(what: &str, clause: &Clause, call: &Call, text: &str) -> String {
-    let result: Value = serde_json::from_str(text).unwrap_or_default();
+/// Formats an entry of a folder: `src/`, `main.rs (10 bytes)`.
+fn entry(entry: &Value) -> String {
+    let Some(name) = entry["name"].as_str().or(entry.as_str()) else { return entry.to_string() };
+    match (entry["type"].as_str(), entry["size"].as_u64()) {
+        (Some("folder" | "directory"), _) => format!("{name}/"),
+        (_, Some(size)) => format!("{name} ({size} bytes)"),
+        (_, None) => name.to_owned(),
+    }
+}
+
+/// Describes a result of a known shape in a sentence.
+fn finding(what: &str, clause: &Clause, result: &Value) -> Option<String> {
     let counts: Vec<String> = clause
         .words
         .iter()
         .filter_map(|word| {
-            let number = tools::number_about(&result, word)?;
+            let number = tools::number_about(result, word)?;
             Some(format!("{number} {}", agree(word, number == 1)))
         })
         .collect();
     if clause.counts && !counts.is_empty() {
-        return format!("{what} has {}.", counts.join(" and "));
+        return Some(format!("{what} has {}.", counts.join(" and ")));
     }
-    let rows = result.as_object().and_then(|object| object.values().find_map(Value::as_array));
-    if let (Some((superlative, noun)), Some(rows)) = (&clause.superlative, rows) {
-        let number = if rows.len() == 1 { String::new() } else { format!("{} ", rows.len()) };
-        let verb = if rows.len() == 1 { "is" } else { "are" };
-        let noun = agree(noun, rows.len() == 1);
-        let mut text = format!("The {number}{superlative} {noun} of {what} {verb}:\n");
-        for row in rows {
-            let _ = write!(text, "\n- {}", describe(row, &stem(&noun)));
-        }
-        return text;
+    let (superlative, noun) = clause.superlative.as_ref()?;
+    let rows = result.as_object()?.values().find_map(Value::as_array)?;
+    let number = if rows.len() == 1 { String::new() } else { format!("{} ", rows.len()) };
+    let verb = if rows.len() == 1 { "is" } else { "are" };
+    let noun = agree(noun, rows.len() == 1);
+    let mut text = format!("The {number}{superlative} {noun} of {what} {verb}:\n");
+    for row in rows {
+        let _ = write!(text, "\n- {}", describe(row, &stem(&noun)));
     }
-    format!("`{}` says of {what}: {}", call.tool, text.chars().take(MAX_QUOTED).collect::<String>())
+    Some(text)
 }
 
 /// Returns the singular or plural of a noun: `line`, `lines`.
@@ -361,15 +447,4 @@ fn describe(row: &Value, noun: &str) -> String {
     let texts: Vec<&str> = fields.values().filter_map(Value::as_str).collect();
     let text: String = texts.join(" ").chars().take(MAX_QUOTED).collect();
     format!("{}: {text}", facts.join(", ")).trim_end().to_owned()
-}
-
-fn introduction(tools: &[Tool]) -> String {
-    let names: Vec<String> = tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
-    let seen =
-        if names.is_empty() { "I see no tools.".to_owned() } else { format!("The tools I see: {}.", names.join(", ")) };
-    format!(
-        "I am offline-model, a small stand-in for a language model: a few rules, no understanding. I can quote a file, \
-         list a folder, and hand a file or a quoted text to a tool that counts or finds something in it. {seen} Try: \
-         How many words are in README.md, and which are its five longest lines?"
-    )
 }

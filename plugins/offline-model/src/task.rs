@@ -18,6 +18,8 @@ pub(crate) struct Clause {
     pub words: Vec<String>,
     /// The files and folders that the clause names itself.
     pub paths: Vec<String>,
+    /// The texts that the clause quotes itself.
+    pub quotes: Vec<String>,
     /// The stems that describe a suitable tool.
     pub keywords: Vec<String>,
     /// The stems that a suitable tool must know: the noun that is counted, or `longest`.
@@ -32,6 +34,8 @@ pub(crate) struct Clause {
     pub lists: bool,
     /// Set if the clause asks for a text.
     pub shows: bool,
+    /// Set if the clause asks where a quoted text is.
+    pub searches: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +58,9 @@ const HEADS: &[&str] = &[
 
 /// The words that ask for a text itself.
 const SHOWS: &[&str] = &["show", "say", "read", "print", "display", "open", "quote", "contain", "content", "cat"];
+
+/// The words that ask where a text is.
+const SEARCHES: &[&str] = &["find", "search", "where", "grep", "contain", "mention", "occur", "look"];
 
 /// The words for the entries of a folder.
 const LISTED: &[&str] = &["file", "folder", "directory", "entry", "subfolder", "subdirectory"];
@@ -300,6 +307,13 @@ fn clause(tokens: &[Token], has_path: bool) -> Clause {
     let shows = stems.iter().any(|stem| SHOWS.contains(&stem.as_str()));
     let about_nothing_else = clause.keywords.is_empty() && stems.iter().any(|stem| HEADS.contains(&stem.as_str()));
     clause.shows = has_path && !clause.lists && (shows || about_nothing_else) && clause.superlative.is_none();
+    let quotes =
+        tokens.iter().filter_map(|token| if let Token::Quote(quote) = token { Some(quote.clone()) } else { None });
+    clause.quotes = quotes.collect();
+    clause.searches = !clause.quotes.is_empty()
+        && !clause.counts
+        && clause.superlative.is_none()
+        && stems.iter().any(|stem| SEARCHES.contains(&stem.as_str()));
     clause
 }
 

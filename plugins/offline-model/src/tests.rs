@@ -53,6 +53,42 @@ const OTHERS: &[Fake] = &[
     }),
 ];
 
+/// The tools of the toolboxes `filesystem` and `search` that matter here, and one that asks the person.
+const DEFAULTS: &[Fake] = &[
+    ("ask_user", "Asks the person who uses this program a question.", &[("question", "string")], |_| panic!("asked")),
+    ("fs_read", "Reads a file (at most 10 MiB): returns its text unchanged.", &[("path", "string")], read),
+    (
+        "fs_read_lines",
+        "Reads lines of a text file, each after its number and a tab. Also returns how many lines the file has.",
+        &[("path", "string"), ("offset?", "integer"), ("limit?", "integer")],
+        |_| Ok("`a.txt`, lines 1 to 1 of 2\n     1\tone\n".into()),
+    ),
+    (
+        "fs_write",
+        "Writes a whole file: creates it, or replaces its content. To change a part of a file use fs_edit.",
+        &[("path", "string"), ("content", "string")],
+        |_| panic!("not asked for"),
+    ),
+    (
+        "fs_list",
+        "Lists the entries of a folder, without those of folders below it, as JSON: name, type, size in bytes.",
+        &[("path", "string")],
+        |_| Ok(r#"[{"name":"src","type":"folder"},{"name":"a.txt","type":"file","size":4}]"#.into()),
+    ),
+    (
+        "search_content",
+        "Searches the text of files for a regular expression. Returns the matching lines with their numbers.",
+        &[("pattern", "string"), ("directory?", "string"), ("glob?", "string")],
+        |arguments| Ok(arguments.to_string()),
+    ),
+    (
+        "search_files",
+        "Finds files by their names. Returns their paths in order, one per line.",
+        &[("pattern", "string"), ("directory?", "string")],
+        |_| panic!("not asked for"),
+    ),
+];
+
 fn read(arguments: &Value) -> Result<String, String> {
     match arguments["path"].as_str().unwrap() {
         "README.md" => Ok("# Title\n\nA longer line here\nshort\n".into()),
@@ -252,6 +288,35 @@ fn offline_model_solves_tasks_with_the_offered_tools() {
         ("Word count of a.txt", OURS, &[&["read_file"], &["count_text"]], "a.txt has 1 word."),
         ("What files are in src?", OTHERS, &[&["fs_ls"]], "src has one entry:\n\nmain.rs (10 bytes)"),
         ("What does a.txt say?", OTHERS, &[&["fs_cat"]], "a.txt says:\n\none"),
+        ("How many words are in README.md?", DEFAULTS, &[&["fs_read"]], "README.md has 7 words."),
+        ("How many lines are in README.md?", DEFAULTS, &[&["fs_read"]], "README.md has 4 lines."),
+        (
+            "How many words are in README.md, and which are its two longest lines?",
+            DEFAULTS,
+            &[&["fs_read"]],
+            "README.md has 7 words.\n\nThe 2 longest lines of README.md are:\n\n- line 3, 18 characters: A longer line here\n- line 1, 7 characters: # Title",
+        ),
+        ("How many characters are in \"one two\"?", &[DEFAULTS[0]], &[], "\"one two\" has 7 characters."),
+        ("What does a.txt say?", DEFAULTS, &[&["fs_read"]], "a.txt says:\n\none"),
+        (
+            "How many words are in a.txt?",
+            &[DEFAULTS[2]],
+            &[&["fs_read_lines"]],
+            "a.txt has 1 word.\n\nI could read only the beginning of a.txt: [`a.txt`, lines 1 to 1 of 2]",
+        ),
+        ("List the files here", DEFAULTS, &[&["fs_list"]], "The folder has 2 entries:\n\nsrc/\na.txt (4 bytes)"),
+        (
+            "Which files contain \"f(x)\"?",
+            DEFAULTS,
+            &[&["search_content"]],
+            "Where I find \"f(x)\":\n\n{\"pattern\":\"f\\\\(x\\\\)\"}",
+        ),
+        (
+            "Find \"one\" in a.txt.",
+            DEFAULTS,
+            &[&["search_content"]],
+            "Where I find \"one\" in a.txt:\n\n{\"glob\":\"a.txt\",\"pattern\":\"one\"}",
+        ),
     ];
     for (task, fakes, turns, answer) in cases {
         let (made, said) = play(task, fakes);
@@ -274,13 +339,16 @@ fn offline_model_states_tasks_it_cannot_do() {
             OURS,
             "The tools I see: `read_file`, `list_files`, `count_text`, `longest_lines`.",
         ),
-        ("What is the meaning of life?", &[], "I see no tools."),
+        ("What is the meaning of life?", &[], "I see no tools, so I can read no file."),
         ("Which is the shortest line in a.txt?", OURS, "I see no tool for \"Which is the shortest line in\"."),
         ("How many vowels are in a.txt?", OURS, "I see no tool for \"How many vowels are in\"."),
+        ("How many different words are in a.txt?", DEFAULTS, "I see no tool for \"How many different words are in\"."),
         ("How many words are in a.txt?", &[OURS[2]], "I see no tool that reads files."),
-        ("How many words are in a.txt?", &[OURS[0]], "I see no tool for \"How many words are in\"."),
         ("What files are in src?", &[OURS[0]], "I see no tool that lists folders."),
         ("How many words does it have?", OURS, "`count_text` would do it, but you name no file and quote no text."),
+        ("How many words does it have?", DEFAULTS, "I can do that, but you name no file and quote no text."),
+        ("Where is \"one\"?", OURS, "I see no tool that searches files."),
+        ("What does a.txt say?", &[DEFAULTS[0]], "The only tool I see is `ask_user`, so I can read no file."),
     ];
     for (task, fakes, expected) in cases {
         let (turns, said) = play(task, fakes);
@@ -288,6 +356,53 @@ fn offline_model_states_tasks_it_cannot_do() {
         assert!(said.contains(expected), "for {task}: {said}");
         assert!(said.contains("I am offline-model"), "for {task}: {said}");
     }
+}
+
+#[test]
+fn introduction_offers_only_what_the_tools_can_do() {
+    let cases: &[(&[Fake], &str)] = &[
+        (OURS, "How many words are in README.md, and which are its five longest lines?"),
+        (DEFAULTS, "How many words are in README.md, and which are its five longest lines?"),
+        (&[DEFAULTS[0]], "How many words are in \"one two three\"?"),
+        (&[DEFAULTS[0], DEFAULTS[4]], "What files are in this folder?"),
+        (&[DEFAULTS[5]], "Where is \"TODO\"?"),
+        (&[], "How many words are in \"one two three\"?"),
+    ];
+    for (fakes, task) in cases {
+        let said = play("hello", fakes).1;
+        assert_eq!(said.split_once(" Try: ").unwrap().1, *task, "{said}");
+        let names = |ability: &str, tool: &str| {
+            assert_eq!(said.contains(ability), fakes.iter().any(|fake| fake.0 == tool), "{ability}: {said}");
+        };
+        names("search files", "search_content");
+        if fakes.iter().all(|fake| fake.0 != "read_file") {
+            names("quote a file", "fs_read");
+            names("list a folder", "fs_list");
+        }
+        assert!(!play(task, fakes).1.contains("I am offline-model"), "{task}");
+    }
+}
+
+#[test]
+fn member_of_a_team_works_on_the_task_of_the_person() {
+    let of = |sender: &str, text: &str| Message { sender: sender.into(), ..Message::new(Role::User, text) };
+    let messages = vec![of("user", "How many words are in a.txt?"), of("team", "Make the plan.")];
+    let completion = complete(&request(messages.clone(), DEFAULTS));
+    assert!(matches!(&completion.parts[..], [Part::ToolCall(call)] if call.arguments == r#"{"path":"a.txt"}"#));
+    let completion = complete(&request([messages, vec![of("team", "What does docs/b.txt say?")]].concat(), DEFAULTS));
+    assert!(matches!(&completion.parts[..], [Part::ToolCall(call)] if call.arguments == r#"{"path":"docs/b.txt"}"#));
+}
+
+#[test]
+fn agent_with_others_delegates_what_no_tool_counts() {
+    let delegate: Fake = ("delegate", "Gives tasks to other agents.", &[("tasks", "array")], |_| Ok(String::new()));
+    let prompt = "<available_agents>\n- counter: counts words in files\n</available_agents>";
+    let messages = vec![Message::new(Role::System, prompt), Message::new(Role::User, "How many words are in a.txt?")];
+    let tools = [DEFAULTS[1], delegate];
+    let completion = complete(&request(messages.clone(), &tools));
+    assert!(matches!(&completion.parts[..], [Part::ToolCall(call)] if call.name == "delegate"));
+    let completion = complete(&request(messages[1..].to_vec(), &tools));
+    assert!(matches!(&completion.parts[..], [Part::ToolCall(call)] if call.name == "fs_read"), "nobody is there");
 }
 
 #[test]

@@ -17,6 +17,10 @@ pub(crate) struct Tool {
     pub text: Option<Param>,
     /// A parameter that takes a number.
     number: Option<Param>,
+    /// The only required parameter, if it takes a pattern to search for.
+    pattern: Option<String>,
+    /// The parameter that names the files in which is searched.
+    glob: Option<String>,
     /// Set if the tool has a required parameter for which there is no value.
     has_other: bool,
 }
@@ -30,10 +34,12 @@ pub(crate) struct Param {
 
 const PATHS: &[&str] = &["path", "file", "filename", "filepath", "folder", "directory", "uri"];
 const TEXTS: &[&str] = &["text", "content", "input", "string", "body", "document", "data"];
+const PATTERNS: &[&str] = &["pattern", "query", "regex"];
 const READS: &[&str] = &["read", "content", "text", "cat", "load", "open", "fetch", "view"];
 const LISTS: &[&str] = &["list", "ls", "directory", "folder", "entry", "tree"];
+const SEARCHES: &[&str] = &["search", "grep", "content", "text", "line"];
 const CHANGES: &[&str] =
-    &["write", "delete", "remove", "edit", "create", "move", "append", "replace", "rename", "patch"];
+    &["write", "delete", "remove", "edit", "create", "move", "append", "replace", "rename", "patch", "mkdir"];
 
 impl Tool {
     /// Interprets the description of a tool.
@@ -45,6 +51,8 @@ impl Tool {
             path: None,
             text: None,
             number: None,
+            pattern: None,
+            glob: None,
             has_other: false,
         };
         let schema: Value = serde_json::from_str(&spec.input_schema).unwrap_or_default();
@@ -53,6 +61,11 @@ impl Tool {
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             tool.add(name, property, required.contains(&name.as_str()));
         }
+        let is_text = |name: &str| is(&schema["properties"][name], "string");
+        if let [only] = required[..] {
+            tool.pattern = (PATTERNS.contains(&only) && is_text(only)).then(|| only.to_owned());
+        }
+        tool.glob = is_text("glob").then(|| "glob".to_owned());
         tool
     }
 
@@ -83,7 +96,7 @@ impl Tool {
         3 * in_name as i32 + in_description as i32
     }
 
-    fn knows(&self, word: &str) -> bool {
+    pub(crate) fn knows(&self, word: &str) -> bool {
         self.name_stems.iter().chain(&self.description_stems).any(|stem| stem == word)
     }
 
@@ -118,6 +131,22 @@ impl Tool {
         self.arguments(Some(path), None, None)
     }
 
+    /// Returns the arguments that search for a text: in a file, below a folder, whose path ends in `/`, or everywhere.
+    pub(crate) fn for_search(&self, text: &str, path: Option<&str>) -> Value {
+        let place = path.and_then(|path| match &self.glob {
+            Some(glob) if !path.ends_with('/') => Some((glob.clone(), Value::from(path))),
+            _ => Some((self.path.as_ref()?.name.clone(), Value::from(path))),
+        });
+        let pattern = self.pattern.iter().map(|pattern| (pattern.clone(), Value::from(literal(text))));
+        Value::Object(pattern.chain(place).collect())
+    }
+
+    /// Returns `true` if the tool works on a text or a file that a task names.
+    pub(crate) fn is_worker(&self) -> bool {
+        let takes_path = self.path.as_ref().is_some_and(|path| path.required || self.text.is_none());
+        !self.has_other && self.text.is_some() != takes_path
+    }
+
     /// Returns the arguments for the available values. An optional parameter is set only to a path, a text or a number of
     /// the clause.
     pub(crate) fn arguments(&self, path: Option<&str>, text: Option<&str>, number: Option<u64>) -> Value {
@@ -136,7 +165,19 @@ impl Tool {
 }
 
 /// The number of rows for "the longest lines" without a number.
-const DEFAULT_NUMBER: u64 = 5;
+pub(crate) const DEFAULT_NUMBER: u64 = 5;
+
+/// Returns the regular expression for a text.
+fn literal(text: &str) -> String {
+    let mut pattern = String::new();
+    for c in text.chars() {
+        if r"\.+*?()|[]{}^$".contains(c) {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
 
 fn is(property: &Value, wanted: &str) -> bool {
     match &property["type"] {
@@ -158,15 +199,24 @@ pub(crate) fn lister(tools: &[Tool]) -> Option<&Tool> {
     best(listers.map(|tool| (tool, tool.score(LISTS) - tool.score(READS))).filter(|(_, score)| *score > 0))
 }
 
-/// Returns the tool that does the work of a clause on a text or a file. It is neither the reader nor the lister.
-pub(crate) fn worker<'a>(tools: &'a [Tool], clause: &Clause) -> Option<&'a Tool> {
+/// Returns the tool that searches the text of files.
+pub(crate) fn searcher(tools: &[Tool]) -> Option<&Tool> {
+    let searchers = tools.iter().filter(|tool| tool.pattern.is_some() && !tool.changes_something());
+    let searches_text = |tool: &&Tool| ["content", "text", "line"].iter().any(|word| tool.knows(word));
+    best(searchers.filter(searches_text).map(|tool| (tool, tool.score(SEARCHES))))
+}
+
+/// Returns the tools that could do work on a text or a file. The reader and the lister are none of them.
+pub(crate) fn workers(tools: &[Tool]) -> impl Iterator<Item = &Tool> {
     let taken = [reader(tools), lister(tools)].map(|tool| tool.map(|tool| tool.name.as_str()));
-    let usable = tools.iter().filter(|tool| !taken.contains(&Some(&tool.name)) && !tool.has_other).filter(|tool| {
-        tool.text.is_some() != tool.path.as_ref().is_some_and(|path| path.required || tool.text.is_none())
-    });
+    tools.iter().filter(move |tool| !taken.contains(&Some(&tool.name)) && tool.is_worker())
+}
+
+/// Returns the tool that does the work of a clause on a text or a file.
+pub(crate) fn worker<'a>(tools: &'a [Tool], clause: &Clause) -> Option<&'a Tool> {
     // A tool that the clause names is preferred to all others.
     let fit = |tool: &Tool| if clause.words.contains(&tool.name) { Some(i32::MAX) } else { tool.fit(clause) };
-    best(usable.filter_map(|tool| Some((tool, fit(tool)?))))
+    best(workers(tools).filter_map(|tool| Some((tool, fit(tool)?))))
 }
 
 /// Returns the first tool with the highest score.

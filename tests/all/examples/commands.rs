@@ -121,7 +121,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         &[
             ("doctor", How::By("all/doctor.rs")),
             ("completions", How::By("all/completions.rs")),
-            ("man ", How::By("all/manual.rs")),
+            ("man", How::By("all/manual.rs")),
         ],
     ),
     (

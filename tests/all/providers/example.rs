@@ -104,5 +104,5 @@ fn provider_example_falls_back_on_errors() {
     let place = example(server.port);
     let ran = ask(&place, "How many words are in a.txt?");
     assert!(ran.code == 0 && ran.stdout.contains("18"), "{}", ran.shown());
-    assert!(ran.stderr.contains("local failed: ") && ran.stderr.contains("fallback: retry"), "{}", ran.shown());
+    assert!(ran.stderr.contains("fallback: asks ") && ran.stderr.contains(" instead (local: "), "{}", ran.shown());
 }

@@ -14,8 +14,8 @@ use super::{
     context::{GrantDecisions, RunOrigin, RunState, in_time},
     journal::{JournalRecord, PassedMiddleware, RecordedRun, RecordedRunEnd},
     middleware::{
-        AfterRunDecision, BeforeRunDecision, MiddlewarePauses, RunMiddleware, RunOutcome, acted, may_replace_answers,
-        stop_if_failed,
+        AfterRunDecision, BeforeRunDecision, MiddlewarePauses, RepeatedAttempt, RunMiddleware, RunOutcome, acted,
+        may_replace_answers, stop_if_failed,
     },
     outcome::{RunAnswer, RunEnding, RunError},
     text::task_of,
@@ -318,8 +318,10 @@ impl<'a> Run<'a> {
                             return Err(rejected(Fault::Exhausted { message }));
                         }
                         self.me.budget_account.check().map_err(RunError::Budget)?;
-                        let pause = self.pauses.take(&cx, name, delay, self.me.budget_account.deadline()).await;
                         attempt += 1;
+                        let repeated = RepeatedAttempt { attempts: attempt, ..RepeatedAttempt::default() };
+                        let deadline = self.me.budget_account.deadline();
+                        let pause = self.pauses.take(&cx, name, delay, deadline, repeated).await;
                         let feedback = feedback.map(|text| Message::note(name, text));
                         input = feedback.filter(|message| !message.says_nothing()).into_iter().collect();
                         let me = Arc::clone(&self.me);

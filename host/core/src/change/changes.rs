@@ -298,7 +298,7 @@ impl UndoableChange {
     /// [`ChangeError`] if a changed path was modified since.
     pub fn shown(&self) -> Result<String, ChangeError> {
         use super::apply::ChangeStep;
-        check_back(&self.record.steps)?;
+        check_back(&self.record.steps).map_err(ChangeError::of_undo)?;
         let images = BeforeImages { folder: Some(self.images.clone()), ..BeforeImages::default() };
         let (mut lines, mut texts) = (String::new(), String::new());
         for step in self.record.steps.iter().rev() {
@@ -346,12 +346,11 @@ impl UndoableChange {
         let _lock = files::create_private_folders(&self.common)
             .and_then(|()| files::lock_folder(&self.common))
             .map_err(&failed)?;
-        check_back(&self.record.steps)?;
+        check_back(&self.record.steps).map_err(ChangeError::of_undo)?;
         let images = BeforeImages { folder: Some(self.images.clone()), ..BeforeImages::default() };
         for step in self.record.steps.iter().rev() {
             // A kept removal is left from an earlier attempt: a partly deleted tree.
-            step.settle()?;
-            step.take_back(&images)?;
+            step.settle().and_then(|()| step.take_back(&images)).map_err(ChangeError::of_undo)?;
         }
         let undone = self.path.with_extension(UNDONE);
         fs::rename(&self.path, &undone).and_then(|()| files::sync_folder(&undone)).map_err(failed)

@@ -24,6 +24,11 @@ pub enum ChangeError {
     /// The path is not in the state from which the proposal was made, or which was shown.
     #[error("`{shown}` has changed in the meantime, so nothing was changed; read it again and retry")]
     Stale { shown: String },
+    /// The path that is to be undone is no longer in the state that the change left.
+    #[error(
+        "`{shown}` was edited, moved or removed after that change, and undoing it would lose that, so nothing was undone"
+    )]
+    EditedSince { shown: String },
     /// The path is a folder where a file is expected, or the reverse.
     #[error("`{shown}` is {is}, but this change needs {wanted}")]
     WrongKind { shown: String, is: &'static str, wanted: &'static str },
@@ -56,6 +61,14 @@ pub enum ChangeError {
 }
 
 impl ChangeError {
+    /// Says for the person who undoes a change what it says for an agent that makes one.
+    pub(super) fn of_undo(self) -> Self {
+        match self {
+            Self::Stale { shown } => Self::EditedSince { shown },
+            other => other,
+        }
+    }
+
     pub(super) fn io(shown: &str, done: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::Io { shown: shown.to_owned(), done, reason: without_number(&error.to_string()) }
     }

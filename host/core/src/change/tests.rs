@@ -433,7 +433,7 @@ fn undo_is_refused_after_a_later_modification() {
     let undo = world.history().last().unwrap().unwrap();
     assert!(undo.shown().unwrap_err().to_string().starts_with("`b` has changed in the meantime"));
     let start = world.tree();
-    assert!(matches!(undo.make(), Err(ChangeError::Stale { .. })));
+    assert!(matches!(undo.make(), Err(ChangeError::EditedSince { .. })));
     assert_eq!(world.tree(), start, "none of it is undone");
     world.put("b", "two");
     world.put("d/mine", "m");

@@ -97,8 +97,8 @@ pub enum Event {
     /// An effect failed. `skipped`: the config lets the run continue without it.
     EffectFailed { agent: Arc<str>, effect: String, reason: String, skipped: bool },
     /// A middleware did something other than let a run, a request to a model or a tool call pass. `tool` is the tool of the
-    /// call, if the event is about one. `reason` says why the call was denied; for `retry` it names the delay before the
-    /// attempt and, if that is shorter than the middleware asked for, the requested delay.
+    /// call, if the event is about one. `reason` says why the call was denied; for `retry` it says in words what
+    /// happens next: the model that is asked instead or the number of the attempt, the delay before it, and what failed.
     MiddlewareActed {
         agent: Arc<str>,
         middleware: String,

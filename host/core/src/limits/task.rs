@@ -55,6 +55,12 @@ pub const TASK_RESULT_BYTES: usize = 12 * REPLY_BYTES;
 pub const TASK_BATCH_BYTES: u64 = 64 << 10;
 /// The maximum characters of a task's id that stands in the name of its session as it is; a longer one is replaced by a digest.
 pub const TASK_SESSION_ID_CHARS: usize = 24;
+/// The maximum number of mistakes in a tasks file that are reported at once: further ones mostly have the same cause.
+pub const TASK_MISTAKES: usize = 10;
+/// The maximum number of different failures of a batch that are counted apart: each takes up to a kilobyte of memory.
+pub const TASK_FAILURES_COUNTED: usize = 100;
+/// The maximum number of different failures that are shown at the end of a batch: they fit on a screen.
+pub const TASK_FAILURES_SHOWN: usize = 5;
 /// The maximum number of different warnings of a batch that are shown; ten thousand tasks mostly have the same few.
 pub const TASK_WARNINGS: usize = 100;
 /// The time between two states of the progress bar on a terminal.

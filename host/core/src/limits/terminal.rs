@@ -15,6 +15,12 @@ pub const LIVE_TICK: Duration = Duration::from_millis(120);
 /// The time that a terminal has for its answer about its colours. Over a slow connection the default theme is used.
 pub const TERMINAL_ANSWER: Duration = Duration::from_millis(150);
 
+/// The least width in columns at which prose is wrapped. In fewer, hardly two words fit beside an indent.
+pub const PROSE_COLUMNS: usize = 20;
+/// The maximum bytes at the beginning of a line in which a label is looked for, beside which wrapped text continues. No label
+/// of the command line is longer.
+pub const PROSE_LABEL_BYTES: usize = 40;
+
 /// The maximum number of agents at work whose activity is tracked for display; later ones are not shown. More than a screen
 /// has lines.
 pub const AGENTS_SHOWN: usize = 64;

@@ -33,7 +33,7 @@ pub use need::ToolNeed;
 pub use output::{ChangeProposalPart, CompletionStatus, RunControl, TaskCompletion, TaskHandoff, ToolOutput};
 pub(crate) use result_cut::kept;
 pub(crate) use result_size::{beginning, result_bytes};
-pub use schema::InputSchema;
+pub use schema::{ENFORCED_KEYWORDS, InputSchema};
 pub use tool::{Tool, ToolCx};
 pub use tool_call_id::ToolCallId;
 pub use tool_name_conflict::ToolNameConflict;

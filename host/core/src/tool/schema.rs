@@ -6,6 +6,30 @@ use serde_json::{Map, Value};
 
 use crate::{error::cut, limits};
 
+/// The keywords that [`InputSchema`] enforces.
+pub const ENFORCED_KEYWORDS: [&str; 20] = [
+    "type",
+    "enum",
+    "const",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+];
+
 /// A JSON Schema whose every keyword is enforced. Keywords that the host does not know are refused, so that none is without
 /// effect. Annotations (`title`, `description`, `default`, `examples`, `format`, `deprecated`, `$comment`) are allowed and
 /// ignored.
@@ -412,6 +436,16 @@ mod tests {
             let expected = if why.is_empty() { Ok(()) } else { Err(why.to_owned()) };
             assert_eq!(read.check(&fits_not), expected, "{schema} {fits_not}");
         }
+    }
+
+    #[test]
+    fn enforced_keywords_are_known_to_the_schema() {
+        for keyword in ENFORCED_KEYWORDS {
+            // A value of the wrong type, so that the keyword itself is what is complained about.
+            let read = InputSchema::new(&json!({ keyword: null }));
+            assert!(!read.err().is_some_and(|why| why.contains("unsupported")), "{keyword}");
+        }
+        assert!(InputSchema::new(&json!({"pattern": "x"})).unwrap_err().contains("unsupported"));
     }
 
     #[test]

@@ -43,8 +43,23 @@ pub enum RiskLevel {
 pub struct FactGroup<'a> {
     /// The thing that the lines are about.
     pub subject: String,
-    /// The lines, the most dangerous first: the risk, the whole line, and the part after the subject.
-    pub lines: Vec<(RiskLevel, &'a str, String)>,
+    /// The lines, the most dangerous first.
+    pub lines: Vec<FactLine<'a>>,
+}
+
+/// A line of a group.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FactLine<'a> {
+    /// The harm that it allows.
+    pub risk: RiskLevel,
+    /// The whole line.
+    pub line: &'a str,
+    /// The agent or team that has the plugin or server of the group, if the line is about one.
+    pub owner: Option<&'a str>,
+    /// The kind of step that the plugin is for its owner, such as `effect`; `None` if it only gives tools.
+    pub role: Option<&'a str>,
+    /// The rest of the line.
+    pub what: &'a str,
 }
 
 impl TrustFacts {
@@ -81,16 +96,15 @@ impl TrustFacts {
     pub fn groups(&self) -> Vec<FactGroup<'_>> {
         let mut groups: Vec<FactGroup<'_>> = Vec::new();
         for (line, meaning) in &self.0 {
-            let (subject, what) = subject_of(line);
-            let one = (meaning.danger, line.as_str(), what);
+            let (subject, one) = grouped_line(line, meaning.danger);
             match groups.iter_mut().find(|group| group.subject == subject) {
                 Some(group) => group.lines.push(one),
                 None => groups.push(FactGroup { subject, lines: vec![one] }),
             }
         }
         // The sorts are stable: lines, and groups, of equal risk stay in order.
-        groups.iter_mut().for_each(|group| group.lines.sort_by_key(|(danger, ..)| *danger));
-        groups.sort_by_key(|group| group.lines[0].0);
+        groups.iter_mut().for_each(|group| group.lines.sort_by_key(|line| line.risk));
+        groups.sort_by_key(|group| group.lines[0].risk);
         groups
     }
 
@@ -171,23 +185,25 @@ impl Serialize for TrustFacts {
 
 /// Splits a line into its subject and the rest. Lines about a plugin or a server that an agent has are grouped under the
 /// plugin or server. Names are [`quoted`], so that a name cannot contain its own end.
-fn subject_of(line: &str) -> (String, String) {
+fn grouped_line(line: &str, risk: RiskLevel) -> (String, FactLine<'_>) {
+    let plain = |what| FactLine { risk, line, owner: None, role: None, what };
     // The end of the first quoted name from a position on.
     let after_name = |from: usize| {
         let begin = from + line[from..].find('`')?;
         Some(begin + 2 + line[begin + 1..].find('`')?)
     };
     if let Some(what) = line.strip_prefix(PERMISSIONS) {
-        return ("permissions".into(), what.into());
+        return ("permissions".into(), plain(what));
     }
-    let Some(end) = after_name(0) else { return (line.into(), String::new()) };
+    let Some(end) = after_name(0) else { return (line.into(), plain("")) };
     let (owner, rest) = line.split_at(end);
     let named = rest.strip_prefix(": the ").and_then(|named| Some((named.split_once(" `")?.0, after_name(end)?)));
-    let Some((kind, end)) = named else { return (owner.into(), rest.trim_start_matches([':', ' ']).into()) };
+    let Some((kind, end)) = named else { return (owner.into(), plain(rest.trim_start_matches([':', ' ']))) };
     let (name, what) = (&line[line[..end - 1].rfind('`').unwrap_or_default()..end], line[end..].trim_start());
+    let of_owner = |role| FactLine { owner: Some(owner), role, ..plain(what) };
     match kind {
-        "plugin" | "MCP server" => (format!("the {kind} {name}"), format!("for {owner}: {what}")),
-        kind => (format!("the plugin {name}"), format!("for {owner}, as its {kind}: {what}")),
+        "plugin" | "MCP server" => (format!("the {kind} {name}"), of_owner(None)),
+        kind => (format!("the plugin {name}"), of_owner(Some(kind))),
     }
 }
 
@@ -275,7 +291,12 @@ mod tests {
             .groups()
             .into_iter()
             .map(|group| {
-                let whats: Vec<_> = group.lines.iter().map(|(_, _, what)| what.as_str()).collect();
+                let shown = |line: &FactLine<'_>| match (line.owner, line.role) {
+                    (None, _) => line.what.to_owned(),
+                    (Some(owner), None) => format!("for {owner}: {}", line.what),
+                    (Some(owner), Some(role)) => format!("for {owner}, as its {role}: {}", line.what),
+                };
+                let whats: Vec<_> = group.lines.iter().map(shown).collect();
                 format!("{}: {}", group.subject, whats.join("; "))
             })
             .collect();

@@ -11,7 +11,7 @@ mod instructions;
 mod key;
 mod store;
 
-pub use facts::{FactGroup, RiskLevel, TrustFacts, quoted, quoted_path};
+pub use facts::{FactGroup, FactLine, RiskLevel, TrustFacts, quoted, quoted_path};
 pub use instructions::{InstructionFile, SeenInstructions};
 pub use key::DerivedKey;
 pub use key::UserKey;

@@ -109,8 +109,8 @@ impl PluginError {
             Self::LeadsOut { .. } => report.hint("replace the link with the file"),
             Self::Changed { .. } => report.hint("run again when no build or copy of the file is running"),
             Self::NoManifest { folder } => report.hint(format!(
-                "create a plugin.toml with `id`, `component` and `kinds` (see docs/any-component.md), or put the \
-                 component alone into {}",
+                "create a plugin.toml with `id`, `component` and `kinds`, for example id = \"x\", component = \"x.wasm\", \
+                 kinds = [\"tool\"], or put the component alone into {}",
                 folder.parent().unwrap_or(folder).display()
             )),
             Self::TooLarge { path, .. } => report.hint(match path.ends_with(MANIFEST_FILE) {
@@ -180,7 +180,9 @@ impl PluginError {
                 .hint("put the component into its own folder, with a plugin.toml that selects the functions"),
             Self::Functions { message, .. } => report.cause(message).hint("correct its plugin.toml"),
             Self::NoFunction { why, .. } => {
-                report.cause(why).hint("export a function whose types have a JSON form (see docs/any-component.md)")
+                report.cause(why).hint(
+                    "export a function whose types have a JSON form: numbers, booleans, strings, lists, records, variants",
+                )
             }
             Self::BadTool { message, .. } => report.cause(message).hint(AUTHOR),
             // The SDK writes the text of a panic to the log.

@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    error::{Fault, cut},
+    error::{Fault, cut, why_unreadable},
     limits,
     process::{ExecContext, ProcessExit, ProcessOutput, ProgramRequest},
 };
@@ -185,7 +185,8 @@ impl GitRepository {
 /// another person's: they could point to the files or commits of any other repository of this person. `names_folder`: the
 /// repository's configuration names its working folder.
 fn is_its_own(top: &Path, git_dir: &Path, common: &Path, names_folder: bool) -> Result<(), String> {
-    let real = |path: &Path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
+    let real =
+        |path: &Path| path.canonicalize().map_err(|error| format!("{}: {}", path.display(), why_unreadable(&error)));
     let named = top.join(".git");
     let Ok(found) = fs::symlink_metadata(&named) else { return Err("the folder has no `.git`".into()) };
     let (git_dir, common) = (real(git_dir)?, real(common)?);

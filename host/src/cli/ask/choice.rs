@@ -1,5 +1,5 @@
 use super::lines::{TypedLine, TypedLines};
-use crate::cli::render::tell;
+use crate::cli::render::{tell, tell_prose};
 
 /// Shows a question with these names, and waits for one of them or its number, counted from 1. An empty line is the first.
 /// Returns the position of the name; `None` if the person leaves. Dropping the future ends the question.
@@ -12,7 +12,7 @@ async fn answer(shown: &str, names: &[&str], mut lines: TypedLines) -> Option<us
     let mut put = format!("{shown}{prompt}");
     loop {
         lines.forget();
-        tell(&put);
+        tell_prose(&put);
         match lines.next().await {
             TypedLine::Text(line) => match chosen(&line, names) {
                 Some(at) => return Some(at),

@@ -7,11 +7,12 @@ mod question_dialog;
 mod question_text;
 mod trust;
 
-use std::io::IsTerminal;
+use std::{io::IsTerminal, sync::Arc};
 
 use clap::ValueEnum;
 use futures_util::FutureExt;
 use lines::{TerminalInput, TypedLine, TypedLines};
+use question_text::words_of_refusal;
 
 pub use choice::choose;
 pub use question_dialog::{AnswerOutcome, QuestionDialog, WITHDRAWN};
@@ -20,10 +21,12 @@ pub use trust::{Consent, ConsentPrompt, trust};
 
 use super::{
     live::{FinishedDisplay, RunDisplay},
-    render::{DIM, PLAIN, YELLOW, name, tell},
+    render::{DIM, PLAIN, YELLOW, name, tell, tell_prose},
 };
 use crate::{
-    approval::{ApprovalBroker, ApprovalInbox, HeadlessPolicy, TrustedSubjects},
+    agent::AgentGroup,
+    approval::{ApprovalBroker, ApprovalInbox, HeadlessPolicy, PermissionSubject, QuestionKind, TrustedSubjects},
+    chat::Message,
     event::EventStream,
     limits,
 };
@@ -134,11 +137,18 @@ enum PrompterEvent {
 pub struct TerminalPrompter {
     dialog: QuestionDialog,
     lines: TypedLines,
+    /// The agents to which the words after a no go; `None`: there is nobody to read them.
+    agents: Option<Arc<AgentGroup>>,
 }
 
 impl TerminalPrompter {
     pub fn new(inbox: ApprovalInbox) -> Self {
-        Self { dialog: QuestionDialog::new(inbox), lines: TypedLines::new() }
+        Self { dialog: QuestionDialog::new(inbox), lines: TypedLines::new(), agents: None }
+    }
+
+    /// Sends what a person says after a no to the agent that asked.
+    pub fn with_agents(self, agents: Arc<AgentGroup>) -> Self {
+        Self { agents: Some(agents), ..self }
     }
 
     /// Returns `true` if a question is on the screen.
@@ -150,7 +160,17 @@ impl TerminalPrompter {
     fn put(&mut self) {
         let Some(asked) = self.dialog.asked() else { return };
         self.lines.forget();
-        tell(&format!("{}{}", shown(asked), self.dialog.prompt()));
+        let may_say_more = self.agents.is_some() && self.dialog.is_permission();
+        let more = if may_say_more { "after n you may say what to do instead\n" } else { "" };
+        let rest = format!("{DIM}{more}{PLAIN}{}", self.dialog.prompt());
+        match &asked.question.kind {
+            // The lines of files stay as they are.
+            QuestionKind::Permission { subject: PermissionSubject::Change { .. }, .. } => {
+                tell(&shown(asked));
+                tell_prose(&rest);
+            }
+            _ => tell_prose(&format!("{}{rest}", shown(asked))),
+        }
     }
 
     /// Takes the next question, or a line of the answer to the one on the screen. Cancel safe: nothing is lost if the
@@ -178,9 +198,20 @@ impl TerminalPrompter {
     }
 
     fn take(&mut self, line: &str) -> PrompterEvent {
-        match self.dialog.answer(line) {
+        let from = self.dialog.asked().map(|asked| Arc::clone(&asked.question.from));
+        let words = words_of_refusal(line).filter(|_| self.agents.is_some() && self.dialog.is_permission());
+        let outcome = match words {
+            Some(_) => self.dialog.refuse(),
+            None => self.dialog.answer(line),
+        };
+        match outcome {
             AnswerOutcome::Taken { warning } => {
-                if let Some(warning) = warning {
+                let unread = match (&self.agents, from, words) {
+                    (Some(agents), Some(from), Some(words)) => agents.send(&from, Message::user(words)).err(),
+                    _ => None,
+                };
+                let unread = unread.map(|why| format!("the agent does not read your words: {why}"));
+                for warning in warning.into_iter().chain(unread) {
                     tell(&format!("{YELLOW}warning:{PLAIN} {}\n", name(&warning)));
                 }
                 PrompterEvent::Done
@@ -211,7 +242,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        approval::{OpenQuestion, OpenQuestionAnswer, PermissionDecision, PermissionSubject, QuestionOption, Verdict},
+        approval::{OpenQuestion, OpenQuestionAnswer, PermissionDecision, QuestionOption, Verdict},
         cli::render::{ProgressLevel, RunOutputFormat},
         event::{AnsweredBy, Event, EventSink, LogLevel, RunCx},
     };
@@ -227,6 +258,7 @@ mod tests {
         let (typed, lines) = mpsc::channel(1);
         let lines = TypedLines::from(wants, lines);
         let person = TerminalPrompter { lines, ..TerminalPrompter::new(broker.attend().unwrap()) };
+        let person = person.with_agents(Arc::default());
         (person, typed, wanted)
     }
 
@@ -282,6 +314,24 @@ mod tests {
         assert_eq!(person.turn().await, PrompterEvent::Leaves);
         drop(person);
         assert_eq!(last.await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn no_with_words_refuses_a_permission_alone() {
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let (mut person, _typed, _wanted) = typist(&broker);
+        let cx = RunCx::new("ada");
+        let subject = PermissionSubject::Program { name: "rm".into() };
+        let mut asked = pin!(broker.permit(&cx, subject, "{}"));
+        assert!(poll!(asked.as_mut()).is_pending());
+        assert_eq!(person.turn().await, PrompterEvent::Comes);
+        assert_eq!(person.take("n use the trash\n"), PrompterEvent::Done);
+        assert_eq!(asked.await, Ok(PermissionDecision { verdict: Verdict::No, by: AnsweredBy::Person }));
+        let mut open = pin!(broker.ask(&cx, open("why?", &[])));
+        assert!(poll!(open.as_mut()).is_pending());
+        assert_eq!(person.turn().await, PrompterEvent::Comes);
+        assert_eq!(person.take("no, not now\n"), PrompterEvent::Done);
+        assert_eq!(open.await, Ok(Some(OpenQuestionAnswer::Text("no, not now".into()))));
     }
 
     #[tokio::test]

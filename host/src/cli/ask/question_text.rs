@@ -99,7 +99,7 @@ pub fn understood(kind: &QuestionKind, in_words: bool, line: &str) -> ParsedAnsw
             "y" | "yes" => ParsedAnswerLine::Verdict(Verdict::Yes),
             "t" | "trust" => ParsedAnswerLine::Verdict(Verdict::Trust),
             "n" | "no" => ParsedAnswerLine::Verdict(Verdict::No),
-            _ => ParsedAnswerLine::Unclear("type y, t or n".into()),
+            _ => ParsedAnswerLine::Unclear("type y, t or n; after n you may say what to do instead".into()),
         },
         QuestionKind::Open(_) if line.is_empty() => ParsedAnswerLine::Nothing,
         QuestionKind::Open(open) if in_words || open.options.is_empty() => {
@@ -107,6 +107,15 @@ pub fn understood(kind: &QuestionKind, in_words: bool, line: &str) -> ParsedAnsw
         }
         QuestionKind::Open(open) => chosen(open, line),
     }
+}
+
+/// Returns the words after a no: what the agent is to do instead.
+pub fn words_of_refusal(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let after = |no: &str| line.get(..no.len()).filter(|word| word.eq_ignore_ascii_case(no)).map(|_| &line[no.len()..]);
+    let rest = after("no").or_else(|| after("n"))?;
+    let words = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',' || c == ':');
+    (words.len() < rest.len() && !words.is_empty()).then_some(words)
 }
 
 /// Returns the options with these numbers, counted from 1. The number after the last one selects an answer in one's own
@@ -177,8 +186,8 @@ mod tests {
             (&permission("t", ""), false, " Yes\r\n", ParsedAnswerLine::Verdict(Verdict::Yes)),
             (&permission("t", ""), false, "T", ParsedAnswerLine::Verdict(Verdict::Trust)),
             (&permission("t", ""), false, "no", ParsedAnswerLine::Verdict(Verdict::No)),
-            (&permission("t", ""), false, "", unclear("type y, t or n")),
-            (&permission("t", ""), false, "yep", unclear("type y, t or n")),
+            (&permission("t", ""), false, "", unclear("type y, t or n; after n you may say what to do instead")),
+            (&permission("t", ""), false, "yep", unclear("type y, t or n; after n you may say what to do instead")),
             (&free, false, "it is 日\n", text("it is 日")),
             (&free, false, "1", text("1")),
             (&free, false, " \n", ParsedAnswerLine::Nothing),
@@ -202,6 +211,23 @@ mod tests {
             (&two, false, "4", ParsedAnswerLine::Words),
         ] {
             assert_eq!(understood(kind, in_words, line), said, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn words_after_a_no_are_separated_from_it() {
+        for (line, words) in [
+            ("n do it otherwise\n", Some("do it otherwise")),
+            (" No, use rg", Some("use rg")),
+            ("N: use the other file", Some("use the other file")),
+            ("n", None),
+            ("no, ", None),
+            ("y do it", None),
+            ("nothing here", None),
+            ("nö", None),
+            ("", None),
+        ] {
+            assert_eq!(words_of_refusal(line), words, "{line:?}");
         }
     }
 

@@ -1,5 +1,5 @@
 use super::lines::{TypedLine, TypedLines};
-use crate::cli::render::tell;
+use crate::cli::render::{tell, tell_prose};
 
 /// A person's answer to a question of consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ async fn answer(shown: &str, choice: ConsentPrompt, mut lines: TypedLines) -> Co
     let mut put = format!("{shown}{prompt}");
     loop {
         lines.forget();
-        tell(&put);
+        tell_prose(&put);
         match lines.next().await {
             TypedLine::Text(line) => match choice.understood(&line) {
                 Some(consent) => return consent,

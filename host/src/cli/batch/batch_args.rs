@@ -20,7 +20,7 @@ use super::{
     task_index::{TaskIndex, TaskState},
     task_queue::TaskQueue,
     task_runner::TaskRunner,
-    task_survey::TaskSurvey,
+    task_survey::{TaskSurvey, all_mistakes},
     vendor_batches::use_vendor_batches,
 };
 use crate::{
@@ -32,12 +32,12 @@ use crate::{
         config_path::read_config_with_toolboxes,
         host_environment::{compiling, environment, plugin_dirs},
         launch::{self, LaunchFlags},
-        render::{self, DIM, PLAIN, RunOutputFormat, print, tell, warn},
+        render::{self, DIM, PLAIN, RunOutputFormat, print, tell, tell_prose, warn},
         runner_args, secrets, signals, trust,
     },
     error::{ErrorKind, Report, count},
     files, limits,
-    model::Ledger,
+    model::{Ledger, ModelInfo},
     session::SessionStore,
 };
 
@@ -273,23 +273,34 @@ impl BatchArgs {
 
     /// Builds each agent that tasks name once, so that a mistake in the config fails the batch and not every task.
     async fn try_runners(&self, app: &App, survey: &TaskSurvey, progress: &BatchProgressBar) -> Result<(), Report> {
-        let (tasks, mut notes) = (shown(&self.tasks), HashSet::new());
+        let (tasks, mut notes, mut mistakes) = (shown(&self.tasks), HashSet::new(), Vec::new());
         for uses in &survey.runners {
             let prepared = app.agent(uses.agent.as_deref(), uses.model.as_deref(), Recording::Off).await;
-            let prepared = prepared.map_err(|report| uses.explain(report, &tasks))?;
-            if self.max_cost.is_some() && prepared.model.price.is_none() {
-                return Err(uses.explain(no_price(&prepared.model.model), &tasks));
-            }
+            let has_no_price = |model: &ModelInfo| self.max_cost.is_some() && model.price.is_none();
+            let prepared = match prepared {
+                Ok(prepared) if has_no_price(&prepared.model) => Err(no_price(&prepared.model.model)),
+                other => other,
+            };
+            let prepared = match prepared {
+                Ok(prepared) => prepared,
+                Err(report) => {
+                    mistakes.push(uses.explain(report, &tasks));
+                    if mistakes.len() == limits::TASK_MISTAKES {
+                        break;
+                    }
+                    continue;
+                }
+            };
             prepared.warnings.iter().for_each(|warning| progress.note_warning(warning));
             progress.show_warnings();
             for note in prepared.notes {
                 if !notes.contains(&note) {
-                    tell(&format!("{DIM}{}{PLAIN}\n", render::name(&note)));
+                    tell_prose(&format!("{DIM}{}{PLAIN}\n", render::name(&note)));
                     notes.insert(note);
                 }
             }
         }
-        Ok(())
+        all_mistakes(&tasks, "agents or models that cannot be used", mistakes).map_or(Ok(()), Err)
     }
 
     /// Prints the end of the batch. Returns the exit code.
@@ -299,11 +310,14 @@ impl BatchArgs {
         let closing = async { tokio::join!(runner.app.settled(), runner.app.close_servers()) };
         if let Ok(BatchEnd::Interrupted(code)) = end {
             let _ = tokio::time::timeout(limits::CANCEL_GRACE, closing).await;
-            tell(&format!("stopped: {words}\n{DIM}run the same command again to continue{PLAIN}\n"));
+            tell(&format!("stopped: {words}\n"));
+            runner.progress.tell_failures();
+            tell(&format!("{DIM}run the same command again to continue{PLAIN}\n"));
             return Ok(code);
         }
         closing.await;
         tell(&format!("{words}\n"));
+        runner.progress.tell_failures();
         if let BatchEnd::TooCostly(cost) = end? {
             let left = counts.tasks - counts.done();
             let mend = "run the same command with a higher --max-cost to continue";

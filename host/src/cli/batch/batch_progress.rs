@@ -9,10 +9,11 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::task_index::TaskKey;
+use super::{batch_failures::BatchFailures, task_index::TaskKey};
 use crate::{
     capability::Usd,
-    cli::render::{tell, warning},
+    cli::render::{tell, tell_prose, warning},
+    error::Report,
     limits,
 };
 
@@ -37,6 +38,7 @@ pub(super) struct BatchProgressBar {
     state: Mutex<BatchProgressBarState>,
     /// Apart from the state, which is locked while something is written to standard error.
     warnings: Mutex<BatchWarnings>,
+    failures: Mutex<BatchFailures>,
     /// Notified when there is a warning to show.
     warned: Notify,
     is_terminal: bool,
@@ -111,6 +113,7 @@ impl BatchProgressBar {
         Self {
             state: Mutex::new(state),
             warnings: Mutex::default(),
+            failures: Mutex::default(),
             warned: Notify::new(),
             is_terminal: std::io::stderr().is_terminal(),
         }
@@ -180,6 +183,17 @@ impl BatchProgressBar {
     /// Waits until there is a warning to show.
     pub async fn warned(&self) {
         self.warned.notified().await;
+    }
+
+    /// Counts the failure of a task for [`tell_failures`](Self::tell_failures).
+    pub fn note_failure(&self, report: &Report) {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).note(report);
+    }
+
+    /// Shows the failures of tasks.
+    pub fn tell_failures(&self) {
+        let lines = self.failures.lock().unwrap_or_else(PoisonError::into_inner).lines();
+        lines.iter().for_each(|line| tell_prose(&format!("{line}\n")));
     }
 
     /// Shows the warnings that were noted.

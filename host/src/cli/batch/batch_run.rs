@@ -142,11 +142,12 @@ impl BatchRun {
 
     /// Counts a task and writes its result. Returns `false` if results cannot be written any more.
     async fn finish(&self, finished: FinishedTask, writer: &ResultWriter) -> bool {
-        let FinishedTask { result_line, is_answered } = finished;
+        let FinishedTask { result_line, failure } = finished;
         let usd = self.runner.costs.total();
+        failure.iter().for_each(|report| self.runner.progress.note_failure(report));
         self.runner.progress.update(|counts| {
             counts.at_work -= 1;
-            *if is_answered { &mut counts.answered } else { &mut counts.failed } += 1;
+            *if failure.is_none() { &mut counts.answered } else { &mut counts.failed } += 1;
             counts.usd = usd;
         });
         writer.append(result_line).await

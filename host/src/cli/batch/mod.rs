@@ -6,11 +6,12 @@
 //! - `batch_name.rs` names the sessions, and `session_room.rs` checks that there is room for them; `vendor_batches.rs`
 //!   turns on the batches of vendors; `open_files.rs` makes room for many open files; `dry_run.rs` estimates.
 //! - `task_queue.rs` hands out the tasks that are to be run, as memory allows; `task_runner.rs` runs one task and
-//!   `batch_run.rs` all of them; `batch_progress.rs` shows how far they are, and
-//!   `batch_costs.rs` adds up what they cost.
+//!   `batch_run.rs` all of them; `batch_progress.rs` shows how far they are,
+//!   `batch_failures.rs` counts their failures, and `batch_costs.rs` adds up what they cost.
 
 mod batch_args;
 mod batch_costs;
+mod batch_failures;
 mod batch_name;
 mod batch_progress;
 mod batch_run;

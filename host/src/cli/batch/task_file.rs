@@ -39,10 +39,20 @@ impl TaskFile {
     ///
     /// A [`Report`] that names the file, the line and the mend.
     pub fn next(&mut self) -> Result<Option<BatchTask>, Report> {
+        self.next_checked()?.transpose()
+    }
+
+    /// Returns the next task, or the mistake in its line, as [`next`](Self::next) does: after a mistake, further lines can be
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the file cannot be read on.
+    pub fn next_checked(&mut self) -> Result<Option<Result<BatchTask, Report>>, Report> {
         loop {
             let line = self.lines.next().map_err(|error| unreadable(Path::new(&self.shown), &error))?;
             let Some(line) = line else { return Ok(None) };
-            if let Some(task) = BatchTask::parse(line, &self.shown, &self.folder)? {
+            if let Some(task) = BatchTask::parse(line, &self.shown, &self.folder).transpose() {
                 return Ok(Some(task));
             }
         }
@@ -51,7 +61,7 @@ impl TaskFile {
 
 /// Returns a path for messages.
 pub(super) fn shown(path: &Path) -> String {
-    legible(&path.display().to_string())
+    legible(&files::without_dots(path).display().to_string())
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Report {

@@ -52,6 +52,8 @@ struct TaskLine {
 /// The keys of a line, for hints.
 const KEYS: [&str; 6] = ["id", "task", "agent", "model", "attachments", "schema"];
 
+const LIST_HINT: &str = "write one object per line, not a list, for example with jq -c '.[]' tasks.json > tasks.jsonl";
+
 const EXAMPLE: &str = "write one object per line, for example {\"id\": \"a\", \"task\": \"What is 2 + 2?\"}";
 
 impl BatchTask {
@@ -77,6 +79,9 @@ impl BatchTask {
         let text = text.strip_prefix('\u{feff}').filter(|_| number == 1).unwrap_or(&text).trim();
         if text.is_empty() {
             return Ok(None);
+        }
+        if text.starts_with('[') {
+            return Err(wrong("the line is a JSON list, or begins one".into(), LIST_HINT));
         }
         let TaskLine { id, task, agent, model, attachments, schema } =
             serde_json::from_str(text).map_err(|error| unreadable(text, &error, file, number))?;
@@ -130,6 +135,11 @@ impl BatchTask {
     pub fn answer_schema(&self, schemas: &SchemaCache) -> Result<Option<AnswerSchema>, Report> {
         self.schema.as_ref().map(|source| schemas.get(source)).transpose()
     }
+}
+
+/// Returns `true` if this mistake is that of a file that is one JSON list: its other lines are no tasks either.
+pub(super) fn is_of_list(mistake: &Report) -> bool {
+    mistake.hint.as_deref() == Some(LIST_HINT)
 }
 
 /// Reports a mistake in a line of a tasks file.
@@ -210,6 +220,7 @@ mod tests {
             (files.as_bytes(), "`attachments` has more than 100 files", "split the task"),
             (b"{\"task\": \"\xff\"}", "the line is not UTF-8 text", "iconv"),
             (b"What is 2 + 2?", "expected value, column 1", "write one object per line"),
+            (b"[{\"task\": \"x\"}]", "the line is a JSON list", "not a list"),
         ] {
             let report = parse_at(3, line).unwrap_err();
             assert_eq!(report.message, "t.jsonl, line 3: invalid task");

@@ -55,7 +55,8 @@ pub(super) struct TaskRunner {
 pub(super) struct FinishedTask {
     /// Its line of the results file.
     pub result_line: String,
-    pub is_answered: bool,
+    /// The failure; `None` if the task was answered.
+    pub failure: Option<Report>,
 }
 
 /// The outcome of a task.
@@ -107,7 +108,6 @@ impl TaskRunner {
         // The schema was read before the task began.
         let schema = task.answer_schema(&self.schemas).ok().flatten();
         let value = schema.zip(answer.as_deref()).and_then(|(schema, answer)| schema.value_of(answer).ok());
-        let is_answered = outcome.error.is_none();
         let result = TaskResult {
             id: &task.id,
             answer,
@@ -122,7 +122,7 @@ impl TaskRunner {
             duration_ms: milliseconds(took),
             session: outcome.session.as_deref(),
         };
-        FinishedTask { result_line: result.line(), is_answered }
+        FinishedTask { result_line: result.line(), failure: outcome.error.clone() }
     }
 
     /// Prepares the run of a task and performs it.

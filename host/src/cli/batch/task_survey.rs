@@ -2,7 +2,12 @@
 
 use std::path::Path;
 
-use super::{schema_cache::SchemaCache, task_file::TaskFile, task_index::TaskIndex, task_line::BatchTask};
+use super::{
+    schema_cache::SchemaCache,
+    task_file::TaskFile,
+    task_index::TaskIndex,
+    task_line::{BatchTask, is_of_list},
+};
 use crate::{
     error::{ErrorKind, Report, legible},
     limits,
@@ -39,39 +44,77 @@ impl TaskSurvey {
     /// A [`Report`] that names the file, the line and the mend.
     pub fn new(path: &Path, defaults: (Option<&str>, Option<&str>), schemas: &SchemaCache) -> Result<Self, Report> {
         let mut tasks = TaskFile::open(path)?;
-        let (mut index, mut runners) = (TaskIndex::default(), Vec::<RunnerUse>::new());
-        while let Some(task) = tasks.next()? {
-            let place = format!("{}, line {}", tasks.shown(), task.line_number);
-            if !index.add(&task.id) {
-                let (id, earlier) = (legible(&task.id), line_of(path, &task.id)?);
-                let report = Report::new(ErrorKind::Usage, format!("{place}: the id `{id}` is already used"));
-                let hint = match task.id == task.line_number.to_string() {
-                    true => "give this task an id; without one, its line number is the id",
-                    false => "choose another id; results are identified by it",
-                };
-                return Err(report.cause(format!("line {earlier} has the same id")).hint(hint));
-            }
-            if index.len() > limits::TASKS_IN_FILE {
+        let (mut survey, mut mistakes) = (Self { index: TaskIndex::default(), runners: Vec::new() }, Vec::new());
+        while mistakes.len() < limits::TASK_MISTAKES
+            && let Some(task) = tasks.next_checked()?
+        {
+            if survey.index.len() == limits::TASKS_IN_FILE {
                 let most = limits::TASKS_IN_FILE;
                 let report = Report::new(ErrorKind::Usage, format!("{} has more than {most} tasks", tasks.shown()));
                 return Err(report.hint("split the file, for example with split -l"));
             }
-            task.check(schemas).map_err(|mut report| {
-                report.message = format!("{place}: {}", report.message);
-                report
-            })?;
-            add(&mut runners, &task, defaults, &place)?;
+            let is_first = mistakes.is_empty() && survey.index.len() == 0;
+            if let Err(mistake) = task.and_then(|task| survey.add(&task, (path, tasks.shown()), defaults, schemas)) {
+                let is_list = is_first && is_of_list(&mistake);
+                mistakes.push(mistake);
+                if is_list {
+                    break;
+                }
+            }
         }
-        if index.len() == 0 {
+        if let Some(report) = all_mistakes(tasks.shown(), "lines that are no valid tasks", mistakes) {
+            return Err(report);
+        }
+        if survey.index.len() == 0 {
             let report = Report::new(ErrorKind::Usage, format!("{} contains no tasks", tasks.shown()));
             return Err(report.hint("write one object per line, for example {\"task\": \"What is 2 + 2?\"}"));
         }
-        Ok(Self { index, runners })
+        Ok(survey)
+    }
+
+    /// Checks a task of the file at `path`, called `shown` in messages, and adds it.
+    fn add(
+        &mut self,
+        task: &BatchTask,
+        (path, shown): (&Path, &str),
+        defaults: (Option<&str>, Option<&str>),
+        schemas: &SchemaCache,
+    ) -> Result<(), Report> {
+        let place = format!("{shown}, line {}", task.line_number);
+        if !self.index.add(&task.id) {
+            let (id, earlier) = (legible(&task.id), line_of(path, &task.id)?);
+            let report = Report::new(ErrorKind::Usage, format!("{place}: the id `{id}` is already used"));
+            let hint = match task.id == task.line_number.to_string() {
+                true => "give this task an id; without one, its line number is the id",
+                false => "choose another id; results are identified by it",
+            };
+            return Err(report.cause(format!("line {earlier} has the same id")).hint(hint));
+        }
+        task.check(schemas).map_err(|mut report| {
+            report.message = format!("{place}: {}", report.message);
+            report
+        })?;
+        add_runner(&mut self.runners, task, defaults, &place)
     }
 }
 
+/// Returns one report of all mistakes in the tasks file `file`; `None` if there are none. `what` says what a mistake is.
+pub(super) fn all_mistakes(file: &str, what: &str, mut mistakes: Vec<Report>) -> Option<Report> {
+    if mistakes.len() < 2 {
+        return mistakes.pop();
+    }
+    let is_cut = mistakes.len() == limits::TASK_MISTAKES;
+    let least = if is_cut { "at least " } else { "" };
+    let report = Report::new(mistakes[0].kind, format!("{file} has {least}{} {what}", mistakes.len()));
+    let report = mistakes.iter().fold(report, |report, mistake| {
+        let text = mistake.with_hint();
+        report.cause(text.strip_prefix(&format!("{file}, ")).unwrap_or(&text))
+    });
+    Some(report.hint("shelly-host batch --help says what a line contains"))
+}
+
 /// Adds the runner of a task, unless it is there.
-fn add(
+fn add_runner(
     runners: &mut Vec<RunnerUse>,
     task: &BatchTask,
     (agent, model): (Option<&str>, Option<&str>),
@@ -97,8 +140,10 @@ fn add(
 /// Returns the first line that has this id.
 fn line_of(path: &Path, id: &str) -> Result<u64, Report> {
     let mut tasks = TaskFile::open(path)?;
-    while let Some(task) = tasks.next()? {
-        if task.id == id {
+    while let Some(task) = tasks.next_checked()? {
+        if let Ok(task) = task
+            && task.id == id
+        {
             return Ok(task.line_number);
         }
     }
@@ -162,7 +207,7 @@ mod tests {
                 "{\"task\": \"a\", \"schema\": {\"pattern\": \"a\"}}",
                 "line 1: the schema of the answer cannot be used",
                 "`pattern`",
-                "docs/batch.md",
+                "`minLength`",
             ),
             ("\n \n", "t.jsonl contains no tasks", "", "write one object per line"),
         ] {
@@ -171,6 +216,21 @@ mod tests {
             assert!(report.to_string().contains(cause), "{report}");
             assert!(report.hint.as_ref().unwrap().contains(hint), "{report} {:?}", report.hint);
         }
+    }
+
+    #[test]
+    fn all_bad_lines_are_reported_at_once() {
+        let lines = |count: usize| "{\"task\": \"x\"}\nno\n".repeat(count);
+        let report = survey(&lines(3)).err().unwrap();
+        assert!(report.message.ends_with("t.jsonl has 3 lines that are no valid tasks"), "{report}");
+        assert_eq!(report.causes.len(), 3);
+        assert!(report.causes[1].starts_with("line 4: invalid task: ") && report.causes[1].contains("(write one"));
+        let report = survey(&lines(limits::TASK_MISTAKES + 1)).err().unwrap();
+        assert!(report.message.contains("at least 10 lines") && report.causes.len() == limits::TASK_MISTAKES);
+        // The other lines of a list are no tasks either.
+        let report = survey("[\n  {\"task\": \"x\"},\n  {\"task\": \"y\"}\n]\n").err().unwrap();
+        assert!(report.message.ends_with("line 1: invalid task"), "{report}");
+        assert!(report.hint.as_ref().unwrap().contains("not a list"), "{:?}", report.hint);
     }
 
     #[test]

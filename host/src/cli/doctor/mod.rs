@@ -15,7 +15,7 @@ use clap::Args;
 
 use super::{
     build_info::BUILD,
-    render::{self, CliOutputFormat, print},
+    render::{self, CliOutputFormat, print, print_prose},
 };
 use crate::error::{ErrorKind, Report};
 use checks::CHECKS;
@@ -73,7 +73,7 @@ impl DoctorArgs {
         bundle.as_deref().map_or(Ok(()), check_new)?;
         let context = DoctorContext::new(config, plugins, offline, start_servers)?;
         let findings = findings(&context, |finding| match output {
-            CliOutputFormat::Text => print(&finding_as_text(finding)),
+            CliOutputFormat::Text => print_prose(&finding_as_text(finding)),
             CliOutputFormat::Json => Ok(()),
         })?;
         if let Some(path) = &bundle {

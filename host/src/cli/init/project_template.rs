@@ -1,11 +1,15 @@
 //! The templates of projects.
 
+use std::collections::BTreeSet;
+
 use crate::app::key_variables_in_words;
 
 /// A template of a project.
 pub struct ProjectTemplate {
     pub name: &'static str,
     pub about: &'static str,
+    /// The command to try first.
+    pub first_command: &'static str,
     /// Files by their path below `.shelly`, with `/` between folders.
     files: &'static [(&'static str, &'static str)],
 }
@@ -20,6 +24,8 @@ const PARTS: [(&str, &str); 3] = [
 const CONTEXT: (&str, &str) = ("context.md", include_str!("parts/context.md"));
 const REVIEW: (&str, &str) = ("skills/review/SKILL.md", include_str!("parts/review.md"));
 
+const FIRST_RUN: &str = "shelly-host run \"What is this project?\"";
+
 macro_rules! of_template {
     ($name:literal, $path:literal) => {
         ($path, include_str!(concat!("templates/", $name, "/", $path)))
@@ -31,6 +37,7 @@ pub static TEMPLATES: [ProjectTemplate; 6] = [
     ProjectTemplate {
         name: "assistant",
         about: "one assistant that knows the project, and works on it with your consent",
+        first_command: FIRST_RUN,
         files: &[
             of_template!("assistant", "config.yaml"),
             CONTEXT,
@@ -40,11 +47,13 @@ pub static TEMPLATES: [ProjectTemplate; 6] = [
     ProjectTemplate {
         name: "coder",
         about: "a programmer that makes small changes, with their tests",
+        first_command: FIRST_RUN,
         files: &[of_template!("coder", "config.yaml"), CONTEXT, of_template!("coder", "skills/change/SKILL.md")],
     },
     ProjectTemplate {
         name: "team",
         about: "a planner, a coder and a reviewer that work on one task, one after the other",
+        first_command: FIRST_RUN,
         files: &[
             of_template!("team", "config.yaml"),
             CONTEXT,
@@ -55,11 +64,13 @@ pub static TEMPLATES: [ProjectTemplate; 6] = [
     ProjectTemplate {
         name: "reviewer",
         about: "a reviewer that judges changes and changes nothing",
+        first_command: FIRST_RUN,
         files: &[of_template!("reviewer", "config.yaml"), CONTEXT, REVIEW],
     },
     ProjectTemplate {
         name: "researcher",
         about: "a researcher that reads the web and the project, and names its sources",
+        first_command: FIRST_RUN,
         files: &[
             of_template!("researcher", "config.yaml"),
             CONTEXT,
@@ -69,6 +80,7 @@ pub static TEMPLATES: [ProjectTemplate; 6] = [
     ProjectTemplate {
         name: "project-indexer",
         about: "an agent that renews what the others are told of the project: shelly-host index",
+        first_command: "shelly-host index",
         files: &[
             of_template!("project-indexer", "config.yaml"),
             CONTEXT,
@@ -83,6 +95,19 @@ impl ProjectTemplate {
         TEMPLATES.iter().find(|template| template.name == name)
     }
 
+    /// Returns the paths below `.shelly` that every template writes.
+    pub fn common_paths() -> impl Iterator<Item = &'static str> {
+        let is_in_all = |path: &&str| TEMPLATES.iter().all(|one| one.files.iter().any(|(other, _)| other == path));
+        TEMPLATES[0].files.iter().map(|(path, _)| *path).filter(is_in_all)
+    }
+
+    /// Returns the files of the other templates that this one does not have, with their texts.
+    pub fn files_of_others(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let is_own = |path: &str| self.files.iter().any(|(own, _)| *own == path);
+        let mut seen = BTreeSet::new();
+        TEMPLATES.iter().flat_map(Self::files).filter(move |(path, _)| !is_own(path) && seen.insert(*path))
+    }
+
     /// Returns the files with their texts, by their path below `.shelly`.
     pub fn files(&self) -> impl Iterator<Item = (&'static str, String)> {
         let keys = key_variables_in_words("or");
@@ -95,7 +120,7 @@ impl ProjectTemplate {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, fs, path::Path};
+    use std::{fs, path::Path};
 
     use super::*;
     use crate::{app::key_variables, config::Config};

@@ -1,6 +1,6 @@
 //! Serves tools and agents to MCP clients.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{env::VarError, io::IsTerminal, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use clap::Args;
 use tokio::{net::TcpListener, time::timeout};
@@ -15,7 +15,7 @@ use crate::{
         host_environment::{compiling, environment, plugin_dirs},
         launch,
         live::RunDisplay,
-        render::{self, DIM, PLAIN, ProgressLevel, RunOutputFormat, name, tell, warn},
+        render::{self, DIM, PLAIN, ProgressLevel, RunOutputFormat, name, tell, tell_prose, warn},
         secrets, signals, trust,
     },
     config::Config,
@@ -72,10 +72,16 @@ pub struct McpServeArgs {
     allow_origin: Vec<String>,
 }
 
+/// The line for a person who starts the server by hand.
+const WAITING: &str = "waiting for an MCP client, which starts this command itself and speaks JSON to it; end it with \
+                       Ctrl-C, or serve over HTTP with --http :8321\n";
+
 fn address(given: &str) -> Result<SocketAddr, String> {
     let port = given.strip_prefix("localhost:").or_else(|| given.strip_prefix(':'));
     let whole = port.map_or_else(|| given.to_owned(), |port| format!("127.0.0.1:{port}"));
-    whole.parse().map_err(|_| "not an IP address with a port; write it as 127.0.0.1:8321".to_owned())
+    whole
+        .parse()
+        .map_err(|_| "not an IP address with a port; write it as 127.0.0.1:8321, or :8321 for short".to_owned())
 }
 
 impl McpServeArgs {
@@ -134,7 +140,7 @@ impl McpServeArgs {
         if !self.no_session && config.sessions.is_recording() {
             launch::remember_session(&config.root, self.config.as_deref());
         }
-        serving.notes.iter().for_each(|note| tell(&format!("{DIM}{}{PLAIN}\n", name(note))));
+        serving.notes.iter().for_each(|note| tell_prose(&format!("{DIM}{}{PLAIN}\n", name(note))));
         serving.warnings.iter().for_each(|warning| warn(warning));
 
         let (server, stop) = (McpServer::new(serving.served()), CancellationToken::new());
@@ -146,6 +152,9 @@ impl McpServeArgs {
                     served.map_err(|why| Report::new(ErrorKind::Usage, "cannot serve over HTTP").cause(why))
                 }
                 None => {
+                    if std::io::stdin().is_terminal() {
+                        tell_prose(WAITING);
+                    }
                     server.pipes(tokio::io::stdin(), tokio::io::stdout(), stop.clone()).await;
                     Ok(())
                 }
@@ -194,15 +203,19 @@ impl McpServeArgs {
 
     fn access_policy(&self) -> Result<AccessPolicy, Report> {
         let token = self.token_env.as_ref().map(|variable| {
+            let shown = variable.escape_debug();
+            let set = format!("set it to a random value: export {shown}=$(openssl rand -hex 32)");
             let wrong = |why: String| {
-                Report::new(
-                    ErrorKind::Usage,
-                    format!("the environment variable `{}` holds no usable token", variable.escape_debug()),
-                )
-                .cause(why)
-                .hint("set the variable to a random value, such as the output of: openssl rand -hex 32")
+                let message = format!("the environment variable `{shown}` holds no usable token");
+                Report::new(ErrorKind::Usage, message).cause(why).hint(&*set)
             };
-            let token = std::env::var(variable).map_err(|error| wrong(error.to_string()))?;
+            let token = std::env::var(variable).map_err(|error| match error {
+                VarError::NotPresent => {
+                    let message = format!("the environment variable `{shown}`, which --token-env names, is not set");
+                    Report::new(ErrorKind::Usage, message).hint(&*set)
+                }
+                VarError::NotUnicode(_) => wrong("the token is not UTF-8 text".into()),
+            })?;
             BearerToken::new(&token).map_err(wrong)
         });
         Ok(AccessPolicy {
@@ -216,9 +229,15 @@ impl McpServeArgs {
 /// Listens at an address, if the access policy suits it.
 async fn listen(address: SocketAddr, policy: &AccessPolicy) -> Result<(TcpListener, SocketAddr), Report> {
     policy.check(address).map_err(|why| {
-        Report::new(ErrorKind::Usage, "cannot serve over HTTP")
-            .cause(why)
-            .hint("set a token with --token-env, or listen on 127.0.0.1; write a host as tools.example.com, an origin as https://tools.example.com")
+        let hint = match policy.token.is_none() && !address.ip().to_canonical().is_loopback() {
+            true => format!(
+                "listen on this machine alone with --http :{port}, or set a token: export TOKEN=$(openssl rand -hex 32), then \
+                 --token-env TOKEN",
+                port = address.port()
+            ),
+            false => "write a host as tools.example.com, an origin as https://tools.example.com".to_owned(),
+        };
+        Report::new(ErrorKind::Usage, "cannot serve over HTTP").cause(why).hint(hint)
     })?;
     let cannot = |error: std::io::Error| {
         Report::new(ErrorKind::Usage, format!("cannot listen on {address}"))

@@ -5,6 +5,7 @@ mod call_time;
 mod output_format;
 mod print;
 mod progress_display;
+mod prose;
 mod run_result;
 mod styled_text;
 mod terminal_text;
@@ -14,10 +15,11 @@ pub use call_time::call_time;
 pub use output_format::{CliOutputFormat, RunOutputFormat};
 pub use print::{not_printed, print, print_coloured, print_for_people, tell, warn, warning};
 pub use progress_display::{ProgressDisplay, ProgressLevel};
+pub use prose::{print_prose, tell_prose};
 pub use run_result::{
     RunResult, answered, cancelled, cost, failed, failed_after, failed_as_json, failure_text, go_on, shown_answer, used,
 };
 pub use styled_text::styled_lines;
 pub use terminal_text::{
-    BOLD, DIM, GREEN, PLAIN, RED, YELLOW, escaped, indented_json, json_line, name, one_line, without_colours,
+    BOLD, DIM, GREEN, PLAIN, RED, YELLOW, escaped, indented_json, json_line, name, one_line, path_name, without_colours,
 };

@@ -5,7 +5,10 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use anstream::{AutoStream, ColorChoice};
 use serde_json::Value;
 
-use super::terminal_text::{PLAIN, YELLOW, escaped, indented, json_line, without_colours};
+use super::{
+    prose::tell_prose,
+    terminal_text::{PLAIN, YELLOW, escaped, indented, json_line, without_colours},
+};
 use crate::{
     cli::{secrets::without_secrets, stdout},
     error::{Report, without_number},
@@ -47,7 +50,7 @@ pub fn print_coloured(text: &str) -> Result<(), Report> {
 
 /// Prints a warning.
 pub fn warn(message: &str) {
-    tell(&format!("{}\n", warning(message)));
+    tell_prose(&format!("{}\n", warning(message)));
 }
 
 /// Formats a warning.

@@ -6,6 +6,7 @@ use super::{
     call_time::call_time as time,
     output_format::RunOutputFormat,
     print::{print, tell, warning},
+    prose::tell_prose,
     terminal_text::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, json_line, name, one_line},
 };
 use crate::{
@@ -64,7 +65,7 @@ impl ProgressDisplay {
             tell(&format!("{DIM}session {}{goes_on}{PLAIN}\n", name(session.journal.id())));
         }
         for note in prepared.notes.iter().filter(|_| !self.is_quiet()) {
-            tell(&format!("{DIM}{}{PLAIN}\n", name(note)));
+            tell_prose(&format!("{DIM}{}{PLAIN}\n", name(note)));
         }
         let changed = session.iter().flat_map(|session| &session.changed);
         let changed = changed.map(|what| format!("since the session was last used: {what}"));
@@ -90,7 +91,7 @@ impl ProgressDisplay {
         }
         self.silences.note(event);
         if let Some(line) = self.line(event) {
-            tell(&format!("{line}\n"));
+            tell_prose(&format!("{line}\n"));
         }
     }
 
@@ -166,6 +167,8 @@ impl ProgressDisplay {
                 format!("{DIM}{}{PLAIN}   {YELLOW}{}{PLAIN}", name(agent), one_line(message, 200))
             }
             Event::Missed { count } => format!("{DIM}{count} events were missed{PLAIN}"),
+            // What follows says it: another attempt of a middleware, or the failure of the run.
+            Event::ModelFailed { again: false, .. } if !self.is_verbose() => return None,
             Event::ModelFailed { agent, model, reason, again } => {
                 let then = if *again { "; retrying" } else { "" };
                 let (agent, model, reason) = (name(agent), name(model), one_line(reason, 200));
@@ -222,6 +225,9 @@ impl ProgressDisplay {
                 let (agent, failed, reason) = (name(agent), name(failed), one_line(reason, 200));
                 let goes_on = if *skipped { "; continuing without it" } else { "" };
                 format!("{DIM}{agent}{PLAIN}   {failed} {YELLOW}failed{PLAIN}{goes_on}: {reason}")
+            }
+            Event::MiddlewareActed { agent, middleware, action: "retry", reason: Some(reason), .. } => {
+                format!("{DIM}{}{PLAIN}   {}: {}", name(agent), name(middleware), one_line(reason, 200))
             }
             Event::MiddlewareActed { agent, middleware, action, tool, reason } => {
                 let of = tool.as_deref().map_or(String::new(), |tool| format!(" {}", name(tool)));
@@ -332,6 +338,30 @@ mod tests {
             let event = Event::ToolStarted { agent: "a".into(), call, tool, origin: origin.into(), arguments };
             assert!(progress.line(&event).unwrap().contains(says), "{origin}");
         }
+    }
+
+    #[test]
+    fn failed_request_is_told_once() {
+        let failed = |again| Event::ModelFailed { agent: "a".into(), model: "m".into(), reason: "down".into(), again };
+        for (level, again, is_told) in [
+            (ProgressLevel::Normal, true, true),
+            (ProgressLevel::Normal, false, false),
+            (ProgressLevel::Verbose, false, true),
+        ] {
+            let progress = ProgressDisplay::new(RunOutputFormat::Text, level);
+            assert_eq!(progress.line(&failed(again)).is_some(), is_told, "{level:?}, {again}");
+        }
+        let progress = ProgressDisplay::new(RunOutputFormat::Text, ProgressLevel::Normal);
+        let event = |action, reason: &str| Event::MiddlewareActed {
+            agent: "a".into(),
+            middleware: "fallback".into(),
+            action,
+            tool: None,
+            reason: Some(reason.into()),
+        };
+        let line = progress.line(&event("retry", "asks spare instead (m: down)")).unwrap();
+        assert!(line.ends_with("   fallback: asks spare instead (m: down)"), "{line}");
+        assert!(progress.line(&event("deny", "no")).unwrap().ends_with("   fallback: deny (no)"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::{
     output_format::RunOutputFormat,
     print::{print, print_for_people, say, tell},
     progress_display::ProgressLevel,
+    prose::tell_prose,
     terminal_text::{DIM, PLAIN, RED, escaped, indented, indented_json, json_line},
 };
 use crate::{
@@ -176,7 +177,7 @@ pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, out
         let code = report.kind.exit_code();
         say(&failure(&json!(report), code, agents, session));
     }
-    tell(&failure_text(report));
+    tell_prose(&failure_text(report));
     if output == RunOutputFormat::Text {
         tell_cost(agents);
     }

@@ -1,10 +1,13 @@
 //! Makes text of others fit for a terminal, and JSON for a line.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use crate::{
     cli::secrets::{json_without_secrets, without_secrets},
     error::acts_on_terminal,
+    files,
 };
 
 pub const BOLD: &str = "\x1b[1m";
@@ -56,6 +59,11 @@ fn replaced(text: String, unsafe_to_show: impl Fn(char) -> bool, escape: impl Fn
 /// Formats a name given by others as a part of a line: it cannot begin a line of its own.
 pub fn name(text: &str) -> String {
     one_line(text, 500)
+}
+
+/// Formats a path as a part of a line: `.shelly/local`, not `./.shelly/local/.`.
+pub fn path_name(path: &Path) -> String {
+    name(&files::without_dots(path).display().to_string())
 }
 
 /// Returns the text on one line of at most `chars` characters.

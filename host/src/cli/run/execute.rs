@@ -65,6 +65,7 @@ pub(super) async fn execute(
         launch::remember_session(&app.config.root, with.runner.config.as_deref());
     }
     let work = PendingWork::of(session.as_ref(), task)?;
+    let person = person.map(|person| person.with_agents(Arc::clone(&prepared.agent_group)));
     let shown = tokio::spawn(ask::show(progress, stream, person));
     let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_run(run_id()).with_events(events);
     let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();

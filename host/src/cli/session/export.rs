@@ -51,7 +51,7 @@ pub struct SessionExportArgs {
 enum ExportFormat {
     /// For people.
     Markdown,
-    /// For programs: one JSON value, described in docs/session-format.md.
+    /// For programs: one JSON value.
     Json,
 }
 

@@ -31,13 +31,19 @@ pub fn of(read: &LoadedTranscript) -> String {
             text.push_str(&format!("| {agent} | {completions} | {tokens} | {cost} |\n"));
         }
     }
+    if !header.parts.is_empty() {
+        text.push_str("\n## Begun with\n\n| kind | name | digest |\n|---|---|---|\n");
+        for part in &header.parts {
+            text.push_str(&format!("| {} | {} | {} |\n", part.kind.word(), plain(&part.name), part.digest));
+        }
+    }
     // The document may be shown in a terminal.
     escaped(&text)
 }
 
 /// Returns the facts of a session as YAML front matter.
 fn front_matter(id: &str, header: &SessionHeader) -> String {
-    let SessionHeader { created, host, agent, model, title, forked_from, follows, parts, .. } = header;
+    let SessionHeader { created, host, agent, model, title, forked_from, follows, .. } = header;
     // JSON strings are valid YAML.
     let quoted = |text: &str| json_line(&text);
     let mut lines = vec![
@@ -50,13 +56,6 @@ fn front_matter(id: &str, header: &SessionHeader) -> String {
     ];
     lines.extend(forked_from.iter().map(|fork| format!("forked_from: {{id: {}, at: {}}}", quoted(&fork.id), fork.at)));
     lines.extend(follows.iter().map(|before| format!("follows: {}", quoted(before))));
-    if !parts.is_empty() {
-        lines.push("parts:".into());
-        let part = |part: &crate::session::SessionPart| {
-            format!("  - {{kind: {}, name: {}, digest: \"{}\"}}", part.kind.word(), quoted(&part.name), part.digest)
-        };
-        lines.extend(parts.iter().map(part));
-    }
     format!("---\n{}\n---\n", lines.join("\n"))
 }
 

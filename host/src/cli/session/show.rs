@@ -20,7 +20,7 @@ use crate::{
     error::Report,
     limits,
     model::UsageTally,
-    session::{LaunchOptions, RunTranscript, SessionHeader, Transcript, TranscriptMessage},
+    session::{LaunchOptions, RunTranscript, SessionHeader, SessionPart, Transcript, TranscriptMessage},
 };
 
 /// Show a session: its conversation, those of its sub-agents, and their usage.
@@ -35,7 +35,7 @@ Examples:
 pub struct SessionShowArgs {
     #[command(flatten)]
     project: SessionProjectArgs,
-    /// Also show system prompts, thoughts, and complete tool calls and results.
+    /// Also show system prompts, thoughts, complete tool calls and results, and the digests of what the session began with.
     #[arg(long)]
     full: bool,
     /// List the lines of the session's journal instead.
@@ -75,12 +75,15 @@ fn page(read: &LoadedTranscript, full: bool) -> String {
     }
     page.totals();
     page.open();
+    if full && !header.parts.is_empty() {
+        page.text.push_str(&parts(header));
+    }
     page.text
 }
 
 /// Formats the facts of a session.
 fn facts(id: &str, header: &SessionHeader) -> String {
-    let SessionHeader { created, host, agent, model, title, forked_from, follows, parts, options, .. } = header;
+    let SessionHeader { created, host, agent, model, title, forked_from, follows, options, .. } = header;
     let mut text = String::new();
     let mut fact = |label: &str, value: String| text.push_str(&format!("{label:8} {value}\n"));
     fact("session", name(id));
@@ -98,11 +101,19 @@ fn facts(id: &str, header: &SessionHeader) -> String {
         let words = words_of(config.as_deref().map(Path::new), plugins, model.as_deref());
         fact("options", name(&words));
     }
-    for part in parts {
-        let digest = part.digest.to_string();
-        fact("with", format!("{} {} {}", part.kind.word(), name(&part.name), digest.get(..19).unwrap_or(&digest)));
-    }
     text
+}
+
+/// Lists the agents, plugins and models with which a session was begun, each with its digest.
+fn parts(header: &SessionHeader) -> String {
+    let row = |part: &SessionPart| {
+        let digest = part.digest.to_string();
+        let digest = digest.get(..19).unwrap_or(&digest).to_owned();
+        [part.kind.word().to_owned(), name(&part.name), digest]
+    };
+    let head = ["BEGUN WITH", "NAME", "DIGEST"].map(str::to_owned);
+    let rows: Vec<_> = std::iter::once(head).chain(header.parts.iter().map(row)).collect();
+    format!("\n{}\n", table(&rows))
 }
 
 /// Returns the model of a run for a line that names the run; empty for a team, which has none.

@@ -76,7 +76,8 @@ impl SessionUndoArgs {
     fn consented(&self, change: &UndoableChange) -> Result<(), Report> {
         let refused = |cause: String| Report::new(ErrorKind::Run, "nothing was undone").cause(cause);
         let shown = change.shown().map_err(|error| {
-            refused(error.to_string()).hint("restore that file as it was, or revert the change by hand")
+            refused(error.to_string())
+                .hint("keep it as it is, or revert the change by hand: shelly-host session show lists the changes")
         })?;
         let when = when(change.at());
         tell(&format!("change of `{}` at {when} (UTC):\n{}", name(change.tool()), coloured(&shown)));

@@ -11,7 +11,7 @@ use crate::{
         Config, ConfigEntryKind, ContextConfig, GitConfig, SessionsConfig, ThemeChoice,
         effective_setting::{EffectiveSetting, SettingValue, is, map, or, word},
     },
-    limits,
+    files, limits,
     trust::TrustFacts,
 };
 
@@ -87,7 +87,7 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
     });
     section.show_named("programs", programs);
     // Disclosed with the agents that use it.
-    let work_dir = is(&root.join(work_dir)).noted_if(work_dir.as_os_str().is_empty(), "the root");
+    let work_dir = is(&files::without_dots(&root.join(work_dir))).noted_if(work_dir.as_os_str().is_empty(), "the root");
     section.show("git", map([("work_dir", work_dir)]));
     // The sizes of texts need no consent.
     let windows = default_context_windows.iter().map(|(kind, tokens)| (word(kind), is(tokens)));

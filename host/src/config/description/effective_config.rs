@@ -20,6 +20,11 @@ impl EffectiveConfig {
         self.0.to_yaml()
     }
 
+    /// Returns what the files set, as [`to_yaml`](Self::to_yaml) shows it, without defaults; `None` if they set nothing.
+    pub fn set_to_yaml(&self, sources: &ConfigSources) -> Option<String> {
+        sources.set_by_files(&self.0).map(|set| set.to_yaml())
+    }
+
     /// Returns each setting by itself, with the file and line that it comes from.
     pub fn settings(&self, sources: &ConfigSources) -> Vec<OriginatedSetting> {
         sources.settings(&self.0)

@@ -40,7 +40,7 @@ pub(super) fn describe_grants(
     } = uses;
     let folder = |PluginFolderUse { path, name, mode }: &PluginFolderUse| {
         let seen_as = name.as_deref().map_or_else(|| is(path).noted("the path as written"), is);
-        map([("path", is(&config.root.join(path))), ("as", seen_as), ("mode", is(mode))])
+        map([("path", is(&files::without_dots(&config.root.join(path)))), ("as", seen_as), ("mode", is(mode))])
     };
     section.show_all([
         ("files", list(folders.iter().map(folder))),
@@ -144,8 +144,9 @@ pub(super) fn ceiling_setting(grant: Option<&GrantConfig>, without: &'static str
     else {
         return is(&()).noted(without);
     };
-    let folder =
-        |FolderUse { path, mode }: &FolderUse| map([("path", is(&config.root.join(path))), ("mode", is(mode))]);
+    let folder = |FolderUse { path, mode }: &FolderUse| {
+        map([("path", is(&files::without_dots(&config.root.join(path)))), ("mode", is(mode))])
+    };
     map([
         ("files", list(files.iter().map(folder))),
         ("clock", set(clock)),

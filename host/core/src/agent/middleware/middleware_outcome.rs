@@ -17,6 +17,47 @@ pub(crate) async fn acted(cx: &RunCx, middleware: &str, action: &'static str) {
     cx.events.emit(Event::MiddlewareActed { agent, middleware, action, tool: None, reason: None }).await;
 }
 
+/// What a middleware sends again, for the event.
+#[derive(Debug, Default)]
+pub(crate) struct RepeatedAttempt<'a> {
+    /// The number of attempts so far.
+    pub attempts: u32,
+    /// The model that failed, by its name in the config, and its failure.
+    pub failed: Option<(&'a str, &'a Fault)>,
+    /// The other model that is asked now.
+    pub instead: Option<&'a str>,
+}
+
+impl RepeatedAttempt<'_> {
+    /// Says in a person's words what happens next: `asks spare instead (local: connection refused)`, `again in 0.2 s
+    /// (attempt 2)`. `asked` is the pause that the middleware wants.
+    fn in_words(&self, pause: Duration, asked: Duration) -> String {
+        let mut words = match self.instead {
+            Some(model) => format!("asks {model} instead"),
+            None => "again".to_owned(),
+        };
+        if !pause.is_zero() {
+            words.push_str(&format!(" in {}", short_seconds(pause)));
+        }
+        let attempt = self.instead.is_none().then(|| format!("attempt {}", self.attempts + 1));
+        let failed = self.failed.map(|(model, fault)| format!("{model}: {}", bounded(&fault.to_string())));
+        let details: Vec<_> = attempt.into_iter().chain(failed).collect();
+        words.push_str(&format!(" ({})", details.join("; ")));
+        if pause != asked {
+            words.push_str(&format!("; the middleware asked for {}", seconds(asked)));
+        }
+        words
+    }
+}
+
+/// Formats a pause: `0.2 s`, `60 s`.
+fn short_seconds(time: Duration) -> String {
+    match time.as_secs_f32() {
+        short if short < 10.0 => format!("{short:.1} s"),
+        long => format!("{long:.0} s"),
+    }
+}
+
 /// The remaining time for pauses before further attempts, shared by all middleware around one reply or one answer.
 #[derive(Debug)]
 pub(crate) struct MiddlewarePauses {
@@ -30,22 +71,20 @@ impl Default for MiddlewarePauses {
 }
 
 impl MiddlewarePauses {
-    /// Returns the next pause, cut to the time that is left, and emits an event for the attempt: the length of the pause,
-    /// and the requested length if that is longer. `deadline` is that of the run.
+    /// Returns the next pause, cut to the time that is left, and emits an event for the attempt with the words of
+    /// `repeated`. `deadline` is that of the run.
     pub(crate) async fn take(
         &mut self,
         cx: &RunCx,
         middleware: &str,
         asked: Duration,
         deadline: Option<Instant>,
+        repeated: RepeatedAttempt<'_>,
     ) -> Duration {
         let left = deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
         let pause = asked.min(limits::MIDDLEWARE_DELAY).min(self.left).min(left);
         self.left -= pause;
-        let reason = (!asked.is_zero()).then(|| match pause == asked {
-            true => format!("after {}", seconds(pause)),
-            false => format!("after {}; the middleware asked for {}", seconds(pause), seconds(asked)),
-        });
+        let reason = Some(repeated.in_words(pause, asked));
         let (agent, middleware) = (cx.agent.clone(), middleware.into());
         cx.events.emit(Event::MiddlewareActed { agent, middleware, action: "retry", tool: None, reason }).await;
         pause
@@ -152,7 +191,37 @@ mod tests {
             (Duration::MAX, None, limits::MIDDLEWARE_WAITING - limits::MIDDLEWARE_DELAY - 8 * second),
             (Duration::MAX, None, Duration::ZERO),
         ] {
-            assert_eq!(pauses.take(&cx, "m", asked, deadline).await, expected);
+            assert_eq!(pauses.take(&cx, "m", asked, deadline, RepeatedAttempt::default()).await, expected);
+        }
+    }
+
+    #[test]
+    fn repeated_attempt_says_what_happens_next() {
+        let fault = Fault::other("connection refused");
+        let (failed, second) = (Some(("local", &fault)), Duration::from_secs(1));
+        let repeated = |attempts, failed, instead| RepeatedAttempt { attempts, failed, instead };
+        for (attempt, pause, asked, words) in [
+            (
+                repeated(1, failed, Some("spare")),
+                Duration::ZERO,
+                Duration::ZERO,
+                "asks spare instead (local: connection refused)",
+            ),
+            (
+                repeated(2, failed, None),
+                second / 5,
+                second / 5,
+                "again in 0.2 s (attempt 3; local: connection refused)",
+            ),
+            (repeated(1, None, None), Duration::ZERO, Duration::ZERO, "again (attempt 2)"),
+            (
+                repeated(1, None, None),
+                60 * second,
+                90 * second,
+                "again in 60 s (attempt 2); the middleware asked for 90 seconds",
+            ),
+        ] {
+            assert_eq!(attempt.in_words(pause, asked), words);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     agent::{
         context::{AgentModels, RunState},
         journal::JournalRecord,
-        middleware::{MiddlewarePauses, acted, stop_if_failed},
+        middleware::{MiddlewarePauses, RepeatedAttempt, acted, stop_if_failed},
         outcome::RunError,
     },
     capability::Usd,
@@ -147,8 +147,14 @@ impl ModelMiddlewareChain<'_> {
                     ReplyVerdict::Retry { model, delay, state: kept } => {
                         drop(paid);
                         self.me.budget_account.check().map_err(RunError::Budget)?;
-                        let pause = self.pauses.take(cx, name, delay, self.me.budget_account.deadline()).await;
                         attempt += 1;
+                        let repeated = RepeatedAttempt {
+                            attempts: attempt,
+                            failed: told.err().map(|fault| (&*going.model, fault)),
+                            instead: model.as_deref().filter(|other| *other != going.model),
+                        };
+                        let deadline = self.me.budget_account.deadline();
+                        let pause = self.pauses.take(cx, name, delay, deadline, repeated).await;
                         (going, state) = (RoutedRequest { model: model.unwrap_or(going.model), ..going }, kept);
                         tokio::time::sleep(pause).await;
                     }
@@ -290,8 +296,10 @@ mod tests {
             assert_eq!(begun.elapsed().as_secs(), limits::MIDDLEWARE_WAITING.as_secs(), "{middlewares}");
             drop(cx);
             let (told, asked) = (told.await.unwrap(), crate::error::seconds(asked));
-            let shown = [60, 60, 0].map(|pause| format!("after {pause} seconds; the middleware asked for {asked}"));
-            assert_eq!(told[..3], shown, "{middlewares}");
+            for (told, pause) in told.iter().zip([" in 60 s", " in 60 s", ""]) {
+                assert!(told.starts_with(&format!("again{pause} (attempt ")), "{middlewares}: {told}");
+                assert!(told.ends_with(&format!("; the middleware asked for {asked}")), "{middlewares}: {told}");
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     cli::{
         doctor::{doctor_context::DoctorContext, finding::UnnamedFinding},
         host_environment::{compiling, environment},
-        render::size,
+        render::{path_name, size},
         trust,
     },
     config::Config,
@@ -49,7 +49,7 @@ fn directory(name: &str, path: Option<PathBuf>, mend: &str) -> UnnamedFinding {
     let Some(path) = path else {
         return UnnamedFinding::note(format!("{name}: no directory")).hint(mend);
     };
-    let place = path.display();
+    let place = path_name(&path);
     if let Err(error) = writable(&path) {
         return UnnamedFinding::problem(format!("{name}: {place} cannot be written to"))
             .details([without_number(&error.to_string())])

@@ -11,10 +11,15 @@ use crate::{
         },
         provider::ProbeOutcome,
         render::name,
+        user_config_path::user_config_path,
     },
-    config::{Config, ProviderConfig, RunnerConfig, variables},
+    config::{Config, ProviderConfig, ProviderKind, RunnerConfig, variables},
     error::count,
 };
+
+/// The part of a finding about a model without a known window.
+const WINDOW_UNKNOWN: &str =
+    "its context window is not known, so a long conversation is shortened only after the model refuses a request";
 
 /// Lists the variables in which credentials are looked for, and what each is for. Values are never read into a finding.
 pub(super) fn keys(context: &DoctorContext) -> Vec<UnnamedFinding> {
@@ -170,6 +175,7 @@ pub(super) fn default_model(context: &DoctorContext) -> Vec<UnnamedFinding> {
     let is_of_provider =
         |probed: &&ModelProbeAnswer| probed.name.as_deref() == provider.map(|provider| provider.name.as_str());
     let probe = context.probes().iter().find(is_of_provider).and_then(|probed| probed.answer.as_ref().ok());
+    let kind = provider.map(|provider| provider.kind).or(probe.map(|probe| probe.kind)).unwrap_or_default();
     let (called, model, window) = match (provider, probe) {
         (Some(provider), probe) => {
             let window = config.context_window(provider).or_else(|| probe?.context_window);
@@ -182,10 +188,11 @@ pub(super) fn default_model(context: &DoctorContext) -> Vec<UnnamedFinding> {
     let message = format!("`{called}`{model}");
     vec![match window {
         Some(tokens) => UnnamedFinding::ok(format!("{message} with a window of {tokens} tokens")),
-        None => UnnamedFinding::note(format!(
-            "{message}, whose context window is not known: long conversations are not shortened"
-        ))
-        .hint("set `context_window` under the model in the config"),
+        None => {
+            let setting = config.window_setting(kind, provider, user_config_path().as_deref());
+            UnnamedFinding::note(format!("{message}: {WINDOW_UNKNOWN}"))
+                .hint(format!("to set the size, write for example {setting}"))
+        }
     }]
 }
 
