@@ -102,6 +102,7 @@ fn server_that_does_not_name_its_models_is_reported() {
         assert!(ran.stderr.contains(says), "{says}: {}", ran.shown());
     }
     assert!(!ran.shown().contains("gpt-5-mini"), "nobody has chosen that: {}", ran.shown());
+    assert!(ran.stderr.contains("Connection refused") && !ran.stderr.contains("os error"), "{}", ran.shown());
     // A failure names the variable beside the key.
     let ran = run(&place, &closed, &["run", "--model", "m", "hi"]);
     assert!(ran.code == 4 && ran.stderr.contains("OPENAI_BASE_URL leads to 127.0.0.1"), "{}", ran.shown());

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     capability::Grant,
     config::{self, AgentConfig, ProviderConfig, ProviderKind},
-    error::{ErrorKind, Report},
+    error::{ErrorKind, Report, without_number},
     kv::KvStores,
     limits,
     model::{Completer, ModelInfo, RateLimitConfig, RateLimitedCompleter},
@@ -291,7 +291,7 @@ fn silent_server(silent: &SilentServer) -> Report {
     let VendorAddress { vendor, variable, .. } = address;
     let message =
         format!("the server at {}, to which {variable} leads, does not say which models it has", address.host());
-    Report::new(ErrorKind::Provider, message).cause(fault).hint(format!(
+    Report::new(ErrorKind::Provider, message).cause(without_number(&fault.to_string())).hint(format!(
         "check that the server runs, correct {variable}, unset it to use {vendor} itself, or name a model with --model"
     ))
 }

@@ -66,13 +66,26 @@ fn is_plain_word(argument: Option<&ContextValue>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clap::Arg;
+
     use super::*;
-    use crate::cli::command;
+
+    /// A program with some of the commands.
+    fn program() -> Command {
+        let option = |name: &'static str| Arg::new(name).long(name).value_name("NAME");
+        let below = |name: &'static str, inner: &'static str| {
+            let inner = Command::new(inner).arg(option("output"));
+            Command::new(name).subcommand_required(true).subcommand(inner)
+        };
+        let run = Command::new("run").arg(Arg::new("TASK").required(true)).arg(option("model"));
+        let program = Command::new("shelly-host").bin_name("shelly-host").version("1").subcommand_required(true);
+        program.subcommands([run, Command::new("chat"), below("config", "check"), below("session", "list")])
+    }
 
     fn shown(line: &[&str]) -> String {
         let words: Vec<_> = line.iter().map(OsString::from).collect();
-        let mut error = command().try_get_matches_from([&["shelly-host"], line].concat()).unwrap_err();
-        add_hints(&mut error, command(), &words);
+        let mut error = program().try_get_matches_from([&["shelly-host"], line].concat()).unwrap_err();
+        add_hints(&mut error, program(), &words);
         error.to_string()
     }
 
