@@ -219,10 +219,10 @@ impl App {
     /// person names is used on purpose.
     pub(crate) fn stand_ins<'a>(&self, agents: impl Iterator<Item = &'a AgentConfig>) -> Option<String> {
         let is_unshipped = |id: &str| self.catalog.entry(id).is_some_and(|plugin| !self.catalog.is_shipped(plugin));
-        let own_dirs = &self.config.user.plugin_dirs;
+        let named = [&self.named_dirs[..], &self.config.user.plugin_dirs].concat();
         let is_found = |id: &str| {
             let location = self.catalog.entry(id).map(CatalogEntry::location);
-            location.is_some_and(|location| location.lies_in(&self.searched_dirs) && !location.lies_in(own_dirs))
+            location.is_some_and(|location| location.lies_in(&self.searched_dirs) && !location.lies_in(&named))
         };
         let used = agents.flat_map(AgentConfig::all_plugins).map(|(_, id, _)| id);
         let used =
