@@ -7,7 +7,7 @@ use super::{
     host_environment::plugin_dirs,
     project_search::{CandidateStatus, ProjectSearch},
     render::{name, tell},
-    user_config_path::{home, user_config},
+    user_config_path::{contains_home, home, user_config},
 };
 use crate::{
     config::{Config, ConfigErrors},
@@ -60,10 +60,8 @@ pub fn with_default_toolboxes(config: Config, plugins: &[PathBuf]) -> (Config, D
     }
     let folder = std::env::current_dir().unwrap_or_default().join(&config.root);
     let folder = folder.canonicalize().unwrap_or(folder);
-    let home = home().map(|home| home.canonicalize().unwrap_or(home));
-    let contains_home = folder.parent().is_none() || home.is_some_and(|home| home.starts_with(&folder));
     let is_found = plugin_finder(&config, plugin_dirs(plugins));
-    match contains_home {
+    match contains_home(&folder) {
         true => (config.with_default_toolboxes(None, is_found), DefaultToolboxes::WithoutFiles),
         false => (config.with_default_toolboxes(Some(&folder), is_found), DefaultToolboxes::Added),
     }
