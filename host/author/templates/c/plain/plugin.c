@@ -1,5 +1,5 @@
-/* A component with a world of its own, wit/@{id}.wit: each function that it exports is a tool. For other types than these see
- * the canonical ABI of the component model, or let wit-bindgen write this file. */
+/* A component with a world of its own, wit/@{id}.wit: each function that it exports is a tool.
+ * For other types than these see the canonical ABI of the component model, or let wit-bindgen write this file. */
 #include <stdlib.h>
 
 #include "text_counts.h"
