@@ -75,10 +75,10 @@ impl RunResources {
         Ok(unused)
     }
 
-    /// Records changes of the shared state in the journal of `agent_group`, if it has one.
-    pub fn record(&self, agent_group: &AgentGroup) {
+    /// Gives the blackboards to `agent_group`, which records their changes if it has a journal.
+    pub fn share(&self, agent_group: &AgentGroup) {
         let blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
-        blackboards.iter().for_each(|(namespace, blackboard)| agent_group.record_blackboard(namespace, blackboard));
+        blackboards.iter().for_each(|(namespace, blackboard)| agent_group.add_blackboard(namespace, blackboard));
     }
 
     /// Returns the tools of a toolbox for an agent.

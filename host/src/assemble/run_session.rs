@@ -178,7 +178,7 @@ impl App {
                 self.go_on(&id, opening, &names, agent_group, shared)?
             }
         };
-        shared.record(&agent_group);
+        shared.share(&agent_group);
         shared.stores.of_session(session.journal.folder().to_owned());
         shared.changes.of_session(under_way(&self.sessions()), session.journal.folder());
         Ok((agent_group, Some(session)))

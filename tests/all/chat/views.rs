@@ -133,7 +133,7 @@ fn open_tasks_are_shown_while_agents_work() {
     chat.press("/board o\t");
     chat.wait_for("  off  on");
     chat.say("ff");
-    chat.wait_for("open tasks are not shown; /tasks lists them");
+    chat.wait_for("open tasks and blackboards are not shown");
     chat.wait("the rows without it", |text| !is_shown(text));
     chat.say("/board on");
     chat.wait("the task", is_shown);

@@ -70,7 +70,11 @@ pub const CHAT_FEED_ENTRIES: usize = 16;
 pub const CHAT_FEED_TEXT_BYTES: usize = 4 << 10;
 /// The maximum number of open tasks of the board that are shown while an agent works; the rest is counted.
 pub const CHAT_BOARD_TASKS: usize = 5;
-/// The least number of rows of a window in which open tasks are shown: a smaller one has room for the reply and the message alone.
+/// The maximum number of values of blackboards that are shown while an agent works, the newest of each blackboard first; the rest is
+/// counted.
+pub const CHAT_BOARD_VALUES: usize = 4;
+/// The least number of rows of a window in which open tasks and blackboards are shown: a smaller one has room for the reply and the
+/// message alone.
 pub const CHAT_BOARD_WINDOW_ROWS: u16 = 16;
 /// The maximum number of rows that `/tasks`, `/board` and `/agents` show each; the rest is counted.
 pub const CHAT_LIST_ROWS: usize = 100;

@@ -196,6 +196,11 @@ impl Blackboard {
         self.board.read(|board| board.entries.clone())
     }
 
+    /// Returns the revision of its last change; 0 if it has never been changed.
+    pub fn revision(&self) -> u64 {
+        self.board.read(|board| board.revision)
+    }
+
     /// Waits until the key has a value.
     pub async fn watch(&self, key: &str) -> BlackboardEntry {
         self.board.until(|board| board.entries.get(key).cloned()).await

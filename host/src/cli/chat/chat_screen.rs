@@ -124,12 +124,12 @@ impl<W: Write> ChatScreen<W> {
         std::mem::replace(&mut self.focus, agent.cloned())
     }
 
-    /// Shows the open tasks of these agents while they work.
+    /// Shows the open tasks and blackboards of these agents while they work.
     pub fn watch_board(&mut self, group: &Arc<AgentGroup>) {
         self.board.watch(Some(Arc::clone(group)));
     }
 
-    /// Turns the open tasks on or off.
+    /// Turns them on or off.
     pub fn turn_board(&mut self, is_on: bool) {
         self.board.turn(is_on);
         self.is_dirty = true;

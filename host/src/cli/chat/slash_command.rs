@@ -94,7 +94,7 @@ pub const COMMANDS: &[CommandDescription] = &[
         SlashCommand::Board,
         "board",
         "[on|off]",
-        "show the blackboards of this session; or turn the open tasks on or off that are shown while agents work",
+        "show the blackboards of this session; or turn on or off what is shown of tasks and blackboards while agents work",
     ),
     immediate(SlashCommand::Cost, "cost", "", "show the tokens and the cost of this session, by agent"),
     immediate(SlashCommand::Context, "context", "", "show the parts that fill the context window"),

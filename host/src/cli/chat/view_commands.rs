@@ -1,4 +1,4 @@
-//! The commands of a chat that change what it shows: colours, one agent in place of all, the open tasks.
+//! The commands of a chat that change what it shows: colours, one agent in place of all, what the agents share.
 
 use std::{io::Write, sync::Arc};
 
@@ -43,7 +43,7 @@ impl<W: Write> ChatLoop<W> {
         Ok(String::new())
     }
 
-    /// Shows the blackboards, or turns the open tasks below the agents on or off.
+    /// Shows the blackboards, or turns on or off what the agents share below them.
     pub(super) fn board(&mut self, argument: &str) -> Result<String, Report> {
         let is_on = match argument {
             "" => return self.recorded(blackboards_text),
@@ -51,13 +51,13 @@ impl<W: Write> ChatLoop<W> {
             "off" => false,
             other => {
                 return Err(Report::new(ErrorKind::Usage, format!("`{}` is neither `on` nor `off`", name(other)))
-                    .hint("type /board on or /board off for the open tasks, or /board alone for the blackboards"));
+                    .hint("type /board on or /board off for what is shown while agents work, or /board alone for the blackboards"));
             }
         };
         self.screen.turn_board(is_on);
         Ok(match is_on {
-            true => format!("{DIM}open tasks are shown while agents work{PLAIN}"),
-            false => format!("{DIM}open tasks are not shown; /tasks lists them{PLAIN}"),
+            true => format!("{DIM}open tasks and blackboards are shown while agents work{PLAIN}"),
+            false => format!("{DIM}open tasks and blackboards are not shown; /tasks and /board list them{PLAIN}"),
         })
     }
 }

@@ -69,6 +69,8 @@ pub struct AgentGroup {
     pub board: Option<TaskBoard>,
     /// The store of reflections on failures.
     pub reflections: Option<ReflectionStore>,
+    /// The blackboards that the agents use, by namespace.
+    blackboards: Mutex<BTreeMap<String, Blackboard>>,
     /// The journal from which another process can resume the runs.
     pub(crate) journal: Option<Arc<Journal>>,
     roster: Roster,
@@ -91,6 +93,7 @@ impl Default for AgentGroup {
             registry: AgentRegistry::default(),
             board: None,
             reflections: None,
+            blackboards: Mutex::default(),
             journal: None,
             roster: Roster::default(),
             permits: Arc::new(Semaphore::new(limits.working_agents)),
@@ -232,8 +235,10 @@ impl AgentGroup {
         }
     }
 
-    /// Records the changes of a blackboard under this namespace, if there is a journal.
-    pub fn record_blackboard(&self, namespace: &str, blackboard: &Blackboard) {
+    /// Adds a blackboard that its agents use under this namespace. Its changes are recorded, if there is a journal.
+    pub fn add_blackboard(&self, namespace: &str, blackboard: &Blackboard) {
+        let mut blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
+        blackboards.insert(namespace.to_owned(), blackboard.clone());
         if let Some(journal) = &self.journal {
             let (recorder, namespace) = (Arc::clone(journal.recorder()), namespace.to_owned());
             blackboard.on_change(Arc::new(move |change: &BlackboardChange, by: Option<&ToolCallId>| {
@@ -241,6 +246,11 @@ impl AgentGroup {
                 recorder.write(0, &JournalRecord::Blackboard { namespace, change, by });
             }));
         }
+    }
+
+    /// Returns the blackboards that its agents use, by namespace.
+    pub fn blackboards(&self) -> BTreeMap<String, Blackboard> {
+        self.blackboards.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the instance names of the running agents, sorted.

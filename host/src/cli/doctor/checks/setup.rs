@@ -75,9 +75,9 @@ pub(super) fn trust(context: &DoctorContext) -> Vec<UnnamedFinding> {
     let finding = match (facts.is_empty(), standing.is_trusted()) {
         (true, _) if context.is_named => UnnamedFinding::ok("the config needs no consent because you named it"),
         (true, _) => UnnamedFinding::ok("the files of this project name nothing that needs consent"),
-        (false, true) if facts.lines().all(|line| standing.is_own(line)) => {
-            UnnamedFinding::ok("plugins in your own folders are trusted, and the files of this project name nothing else")
-        }
+        (false, true) if facts.lines().all(|line| standing.is_own(line)) => UnnamedFinding::ok(
+            "plugins in your own folders are trusted, and the files of this project name nothing else",
+        ),
         (false, true) => UnnamedFinding::ok("the files of this project are trusted"),
         (false, false) => {
             let new = count(standing.new_facts().len() as u64, "entry", "entries");
