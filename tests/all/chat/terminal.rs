@@ -147,6 +147,12 @@ impl ChatTerminal {
         self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
     }
 
+    /// Returns `true` if the terminal shows what is typed.
+    pub fn echoes(&self) -> bool {
+        let modes = self.master.get_termios().unwrap();
+        format!("{:?}", modes.local_flags).split(|c: char| !c.is_alphabetic()).any(|flag| flag == "ECHO")
+    }
+
     /// Returns everything that the program has written so far.
     pub fn written(&self) -> String {
         String::from_utf8_lossy(&self.screen.lock().unwrap().bytes).into_owned()
