@@ -72,9 +72,9 @@ impl InitArgs {
             return Ok(());
         }
         let folder = std::path::absolute(&self.dir).unwrap_or_else(|_| self.dir.clone());
-        let what = format!("{} is or contains your home folder", shown(&files::resolved(&folder)));
+        let what = format!("{} is or contains your home folder", path_name(&files::resolved(&folder)));
         let why = "the agents of a config there can read all of your files";
-        let own = user_config_path().map(|path| format!(" in {}", shown(&path))).unwrap_or_default();
+        let own = user_config_path().map(|path| format!(" in {}", path_name(&path))).unwrap_or_default();
         let refused = |cause: &str| {
             Report::new(ErrorKind::Usage, format!("{what}; nothing was written")).cause(cause).hint(format!(
                 "name the folder of a project with --dir; what all projects share belongs in your own config{own}; --force \

@@ -44,9 +44,11 @@ pub const CHAT_SHELL_WAIT: Duration = Duration::from_millis(20);
 /// The time from a question's appearance until keys answer it: nobody can answer a question that they have not seen, and who was
 /// typing a message needs as long to stop.
 pub const CHAT_QUESTION_PAUSE: Duration = Duration::from_millis(400);
-/// The shortest time between two drawings of a chat: a key is on the screen within it, and fast typing or many pieces of a
-/// reply share a drawing.
+/// The shortest time between two drawings of a chat: many pieces of a reply share a drawing.
 pub const CHAT_DRAWING: Duration = Duration::from_millis(12);
+/// The shortest time between a drawing of a chat and one that shows a key: a person sees it at once, and the keys of a program that
+/// types share a drawing.
+pub const CHAT_KEY_DRAWING: Duration = Duration::from_millis(3);
 /// The time after which a person is told that an agent is still being prepared: plugins that are compiled for the first time take
 /// seconds.
 pub const CHAT_PREPARING: Duration = Duration::from_secs(2);

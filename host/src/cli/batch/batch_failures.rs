@@ -26,9 +26,10 @@ impl BatchFailures {
     /// Counts the failure of a task.
     pub fn note(&mut self, report: &Report) {
         let text = one_line(&report.to_string(), limits::FAILURE_SHOWN_CHARS);
+        let is_full = self.groups.len() == limits::TASK_FAILURES_COUNTED;
         match self.groups.iter_mut().find(|group| group.text == text) {
             Some(group) => group.tasks += 1,
-            None if self.groups.len() == limits::TASK_FAILURES_COUNTED => self.others += 1,
+            None if is_full => self.others += 1,
             None => {
                 let hint = report.hint.as_deref().map(|hint| one_line(hint, limits::FAILURE_SHOWN_CHARS));
                 self.groups.push(FailureGroup { text, hint, tasks: 1 });

@@ -233,7 +233,7 @@ impl<W: Write> ChatLoop<W> {
             self.notifications.set_focus(has_focus);
             return None;
         }
-        self.screen.change();
+        self.screen.change_by_key();
         let root = project_folder(&self.app);
         let Self { state, commands, facts, prompts, step, .. } = &mut *self;
         let names = || {

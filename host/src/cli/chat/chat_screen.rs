@@ -41,6 +41,8 @@ pub struct ChatScreen<W: Write> {
     above: Vec<StyledLine>,
     drawn: Instant,
     is_dirty: bool,
+    /// A key has been pressed since the last drawing.
+    has_key: bool,
 }
 
 impl<W: Write> ChatScreen<W> {
@@ -59,6 +61,7 @@ impl<W: Write> ChatScreen<W> {
             above: Vec::new(),
             drawn: Instant::now(),
             is_dirty: true,
+            has_key: false,
         }
     }
 
@@ -167,9 +170,15 @@ impl<W: Write> ChatScreen<W> {
         self.is_dirty = true;
     }
 
+    /// Notes that a key has changed something, which is drawn sooner.
+    pub fn change_by_key(&mut self) {
+        (self.is_dirty, self.has_key) = (true, true);
+    }
+
     /// Returns the time of the next drawing; `None` if nothing changes until then.
     pub fn next_drawing(&self, is_working: bool) -> Option<Instant> {
         match (self.is_dirty, is_working) {
+            (true, _) if self.has_key => Some(self.drawn + limits::CHAT_KEY_DRAWING),
             (true, _) => Some(self.drawn + limits::CHAT_DRAWING),
             (false, true) => Some(self.drawn + limits::LIVE_TICK),
             (false, false) => None,
@@ -179,7 +188,7 @@ impl<W: Write> ChatScreen<W> {
     /// Draws. A terminal that has gone away is not written to any more; its keys end then too.
     pub fn draw(&mut self, state: &ChatState, status: &ChatStatus, elapsed: Option<Duration>) {
         let now = Instant::now();
-        (self.drawn, self.is_dirty) = (now, false);
+        (self.drawn, self.is_dirty, self.has_key) = (now, false, false);
         self.take_run_lines();
         let mut lines = self.work_lines(now);
         if !lines.is_empty() {

@@ -13,7 +13,7 @@ use crate::{
         render::name,
         user_config_path::user_config_path,
     },
-    config::{Config, ProviderConfig, ProviderKind, RunnerConfig, variables},
+    config::{Config, ProviderConfig, RunnerConfig, variables},
     error::count,
 };
 
