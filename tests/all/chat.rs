@@ -364,6 +364,15 @@ fn chat_takes_the_options_of_a_run() {
     let text = chat.wait_for("• two");
     assert!(text.contains("tool.call: ok"), "{text}");
     chat.leave();
+    let config = fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
+    place.file(
+        "priced.yaml",
+        config.replace("    params:", "    price: {input: 1000000, output: 1000000}\n    params:"),
+    );
+    let mut chat = ChatTerminal::open(&place, &["--config", "priced.yaml", "--approve", "all", "--max-cost", "0.01"]);
+    chat.say("Read the note.");
+    chat.wait_for("budget");
+    chat.leave();
     let (code, text, _) = ChatTerminal::start(&place, &["chat", "--resume", "x", "--continue"]).end();
     assert!(code == 2 && text.contains("cannot be used with"), "{text}");
 }

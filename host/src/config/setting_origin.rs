@@ -356,8 +356,8 @@ limits: {log_entries: 4, state_bytes: 5}
         let set = effective.set_to_yaml(&sources).unwrap();
         let docs = folder.path().join("docs");
         let expected = format!(
-            "providers:\n  - name: own\n    kind: openai\n    model: m\n    api_key: '***'\n  - name: mine\n    kind: ollama\n    \
-             model: n\nagents:\n  - name: a\n    toolboxes:\n      - exec\n      - name: filesystem\n        plugins:\n          \
+            "providers:\n  - name: own\n    kind: openai\n    api_key: \"***\"\n    model: m\n  - name: mine\n    kind: ollama\n    \
+             model: \"n\"\nagents:\n  - name: a\n    toolboxes:\n      - exec\n      - name: filesystem\n        plugins:\n          \
              filesystem:\n            files:\n              - path: {}\n    options:\n      max_iterations: 10000 # 0: the \
              maximum\nlimits:\n  log_entries: 3\n  state_bytes: 5\n",
             docs.display()

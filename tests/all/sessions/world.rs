@@ -74,7 +74,7 @@ impl World {
             None => agent_group.with_recorder(recorder),
             Some((past, chat)) => agent_group.resuming(recorder, past, chat),
         };
-        agent_group.record_blackboard("team", &blackboard);
+        agent_group.add_blackboard("team", &blackboard);
         let agent_group = Arc::new(agent_group);
         let lead = agent("lead", &doing, &board, &blackboard).with_agent_group(Arc::clone(&agent_group), 3);
         Self { agent_group, lead, board, blackboard }

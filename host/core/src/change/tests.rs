@@ -431,7 +431,7 @@ fn undo_is_refused_after_a_later_modification() {
     .unwrap();
     world.put("b", "mine");
     let undo = world.history().last().unwrap().unwrap();
-    assert!(undo.shown().unwrap_err().to_string().starts_with("`b` has changed in the meantime"));
+    assert!(undo.shown().unwrap_err().to_string().starts_with("`b` was edited, moved or removed after"));
     let start = world.tree();
     assert!(matches!(undo.make(), Err(ChangeError::EditedSince { .. })));
     assert_eq!(world.tree(), start, "none of it is undone");

@@ -160,7 +160,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn killed_command_does_not_wait_for_programs_of_other_groups() {
-        let mut escaped = ShellCommand::start("setsid sleep 5 & exit 0").unwrap();
+        let mut escaped = ShellCommand::start("setsid sleep 60 & exit 0").unwrap();
         wait_for_end(&escaped.child).unwrap();
         escaped.kill();
         assert!(escaped.end().await.failure.unwrap().contains("still runs"));
