@@ -441,7 +441,7 @@ mod shipped {
         let unavailable = "{provider: error-unavailable}";
         let ran = around(&Place::new(), unavailable, "", "{kind: retry, params: {base_delay: 1ms, attempts: 4}}");
         assert_eq!(ran.code, 4, "{}", ran.shown());
-        assert_eq!(ran.stderr.matches("retry: retry").count(), 3, "{}", ran.shown());
+        assert_eq!(ran.stderr.matches("retry: again").count(), 3, "{}", ran.shown());
     }
 
     #[test]

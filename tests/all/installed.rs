@@ -120,7 +120,7 @@ fn default_agent_takes_toolboxes_from_named_directories() {
                 build them with `cargo plugins`";
     assert!(without.code == 0 && without.stderr.contains(told), "{}", without.shown());
     assert!(!without.stdout.contains("fetch"), "{}", without.shown());
-    let with = run(&place, Some(&program), &["config", "check", "--config", "c.yaml", "--plugins", PLUGIN_ROOT]);
+    let with = run(&place, Some(&program), &["config", "show", "--config", "c.yaml", "--plugins", PLUGIN_ROOT]);
     assert!(with.code == 0 && with.stdout.contains("name: http"), "{}", with.shown());
     assert!(!with.stderr.contains("the default agent is without"), "{}", with.shown());
 }

@@ -183,8 +183,12 @@ fn trust_prompt_omits_unused_grants() {
         place.file("shelly.yaml", config(ceiling));
         place.run(&["config", "check", "--plugins", PLUGIN_ROOT])
     };
-    says(&check(""), 0, &["    the plugin `read-files`\n", "may read and change `[DIR]/docs`"]);
-    says(&check("use: {files: [{path: .}]},"), 0, &["    the plugin `read-files`\n", "may read `[DIR]/docs`"]);
+    says(&check(""), 0, &["    the plugin `read-files`, for the agent `a`\n", "may read and change `[DIR]/docs`"]);
+    says(
+        &check("use: {files: [{path: .}]},"),
+        0,
+        &["    the plugin `read-files`, for the agent `a`\n", "may read `[DIR]/docs`"],
+    );
 }
 
 #[test]

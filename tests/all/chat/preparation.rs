@@ -1,48 +1,36 @@
-//! What a person types while a chat is prepared, which here takes until an MCP server may start.
+//! What a person types while a chat is prepared, which takes seconds if the code of its plugins is not in the cache.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::process::Command;
 
-use super::terminal::ChatTerminal;
-use crate::{
-    bad_input::{FOUR, Server, answer},
-    support::Place,
-};
+use super::terminal::{ChatTerminal, reader};
+use crate::support::Place;
 
-/// A chat whose server waits for a writer of the file that is returned. The model answers each request with "Four.".
-fn in_preparation(place: &Place) -> (ChatTerminal, Server, PathBuf) {
-    let start = place.path().join("start");
-    assert!(Command::new("mkfifo").arg(&start).status().unwrap().success());
-    let model = Server::start(|_| answer("200 OK", FOUR));
-    let server = env!("CARGO_BIN_EXE_shelly-mcp-server");
-    let waits = format!("cat {} && exec {server} tools.json", start.display());
-    place.file("tools.json", "[]");
-    place.file(
-        "shelly.yaml",
-        format!("{}mcp_servers: [{{name: t, command: sh, args: ['-c', '{waits}']}}]\n", model.config("")),
-    );
-    let chat = ChatTerminal::start(place, &["chat", "--trust"]);
+/// A chat that compiles its plugins now.
+fn in_preparation(place: &Place) -> ChatTerminal {
+    let cache = place.path().join("cache");
+    let variables = [("SHELLY_CACHE_DIR", cache.to_str().unwrap())];
+    let chat = ChatTerminal::start_with(place, &["chat", "--trust"], &variables);
     chat.wait_for("preparing the agent");
-    (chat, model, start)
+    chat
 }
 
 #[test]
 fn message_typed_while_the_chat_is_prepared_is_sent() {
-    let place = Place::new();
-    let (mut chat, _model, start) = in_preparation(&place);
-    chat.say("Count to four.");
-    fs::write(start, "").unwrap();
-    let text = chat.wait_for("Four.");
-    assert_eq!(text.matches("Count to four.").count(), 1, "it is not echoed beside the chat: {text}");
+    let place = reader("");
+    let mut chat = in_preparation(&place);
+    chat.say("Read the note.");
+    let text = chat.wait_for("• two");
+    assert_eq!(text.matches("› Read the note.").count(), 1, "{text}");
+    assert_eq!(text.matches("Read the note.").count(), 1, "it is not echoed beside the chat: {text}");
     chat.leave();
 }
 
 #[test]
 fn signal_while_the_chat_is_prepared_brings_the_echo_back() {
-    let place = Place::new();
-    let (mut chat, _model, _start) = in_preparation(&place);
-    assert!(!chat.echoes());
+    let place = reader("");
+    let mut chat = in_preparation(&place);
     let id = chat.child.process_id().unwrap().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     chat.child.wait().unwrap();
-    assert!(chat.echoes(), "what the person types next is shown");
+    chat.wait_until_it_echoes();
 }

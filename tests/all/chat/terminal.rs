@@ -147,10 +147,17 @@ impl ChatTerminal {
         self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
     }
 
-    /// Returns `true` if the terminal shows what is typed.
-    pub fn echoes(&self) -> bool {
-        let modes = self.master.get_termios().unwrap();
-        format!("{:?}", modes.local_flags).split(|c: char| !c.is_alphabetic()).any(|flag| flag == "ECHO")
+    /// Waits until the terminal shows what is typed.
+    pub fn wait_until_it_echoes(&self) {
+        let begun = Instant::now();
+        let shows = || {
+            let modes = self.master.get_termios().unwrap();
+            format!("{:?}", modes.local_flags).split(|c: char| !c.is_alphabetic()).any(|flag| flag == "ECHO")
+        };
+        while !shows() {
+            assert!(begun.elapsed() < PATIENCE, "what the person types next is not shown");
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Returns everything that the program has written so far.

@@ -17,7 +17,7 @@ pub(crate) async fn acted(cx: &RunCx, middleware: &str, action: &'static str) {
     cx.events.emit(Event::MiddlewareActed { agent, middleware, action, tool: None, reason: None }).await;
 }
 
-/// What a middleware sends again, for the event.
+/// The attempts so far of a request that a middleware sends again, for the event.
 #[derive(Debug, Default)]
 pub(crate) struct RepeatedAttempt<'a> {
     /// The number of attempts so far.
