@@ -11,6 +11,8 @@ enum Type {
     /// One that has a name of its own: `bool`, `string`, ….
     Plain(&'static str),
     List(Box<Type>),
+    /// A map with keys of a type that has a name of its own.
+    Map(&'static str, Box<Type>),
     Tuple(Vec<Type>),
     Record(Vec<Type>),
     Variant(Vec<Option<Type>>),
@@ -22,6 +24,9 @@ enum Type {
 
 const PLAIN: [&str; 13] =
     ["bool", "u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "f32", "f64", "char", "string"];
+
+/// The types of keys.
+const KEYS: [&str; 5] = ["string", "char", "bool", "s8", "u64"];
 
 /// Names of fields, cases and flags.
 const NAMES: [&str; 4] = ["a", "is-open", "c3", "the-last-one"];
@@ -37,6 +42,7 @@ fn types() -> impl Strategy<Value = Type> {
         let boxed = || inner.clone().prop_map(Box::new);
         prop_oneof![
             boxed().prop_map(Type::List),
+            (prop::sample::select(&KEYS[..]), boxed()).prop_map(|(key, value)| Type::Map(key, value)),
             boxed().prop_map(Type::Option),
             boxed().prop_map(|inner| Type::Option(Box::new(Type::Option(inner)))),
             vec(inner.clone(), 1..4).prop_map(Type::Tuple),
@@ -53,6 +59,7 @@ impl Type {
         let form = match self {
             Self::Plain(name) => return (*name).to_owned(),
             Self::List(inner) => return format!("(list {})", inner.text(defined)),
+            Self::Map(key, value) => return format!("(map {key} {})", value.text(defined)),
             Self::Option(inner) => return format!("(option {})", inner.text(defined)),
             Self::Tuple(parts) => {
                 let parts: Vec<_> = parts.iter().map(|part| part.text(defined)).collect();
@@ -118,6 +125,11 @@ impl Type {
                 vec(any::<u8>(), 0..20).prop_map(|bytes| STANDARD.encode(bytes).into()).boxed()
             }
             Self::List(inner) => vec(inner.value(), 0..4).prop_map(Value::from).boxed(),
+            Self::Map(key, value) => {
+                let entries = vec((Self::Plain(*key).value(), value.value()), 0..4);
+                let is_object = *key == "string";
+                entries.prop_map(move |entries| if is_object { object(entries) } else { pairs(entries) }).boxed()
+            }
             Self::Tuple(parts) => parts.iter().map(Type::value).collect::<Vec<_>>().prop_map(Value::from).boxed(),
             Self::Record(fields) => {
                 let values: Vec<_> = fields.iter().map(Type::value).collect();
@@ -153,6 +165,20 @@ impl Type {
     }
 }
 
+fn object(entries: Vec<(Value, Value)>) -> Value {
+    entries.into_iter().map(|(key, value)| (key.as_str().unwrap().to_owned(), value)).collect()
+}
+
+fn pairs(mut entries: Vec<(Value, Value)>) -> Value {
+    let mut seen = Vec::new();
+    entries.retain(|(key, _)| {
+        let is_new = !seen.contains(key);
+        seen.push(key.clone());
+        is_new
+    });
+    entries.into_iter().map(|(key, value)| json!([key, value])).collect()
+}
+
 fn quoted(count: usize) -> String {
     NAMES[..count].iter().map(|name| format!("\"{name}\" ")).collect()
 }
@@ -182,6 +208,11 @@ const BESIDE: usize = 16;
 fn same(of: &Type) -> Vec<u8> {
     let mut defined = Vec::new();
     let of = of.text(&mut defined);
+    same_as(&defined.concat(), &of)
+}
+
+/// A component with a function `same` of this type, in text, that gives back what it is handed.
+pub fn same_as(defined: &str, of: &str) -> Vec<u8> {
     let beside: String = (0..BESIDE).map(|at| format!("(param \"p{at}\" u8) ")).collect();
     let text = format!(
         r#"(component
@@ -197,13 +228,18 @@ fn same(of: &Type) -> Vec<u8> {
                 (func (export "same") (param i32) (result i32) (local.get 0))
             )
             (core instance $i (instantiate $m))
-            {}
+            {defined}
             (func (export "same") (param "it" {of}) {beside} (result (tuple {of} u8))
                 (canon lift (core func $i "same") (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))
-        )"#,
-        defined.concat()
+        )"#
     );
     wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The arguments of such a function, of which the first is tested.
+pub fn arguments(given: &Value) -> Value {
+    let beside = (0..BESIDE).map(|at| (format!("p{at}"), json!(at)));
+    [("it".to_owned(), given.clone())].into_iter().chain(beside).collect()
 }
 
 /// Returns the result of such a function for this argument.
@@ -211,9 +247,7 @@ async fn said(engine: &Arc<PluginEngine>, component: &[u8], given: &Value) -> To
     let (_place, package) = packed("", component);
     let package = package.unwrap_or_else(|error| panic!("{}", told(&error)));
     let tools = tools_on(engine, package, Limits::default()).await;
-    let beside = (0..BESIDE).map(|at| (format!("p{at}"), json!(at)));
-    let arguments: serde_json::Map<_, _> = [("it".to_owned(), given.clone())].into_iter().chain(beside).collect();
-    dispatched(&tools, &RunCx::new("helper"), "same", &arguments.into()).await
+    dispatched(&tools, &RunCx::new("helper"), "same", &arguments(given)).await
 }
 
 fn types_and_values() -> impl Strategy<Value = (Type, Value)> {

@@ -101,11 +101,7 @@ impl PluginFunction {
     }
 
     fn gives_handles(&self) -> bool {
-        let mut gives = false;
-        if let Some(result) = &self.tool.function.result {
-            result.each(&mut |shape| gives |= matches!(shape.form, WitTypeKind::Own(_)));
-        }
-        gives
+        self.tool.function.result.as_ref().is_some_and(WitType::holds_own)
     }
 
     /// Converts the return value to the tool's output: an error that the function returns becomes a failure.

@@ -74,7 +74,6 @@ fn base_config(stack_bytes: usize) -> Config {
     let mut config = Config::new();
     config
         .wasm_component_model(true)
-        // With maps enabled, a function that uses one is left out alone and not with its whole component.
         .wasm_component_model_map(true)
         .epoch_interruption(true)
         .max_wasm_stack(stack_bytes)

@@ -13,7 +13,7 @@ use crate::{
 use shelly_core::limits;
 
 /// The WebAssembly features that the engine accepts, as it is configured and built: no threads, no garbage collection,
-/// no exceptions, and no async components. Functions with maps are left out one by one.
+/// no exceptions, and no async components.
 const ENGINE_FEATURES: WasmFeatures = WasmFeatures::WASM3
     .difference(WasmFeatures::GC_TYPES)
     .difference(WasmFeatures::EXCEPTIONS)

@@ -8,16 +8,21 @@
 mod docs;
 mod exported_functions;
 mod handles;
+mod json_numbers;
 mod manifest_section;
+mod map_keys;
 mod names;
 mod runtime_exports;
 mod schema;
+mod shallow_json;
 mod to_json;
 mod to_val;
 mod toolset;
 mod wit;
 mod wit_types;
 
+#[cfg(test)]
+mod argument_tests;
 #[cfg(test)]
 mod tests;
 

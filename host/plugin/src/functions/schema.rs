@@ -37,10 +37,14 @@ pub fn schema(shape: &WitType) -> Value {
             { "type": "array", "items": schema(element) },
         ] }),
         WitTypeKind::List(element) => json!({ "type": "array", "items": schema(element) }),
-        WitTypeKind::Tuple(parts) => {
-            let items: Vec<_> = parts.iter().map(schema).collect();
-            json!({ "type": "array", "prefixItems": items, "minItems": parts.len(), "maxItems": parts.len() })
+        WitTypeKind::Map { key, value } if key.form == WitTypeKind::String => {
+            json!({ "type": "object", "additionalProperties": schema(value) })
         }
+        WitTypeKind::Map { key, value } => {
+            let about = "Pairs of a key and its value; each key once";
+            json!({ "type": "array", "items": tuple([&**key, &**value]), "description": about })
+        }
+        WitTypeKind::Tuple(parts) => tuple(parts),
         WitTypeKind::Record(fields) => object(fields, |_| None),
         WitTypeKind::Variant(cases) => variant(cases),
         WitTypeKind::Enum(cases) => json!({ "type": "string", "enum": cases }),
@@ -67,6 +71,13 @@ pub fn schema(shape: &WitType) -> Value {
             json!({ "type": "string", "description": text })
         }
     }
+}
+
+/// Returns the schema of a list of so many values.
+fn tuple<'a>(parts: impl IntoIterator<Item = &'a WitType>) -> Value {
+    let items: Vec<_> = parts.into_iter().map(schema).collect();
+    let count = items.len();
+    json!({ "type": "array", "prefixItems": items, "minItems": count, "maxItems": count })
 }
 
 /// The floating point values that are not JSON numbers.

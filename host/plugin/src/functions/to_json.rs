@@ -1,10 +1,13 @@
 //! Conversion of results to JSON text, which is bounded while it is written, escapes included.
 
+use std::collections::HashMap;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use wasmtime::component::Val;
 
 use super::{
     handles::{ResourceHandles, TooManyHandles},
+    map_keys::key_text,
     schema::SAFE,
     wit_types::{WitType, WitTypeKind},
 };
@@ -84,6 +87,7 @@ impl ValJsonWriter<'_> {
                 self.text(&STANDARD.encode(bytes))
             }
             (WitTypeKind::List(element), Val::List(list)) => self.list(list.iter().map(|value| (&**element, value))),
+            (WitTypeKind::Map { key, value }, Val::Map(entries)) => self.map(key, value, entries),
             (WitTypeKind::Tuple(shapes), Val::Tuple(parts)) if shapes.len() == parts.len() => {
                 self.list(shapes.iter().zip(parts))
             }
@@ -167,6 +171,35 @@ impl ValJsonWriter<'_> {
             self.value(shape, value)?;
         }
         self.put("]")
+    }
+
+    /// Writes a map: as an object if its keys are strings, otherwise as a list of pairs. Of equal keys the last one
+    /// holds, as the component model has it.
+    fn map(&mut self, key: &WitType, value: &WitType, entries: &[(Val, Val)]) -> Result<(), Fault> {
+        let keys = entries.iter().map(|(key, _)| key_text(key).ok_or_else(mismatch)).collect::<Result<Vec<_>, _>>()?;
+        let last: HashMap<&str, usize> = keys.iter().enumerate().map(|(at, key)| (&**key, at)).collect();
+        if last.len() < entries.len() && value.holds_own() {
+            // The handles of the values that do not hold would be lost.
+            return Err(Fault::other("the component returned a map of handles in which a key is there twice"));
+        }
+        let is_object = key.form == WitTypeKind::String;
+        self.put(if is_object { "{" } else { "[" })?;
+        let mut separator = "";
+        for (at, (text, entry)) in keys.iter().zip(entries).enumerate() {
+            if last.get(&**text) != Some(&at) {
+                continue;
+            }
+            self.put(separator)?;
+            separator = ",";
+            if is_object {
+                self.text(text)?;
+                self.put(":")?;
+                self.value(value, &entry.1)?;
+            } else {
+                self.list([(key, &entry.0), (value, &entry.1)].into_iter())?;
+            }
+        }
+        self.put(if is_object { "}" } else { "]" })
     }
 
     fn large(&mut self, number: i128) -> Result<(), Fault> {

@@ -1,17 +1,24 @@
 //! Conversion of JSON arguments to the component's values; errors name the place in the arguments.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::HashSet,
+    fmt::{self, Write as _},
+    str::FromStr,
+};
 
 use base64::{
     Engine as _, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
-use serde_json::{Map, Number, Value, value::RawValue};
+use serde_json::value::RawValue;
 use wasmtime::component::Val;
 
 use super::{
     handles::ResourceHandles,
+    json_numbers::{is_decimal, whole},
+    map_keys::key_text,
     schema::NOT_NUMBERS,
+    shallow_json::ShallowJson,
     wit::called,
     wit_types::{WitField, WitInt, WitType, WitTypeKind},
 };
@@ -45,54 +52,16 @@ pub fn arguments(
     json: &str,
     handles: Option<&ResourceHandles>,
 ) -> Result<FunctionArguments, Fault> {
-    let raw = serde_json::from_str(json).map_err(not_json)?;
-    let value = exact(raw, 2 * limits::VALUE_DEPTH + 2)?;
+    let raw: &RawValue =
+        serde_json::from_str(json).map_err(|error| Fault::invalid(format!("the arguments are not JSON: {error}")))?;
     let mut reader =
         FunctionArgumentReader { path: String::new(), left: limits::HOSTCALL_BYTES, handles, used: Vec::new() };
-    let Value::Object(object) = &value else { return Err(Fault::invalid("the arguments are not a JSON object")) };
-    let values = reader.fields(params, object, "argument")?.into_iter().map(|(_, value)| value).collect();
+    let ShallowJson::Object(object) = reader.parsed(raw)? else {
+        return Err(Fault::invalid("the arguments are not a JSON object"));
+    };
+    let values = reader.fields(params, &object, "argument")?.into_iter().map(|(_, value)| value).collect();
     let given_away = reader.used.into_iter().filter(|(_, is_given_away)| *is_given_away).map(|(number, _)| number);
     Ok(FunctionArguments { values, given_away: given_away.collect() })
-}
-
-fn not_json(error: serde_json::Error) -> Fault {
-    Fault::invalid(format!("the arguments are not JSON: {error}"))
-}
-
-/// Parses a value with its numbers exactly as written: the parser rounds the last digit of some. `depth` is the number
-/// of further nested lists and objects that are allowed, at most two per type.
-fn exact(raw: &RawValue, depth: usize) -> Result<Value, Fault> {
-    let text = raw.get();
-    let deeper = || {
-        let most = 2 * limits::VALUE_DEPTH + 2;
-        let too_deep = || Fault::invalid(format!("the arguments have more than {most} nested lists and objects"));
-        depth.checked_sub(1).ok_or_else(too_deep)
-    };
-    match text.as_bytes().first() {
-        Some(b'{') => {
-            let depth = deeper()?;
-            let fields: BTreeMap<String, &RawValue> = serde_json::from_str(text).map_err(not_json)?;
-            let fields = fields.into_iter().map(|(name, raw)| Ok((name, exact(raw, depth)?)));
-            Ok(Value::Object(fields.collect::<Result<_, Fault>>()?))
-        }
-        Some(b'[') => {
-            let depth = deeper()?;
-            let list: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
-            Ok(Value::Array(list.into_iter().map(|raw| exact(raw, depth)).collect::<Result<_, _>>()?))
-        }
-        Some(b'-' | b'0'..=b'9') => {
-            let too_large =
-                || Fault::invalid(format!("the number {} is too large", cut(text, limits::NAME_SHOWN_CHARS)));
-            let whole = text.parse::<u64>().map(Number::from).or_else(|_| text.parse::<i64>().map(Number::from));
-            let number = match whole {
-                // `-0` stays a floating point number: as an integer it would lose its sign.
-                Ok(whole) if text != "-0" => Some(whole),
-                _ => text.parse().ok().and_then(Number::from_f64),
-            };
-            number.map(Value::Number).ok_or_else(too_large)
-        }
-        _ => serde_json::from_str(text).map_err(not_json),
-    }
 }
 
 struct FunctionArgumentReader<'a> {
@@ -109,51 +78,50 @@ impl FunctionArgumentReader<'_> {
     fn fields(
         &mut self,
         fields: &[WitField],
-        object: &Map<String, Value>,
+        object: &[(String, &RawValue)],
         what: &str,
     ) -> Result<Vec<(String, Val)>, Fault> {
-        if let Some(unknown) = object.keys().find(|key| fields.iter().all(|field| field.name != **key)) {
+        if let Some((unknown, _)) = object.iter().find(|(name, _)| fields.iter().all(|field| field.name != *name)) {
             let known: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
-            let shown = cut(unknown, limits::NAME_SHOWN_CHARS);
-            return Err(self.wrong(format_args!("unknown {what} `{shown}`{}", instead(unknown, &known))));
+            return Err(self.no_such(what, unknown, &known));
         }
         let field = |field: &WitField| {
-            let before = self.path.len();
-            let value = match object.get(&field.name) {
-                Some(value) => {
-                    self.step(&field.name);
-                    self.value(&field.shape, value)?
-                }
+            let value = match object.iter().find(|(name, _)| *name == field.name) {
+                Some((_, raw)) => self.below(&field.name, &field.shape, raw)?,
                 None if field.shape.is_option() => self.paid(0).map(|()| Val::Option(None))?,
                 None => {
                     let (name, kind) = (&field.name, called(&field.shape));
                     return Err(self.wrong(format_args!("missing {what} `{name}` of type {kind}")));
                 }
             };
-            self.path.truncate(before);
             self.paid(field.name.len())?;
             Ok((field.name.clone(), value))
         };
         fields.iter().map(field).collect()
     }
 
-    fn value(&mut self, shape: &WitType, value: &Value) -> Result<Val, Fault> {
+    /// Parses the outermost level of a value.
+    fn parsed<'j>(&self, raw: &'j RawValue) -> Result<ShallowJson<'j>, Fault> {
+        ShallowJson::parse(raw).map_err(|why| self.wrong(format_args!("{why}")))
+    }
+
+    fn value(&mut self, shape: &WitType, raw: &RawValue) -> Result<Val, Fault> {
         self.paid(0)?;
-        let expected = |reader: &Self, what: &str| reader.expected(what, value);
-        Ok(match (&shape.form, value) {
-            (WitTypeKind::Bool, Value::Bool(it)) => Val::Bool(*it),
+        if let WitTypeKind::Option(inner) = &shape.form
+            && !inner.is_option()
+            && raw.get() != "null"
+        {
+            return Ok(Val::Option(Some(Box::new(self.value(inner, raw)?))));
+        }
+        let json = self.parsed(raw)?;
+        let expected = |reader: &Self, what: &str| reader.expected(what, &json);
+        Ok(match (&shape.form, &json) {
+            (WitTypeKind::Bool, ShallowJson::Bool(it)) => Val::Bool(*it),
             (WitTypeKind::Bool, _) => return Err(expected(self, "true or false")),
-            (WitTypeKind::Int(int), _) => self.integer(*int, value)?,
-            (WitTypeKind::F32, _) => {
-                let wide = self.float(value)?;
-                let narrow = wide as f32;
-                if wide.is_finite() && narrow.is_infinite() {
-                    return Err(expected(self, "a number in the range of f32"));
-                }
-                Val::Float32(narrow)
-            }
-            (WitTypeKind::F64, _) => Val::Float64(self.float(value)?),
-            (WitTypeKind::Char, Value::String(text)) => {
+            (WitTypeKind::Int(int), _) => self.integer(*int, &json)?,
+            (WitTypeKind::F32, _) => Val::Float32(self.float(&json, "f32", f32::is_finite)?),
+            (WitTypeKind::F64, _) => Val::Float64(self.float(&json, "f64", f64::is_finite)?),
+            (WitTypeKind::Char, ShallowJson::String(text)) => {
                 let mut chars = text.chars();
                 match (chars.next(), chars.next()) {
                     (Some(one), None) => Val::Char(one),
@@ -161,36 +129,43 @@ impl FunctionArgumentReader<'_> {
                 }
             }
             (WitTypeKind::Char, _) => return Err(expected(self, "one character, as a string")),
-            (WitTypeKind::String, Value::String(text)) => {
+            (WitTypeKind::String, ShallowJson::String(text)) => {
                 self.paid(text.len())?;
                 Val::String(text.clone())
             }
             (WitTypeKind::String, _) => return Err(expected(self, "a string")),
-            (WitTypeKind::List(_), Value::String(text)) if shape.is_bytes() => {
+            (WitTypeKind::List(_), ShallowJson::String(text)) if shape.is_bytes() => {
                 let bytes = BASE64.decode(text).map_err(|_| expected(self, "bytes in base64"))?;
                 self.paid(bytes.len() * size_of::<Val>())?;
                 Val::List(bytes.into_iter().map(Val::U8).collect())
             }
-            (WitTypeKind::List(element), Value::Array(list)) => {
-                Val::List(self.each(list.iter().map(|it| (&**element, it)))?)
+            (WitTypeKind::List(element), ShallowJson::List(list)) => {
+                Val::List(self.each(list.iter().map(|raw| (&**element, *raw)))?)
             }
             (WitTypeKind::List(_), _) if shape.is_bytes() => {
                 return Err(expected(self, "bytes: a string in base64, or a list of numbers"));
             }
             (WitTypeKind::List(_), _) => return Err(expected(self, "a list")),
-            (WitTypeKind::Tuple(parts), Value::Array(list)) if parts.len() == list.len() => {
-                Val::Tuple(self.each(parts.iter().zip(list))?)
+            (WitTypeKind::Map { key, value }, ShallowJson::Object(fields)) if key.form == WitTypeKind::String => {
+                Val::Map(self.named_entries(value, fields)?)
+            }
+            (WitTypeKind::Map { key, .. }, _) if key.form == WitTypeKind::String => {
+                return Err(expected(self, "an object: its names are the keys of the map"));
+            }
+            (WitTypeKind::Map { key, value }, ShallowJson::List(list)) => Val::Map(self.entries(key, value, list)?),
+            (WitTypeKind::Map { .. }, _) => return Err(expected(self, "a list of pairs, each of a key and its value")),
+            (WitTypeKind::Tuple(parts), ShallowJson::List(list)) if parts.len() == list.len() => {
+                Val::Tuple(self.each(parts.iter().zip(list.iter().copied()))?)
             }
             (WitTypeKind::Tuple(parts), _) => return Err(expected(self, &format!("a list of {}", parts.len()))),
-            (WitTypeKind::Record(fields), Value::Object(object)) => Val::Record(self.fields(fields, object, "field")?),
+            (WitTypeKind::Record(fields), ShallowJson::Object(object)) => {
+                Val::Record(self.fields(fields, object, "field")?)
+            }
             (WitTypeKind::Record(_), _) => return Err(expected(self, &format!("an object ({})", called(shape)))),
             (WitTypeKind::Variant(cases), _) => {
-                let (name, payload) = match value {
-                    Value::String(name) => (name, None),
-                    Value::Object(object) if object.len() == 1 => {
-                        let (name, payload) = object.iter().next().ok_or_else(|| expected(self, "a case"))?;
-                        (name, Some(payload))
-                    }
+                let (name, payload) = match (&json, json.only_field()) {
+                    (ShallowJson::String(name), _) => (name.as_str(), None),
+                    (_, Some((name, payload))) => (name, Some(payload)),
                     _ => return Err(expected(self, "the name of a case, or an object of one case and its value")),
                 };
                 let names: Vec<_> = cases.iter().map(|case| case.name.as_str()).collect();
@@ -208,9 +183,9 @@ impl FunctionArgumentReader<'_> {
                         ));
                     }
                 };
-                Val::Variant(name.clone(), payload)
+                Val::Variant(name.to_owned(), payload)
             }
-            (WitTypeKind::Enum(cases), Value::String(name)) => {
+            (WitTypeKind::Enum(cases), ShallowJson::String(name)) => {
                 let names: Vec<_> = cases.iter().map(String::as_str).collect();
                 if !cases.contains(name) {
                     return Err(self.no_such("case", name, &names));
@@ -219,65 +194,97 @@ impl FunctionArgumentReader<'_> {
                 Val::Enum(name.clone())
             }
             (WitTypeKind::Enum(cases), _) => return Err(expected(self, &format!("one of {}", listed(cases)))),
-            (WitTypeKind::Flags(flags), Value::Array(list)) => Val::Flags(self.flags(flags, list)?),
+            (WitTypeKind::Flags(flags), ShallowJson::List(list)) => Val::Flags(self.flags(flags, list)?),
             (WitTypeKind::Flags(flags), _) => {
                 return Err(expected(self, &format!("a list of some of {}", listed(flags))));
             }
-            (WitTypeKind::Option(_), Value::Null) => Val::Option(None),
-            (WitTypeKind::Option(inner), _) if inner.is_option() => match value.as_object() {
-                Some(object) if object.len() == 1 && object.contains_key("some") => {
-                    Val::Option(Some(Box::new(self.below("some", inner, &object["some"])?)))
-                }
+            (WitTypeKind::Option(inner), _) => match (&json, json.only_field()) {
+                (ShallowJson::Null, _) => Val::Option(None),
+                (_, Some(("some", raw))) => Val::Option(Some(Box::new(self.below("some", inner, raw)?))),
                 _ => return Err(expected(self, "null, or {\"some\": …}")),
             },
-            (WitTypeKind::Option(inner), _) => Val::Option(Some(Box::new(self.value(inner, value)?))),
-            (WitTypeKind::Result { ok, error }, _) => {
-                let one = value.as_object().filter(|object| object.len() == 1).and_then(|object| object.iter().next());
-                match one {
-                    Some((name, value)) if name == "ok" => Val::Result(Ok(self.payload(name, ok, value)?)),
-                    Some((name, value)) if name == "error" => Val::Result(Err(self.payload(name, error, value)?)),
-                    _ => return Err(expected(self, "{\"ok\": …} or {\"error\": …}")),
-                }
-            }
-            (WitTypeKind::Own(resource), _) => self.handle(resource, value, true)?,
-            (WitTypeKind::Borrow(resource), _) => self.handle(resource, value, false)?,
+            (WitTypeKind::Result { ok, error }, _) => match json.only_field() {
+                Some(("ok", raw)) => Val::Result(Ok(self.payload("ok", ok, raw)?)),
+                Some(("error", raw)) => Val::Result(Err(self.payload("error", error, raw)?)),
+                _ => return Err(expected(self, "{\"ok\": …} or {\"error\": …}")),
+            },
+            (WitTypeKind::Own(resource), _) => self.handle(resource, &json, true)?,
+            (WitTypeKind::Borrow(resource), _) => self.handle(resource, &json, false)?,
         })
     }
 
-    fn payload(&mut self, name: &str, shape: &Option<Box<WitType>>, value: &Value) -> Result<Option<Box<Val>>, Fault> {
-        match (shape, value) {
-            (Some(shape), _) => Ok(Some(Box::new(self.below(name, shape, value)?))),
-            (None, Value::Null) => Ok(None),
-            (None, _) => Err(self.expected(&format!("{{\"{name}\": null}} without a value"), value)),
+    fn payload(&mut self, name: &str, shape: &Option<Box<WitType>>, raw: &RawValue) -> Result<Option<Box<Val>>, Fault> {
+        match shape {
+            Some(shape) => Ok(Some(Box::new(self.below(name, shape, raw)?))),
+            None if raw.get() == "null" => Ok(None),
+            None => Err(self.expected(&format!("{{\"{name}\": null}} without a value"), &self.parsed(raw)?)),
         }
     }
 
     /// Converts a value that an object has under this name.
-    fn below(&mut self, name: &str, shape: &WitType, value: &Value) -> Result<Val, Fault> {
+    fn below(&mut self, name: &str, shape: &WitType, raw: &RawValue) -> Result<Val, Fault> {
         let before = self.path.len();
-        self.step(name);
-        let value = self.value(shape, value)?;
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+        let value = self.value(shape, raw)?;
         self.path.truncate(before);
         Ok(value)
     }
 
-    fn each<'v>(&mut self, list: impl Iterator<Item = (&'v WitType, &'v Value)>) -> Result<Vec<Val>, Fault> {
+    /// Converts the element of a list.
+    fn element(&mut self, at: usize, shape: &WitType, raw: &RawValue) -> Result<Val, Fault> {
         let before = self.path.len();
-        let element = |(at, (shape, value)): (usize, (&WitType, &Value))| {
-            self.path.push_str(&format!("[{at}]"));
-            let value = self.value(shape, value)?;
-            self.path.truncate(before);
-            Ok(value)
-        };
-        list.enumerate().map(element).collect()
+        let _ = write!(self.path, "[{at}]");
+        let value = self.value(shape, raw)?;
+        self.path.truncate(before);
+        Ok(value)
     }
 
-    fn flags(&mut self, flags: &[String], list: &[Value]) -> Result<Vec<String>, Fault> {
+    fn each<'v>(&mut self, list: impl Iterator<Item = (&'v WitType, &'v RawValue)>) -> Result<Vec<Val>, Fault> {
+        list.enumerate().map(|(at, (shape, raw))| self.element(at, shape, raw)).collect()
+    }
+
+    /// Converts the entries of a map whose keys are strings.
+    fn named_entries(&mut self, value: &WitType, fields: &[(String, &RawValue)]) -> Result<Vec<(Val, Val)>, Fault> {
+        let entry = |(name, raw): &(String, &RawValue)| -> Result<(Val, Val), Fault> {
+            self.paid(name.len())?;
+            let held = self.below(&cut(name, limits::NAME_SHOWN_CHARS), value, raw)?;
+            Ok((Val::String(name.clone()), held))
+        };
+        fields.iter().map(entry).collect()
+    }
+
+    /// Converts the entries of a map whose keys are not strings.
+    fn entries(&mut self, key: &WitType, value: &WitType, list: &[&RawValue]) -> Result<Vec<(Val, Val)>, Fault> {
+        let (mut entries, mut seen, before) = (Vec::new(), HashSet::new(), self.path.len());
+        for (at, raw) in list.iter().enumerate() {
+            let _ = write!(self.path, "[{at}]");
+            let json = self.parsed(raw)?;
+            let pair = if let ShallowJson::List(pair) = &json { pair.as_slice() } else { &[] };
+            let &[key_raw, value_raw] = pair else {
+                return Err(self.expected("a list of a key and its value", &json));
+            };
+            let held_key = self.element(0, key, key_raw)?;
+            let text = key_text(&held_key).unwrap_or_default().into_owned();
+            if seen.contains(&text) {
+                return Err(self.wrong(format_args!("duplicate key `{text}`")));
+            }
+            seen.insert(text);
+            entries.push((held_key, self.element(1, value, value_raw)?));
+            self.path.truncate(before);
+        }
+        Ok(entries)
+    }
+
+    fn flags(&mut self, flags: &[String], list: &[&RawValue]) -> Result<Vec<String>, Fault> {
         let names: Vec<_> = flags.iter().map(String::as_str).collect();
         let mut set = Vec::new();
-        for value in list {
-            let Value::String(name) = value else {
-                return Err(self.expected(&format!("one of {}", listed(flags)), value));
+        for raw in list {
+            let json = self.parsed(raw)?;
+            let ShallowJson::String(name) = &json else {
+                return Err(self.expected(&format!("one of {}", listed(flags)), &json));
             };
             if !flags.contains(name) {
                 return Err(self.no_such("flag", name, &names));
@@ -291,9 +298,9 @@ impl FunctionArgumentReader<'_> {
         Ok(set)
     }
 
-    fn handle(&mut self, resource: &str, value: &Value, is_given_away: bool) -> Result<Val, Fault> {
-        let (Value::String(name), Some(handles)) = (value, self.handles) else {
-            return Err(self.expected(&format!("a handle of `{resource}`, as a string"), value));
+    fn handle(&mut self, resource: &str, json: &ShallowJson<'_>, is_given_away: bool) -> Result<Val, Fault> {
+        let (ShallowJson::String(name), Some(handles)) = (json, self.handles) else {
+            return Err(self.expected(&format!("a handle of `{resource}`, as a string"), json));
         };
         let (number, is) = handles.find(name, resource).map_err(|why| self.wrong(format_args!("{why}")))?;
         if self.used.iter().any(|(used, is_gone)| *used == number && (is_given_away || *is_gone)) {
@@ -303,16 +310,16 @@ impl FunctionArgumentReader<'_> {
         Ok(Val::Resource(is))
     }
 
-    fn integer(&self, int: WitInt, value: &Value) -> Result<Val, Fault> {
+    fn integer(&self, int: WitInt, json: &ShallowJson<'_>) -> Result<Val, Fault> {
         let (kind, least, most) = int.facts();
-        let number = match value {
-            Value::Number(number) => number.as_i128().or_else(|| whole(number.as_f64()?)),
-            Value::String(digits) if int.is_large() && is_decimal(digits) => digits.parse().ok(),
+        let number = match json {
+            ShallowJson::Number(number) => whole(number),
+            ShallowJson::String(digits) if int.is_large() && is_decimal(digits) => digits.parse().ok(),
             _ => None,
         };
         let expected = || {
             let or_digits = if int.is_large() { ", as a number or in digits as a string" } else { "" };
-            self.expected(&format!("a whole number from {least} to {most} ({kind}){or_digits}"), value)
+            self.expected(&format!("a whole number from {least} to {most} ({kind}){or_digits}"), json)
         };
         let number = number.filter(|number| (least..=most).contains(number)).ok_or_else(expected)?;
         // In range, so the casts lose nothing.
@@ -328,18 +335,26 @@ impl FunctionArgumentReader<'_> {
         })
     }
 
-    fn float(&self, value: &Value) -> Result<f64, Fault> {
-        match value {
-            Value::Number(number) => number.as_f64(),
-            Value::String(name) => match NOT_NUMBERS.iter().position(|known| known == name) {
-                Some(0) => Some(f64::NAN),
-                Some(1) => Some(f64::INFINITY),
-                Some(_) => Some(f64::NEG_INFINITY),
-                None => None,
+    /// Converts a number of the type `kind` from its digits, so that it is rounded once: not to an `f64` before.
+    fn float<F: FromStr + From<f32> + Copy>(
+        &self,
+        json: &ShallowJson<'_>,
+        kind: &str,
+        is_finite: fn(F) -> bool,
+    ) -> Result<F, Fault> {
+        match json {
+            ShallowJson::Number(digits) => {
+                let number = digits.parse::<F>().ok().filter(|number| is_finite(*number));
+                number.ok_or_else(|| self.expected(&format!("a number in the range of {kind}"), json))
+            }
+            ShallowJson::String(name) => match NOT_NUMBERS.iter().position(|known| known == name) {
+                Some(0) => Ok(F::from(f32::NAN)),
+                Some(1) => Ok(F::from(f32::INFINITY)),
+                Some(_) => Ok(F::from(f32::NEG_INFINITY)),
+                None => Err(self.expected("a number", json)),
             },
-            _ => None,
+            _ => Err(self.expected("a number", json)),
         }
-        .ok_or_else(|| self.expected("a number", value))
     }
 
     /// Counts the memory that a value takes.
@@ -354,26 +369,14 @@ impl FunctionArgumentReader<'_> {
         Ok(())
     }
 
-    fn step(&mut self, name: &str) {
-        if !self.path.is_empty() {
-            self.path.push('.');
-        }
-        self.path.push_str(name);
-    }
-
-    fn expected(&self, what: &str, got: &Value) -> Fault {
-        let got = match got {
-            // Large values are summarised instead of being written out and cut.
-            Value::Array(list) => format!("a list of {}", list.len()),
-            Value::Object(object) if object.len() > 1 => format!("an object of {} fields", object.len()),
-            other => cut(&other.to_string(), limits::NAME_SHOWN_CHARS),
-        };
+    fn expected(&self, what: &str, got: &ShallowJson<'_>) -> Fault {
         self.wrong(format_args!("expected {what}, got {got}"))
     }
 
     fn no_such(&self, what: &str, name: &str, known: &[&str]) -> Fault {
+        // The comparison with the known names takes memory for each pair of characters, so it gets no more than is shown.
         let shown = cut(name, limits::NAME_SHOWN_CHARS);
-        self.wrong(format_args!("unknown {what} `{shown}`{}", instead(name, known)))
+        self.wrong(format_args!("unknown {what} `{shown}`{}", instead(&shown, known)))
     }
 
     fn wrong(&self, what: fmt::Arguments<'_>) -> Fault {
@@ -396,14 +399,4 @@ fn listed(names: &[impl AsRef<str>]) -> String {
     let shown = names.iter().take(limits::NAMES_SHOWN).map(|name| format!("`{}`", name.as_ref()));
     let more = if names.len() > limits::NAMES_SHOWN { ", …" } else { "" };
     format!("{}{more}", shown.collect::<Vec<_>>().join(", "))
-}
-
-fn is_decimal(digits: &str) -> bool {
-    let digits = digits.strip_prefix('-').unwrap_or(digits);
-    (1..=20).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Returns the integer for a number that JSON writes with a fraction or an exponent, if it is whole.
-fn whole(number: f64) -> Option<i128> {
-    (number.fract() == 0.0 && number.abs() < 2f64.powi(65)).then_some(number as i128)
 }

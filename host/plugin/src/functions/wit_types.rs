@@ -36,6 +36,7 @@ pub enum WitTypeKind {
     Char,
     String,
     List(Box<WitType>),
+    Map { key: Box<WitType>, value: Box<WitType> },
     Tuple(Vec<WitType>),
     Record(Vec<WitField>),
     Variant(Vec<WitCase>),
@@ -116,11 +117,27 @@ impl WitType {
         matches!(self.form, WitTypeKind::Option(_))
     }
 
+    /// Returns `true` if the type is one that WIT allows for the keys of maps.
+    fn is_map_key(&self) -> bool {
+        matches!(self.form, WitTypeKind::Bool | WitTypeKind::Int(_) | WitTypeKind::Char | WitTypeKind::String)
+    }
+
+    /// Returns `true` if a value can contain handles that its receiver owns.
+    pub fn holds_own(&self) -> bool {
+        let mut holds = false;
+        self.each(&mut |shape| holds |= matches!(shape.form, WitTypeKind::Own(_)));
+        holds
+    }
+
     /// Visits all types in it, itself first.
     pub fn each<'a>(&'a self, see: &mut impl FnMut(&'a WitType)) {
         see(self);
         match &self.form {
             WitTypeKind::List(inner) | WitTypeKind::Option(inner) => inner.each(see),
+            WitTypeKind::Map { key, value } => {
+                key.each(see);
+                value.each(see);
+            }
             WitTypeKind::Tuple(parts) => parts.iter().for_each(|part| part.each(see)),
             WitTypeKind::Record(fields) => fields.iter().for_each(|field| field.shape.each(see)),
             WitTypeKind::Variant(cases) => {
@@ -274,7 +291,14 @@ impl<'a> WitTypeReader<'a> {
             }
             ComponentDefinedType::Own(resource) => WitTypeKind::Own(self.resource(*resource)?),
             ComponentDefinedType::Borrow(resource) => WitTypeKind::Borrow(self.resource(*resource)?),
-            ComponentDefinedType::Map { .. } => return Err("a `map` is not supported by this host".into()),
+            ComponentDefinedType::Map { key, value, .. } => {
+                let key = self.read(key, depth)?;
+                // The validator accepts keys of any type.
+                if !key.is_map_key() {
+                    return Err("the keys of a `map` are neither integers nor `bool`, `char` or `string`".into());
+                }
+                WitTypeKind::Map { key: Box::new(key), value: Box::new(self.read(value, depth)?) }
+            }
             ComponentDefinedType::FixedLengthList { .. } => {
                 return Err("a list of fixed length is not supported by this host".into());
             }
