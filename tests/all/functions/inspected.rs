@@ -60,6 +60,47 @@ fn component_with_the_async_abi_is_refused_by_name() {
 }
 
 #[test]
+fn function_with_a_handle_nobody_returns_is_left_out() {
+    let resource =
+        |name: &str| format!("(type $of_{name} (resource (rep i32)))\n(export ${name} \"{name}\" (type $of_{name}))\n");
+    let exports = |constructor: &str| {
+        [
+            ADD,
+            &resource("counter"),
+            &resource("report"),
+            // Only this function returns a report, and it takes a counter.
+            "(func (export \"[method]counter.report\") (param \"self\" (borrow $counter)) (param \"size\" u32) \
+             (result (own $report)) (canon lift (core func $i \"add\")))\n",
+            "(func (export \"[method]counter.copy\") (param \"self\" (borrow $counter)) (param \"size\" u32) \
+             (result (own $counter)) (canon lift (core func $i \"add\")))\n",
+            "(func (export \"print\") (param \"it\" (tuple (borrow $report))) (canon lift (core func $i \"one\")))\n",
+            "(func (export \"reset\") (param \"it\" (option (borrow $counter))) (canon lift (core func $i \"two\")))\n",
+            constructor,
+        ]
+        .concat()
+    };
+    let (_place, package) = packed("", &component(&exports("")));
+    let package = package.unwrap();
+    assert_eq!(offered(&package), ["add", "reset"], "an option may be left out");
+    let left_out: Vec<_> = package.offer.left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+    assert_eq!(
+        left_out,
+        [
+            "[method]counter.report: it takes a handle of `counter`, and no function that can be called returns one",
+            "[method]counter.copy: it takes a handle of `counter`, and no function that can be called returns one",
+            "print: it takes a handle of `report`, and no function that can be called returns one",
+        ]
+    );
+    let constructor = "(func (export \"[constructor]counter\") (param \"a\" u32) (param \"b\" u32) (result (own $counter)) \
+                       (canon lift (core func $i \"add\")))\n";
+    let (_place, package) = packed("", &component(&exports(constructor)));
+    let package = package.unwrap();
+    let expected =
+        ["add", "counter_report", "counter_copy", "print", "reset", "counter_new", "counter_drop", "report_drop"];
+    assert_eq!(offered(&package), expected, "{:?}", package.offer.left_out);
+}
+
+#[test]
 fn exports_of_runtimes_are_never_tools() {
     let interface = |name: &str, function: &str| {
         format!(

@@ -1,7 +1,10 @@
 //! The functions that a component exports: each as a tool, or with the reason why it cannot be one. They are read from
 //! the binary; nothing is compiled or run.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use wasmparser::{
     component_types::{ComponentEntityType, ComponentFuncType},
@@ -87,6 +90,7 @@ impl ExportedFunctions {
                 Err(why) => exported.left_out.push((path.to_string(), why)),
             }
         }
+        exported.leave_out_uncallable();
         exported.add_drops();
         exported.name();
         Ok(exported)
@@ -103,17 +107,50 @@ impl ExportedFunctions {
         self.functions.iter().any(|function| matches!(function.act, FunctionAction::Drop(_)))
     }
 
+    /// Leaves out the functions that need a handle which no other callable function returns.
+    fn leave_out_uncallable(&mut self) {
+        let Self { functions, left_out } = self;
+        let mut obtainable = BTreeSet::new();
+        let mut waiting: Vec<_> =
+            functions.iter().map(|function| (function.needed_handles(), function)).enumerate().collect();
+        loop {
+            let before = waiting.len();
+            waiting.retain(|(_, (needed, function))| {
+                let is_callable = needed.is_subset(&obtainable);
+                if is_callable {
+                    function.each_returned_handle(|resource| {
+                        obtainable.insert(Arc::clone(resource));
+                    });
+                }
+                !is_callable
+            });
+            if waiting.len() == before {
+                break;
+            }
+        }
+        let missing = |(at, (needed, _)): (usize, (BTreeSet<Arc<str>>, &ExportedFunction))| {
+            Some((at, needed.difference(&obtainable).next().cloned()?))
+        };
+        let uncallable: BTreeMap<usize, Arc<str>> = waiting.into_iter().filter_map(missing).collect();
+        let mut numbers = 0..;
+        functions.retain(|function| {
+            let missing = numbers.next().and_then(|at| uncallable.get(&at));
+            if let Some(resource) = missing {
+                let why = format!("it takes a handle of `{resource}`, and no function that can be called returns one");
+                left_out.push((function.path.to_string(), why));
+            }
+            missing.is_none()
+        });
+    }
+
     /// Adds a tool that drops handles, for each resource of which a model can get a handle.
     fn add_drops(&mut self) {
         let mut resources = BTreeSet::new();
         for function in &self.functions {
-            for shape in function.result.iter() {
-                shape.each(&mut |shape| {
-                    if let WitTypeKind::Own(resource) = &shape.form {
-                        resources.insert((Arc::clone(resource), function.path.interface.clone()));
-                    }
-                });
-            }
+            let interface = &function.path.interface;
+            function.each_returned_handle(|resource| {
+                resources.insert((Arc::clone(resource), interface.clone()));
+            });
         }
         let mut seen = BTreeSet::new();
         for (resource, interface) in resources {
@@ -136,6 +173,30 @@ impl ExportedFunctions {
         let naming: Vec<_> = self.functions.iter().map(|function| ToolNameCandidates::of(&function.path)).collect();
         for (function, name) in self.functions.iter_mut().zip(tool_names(&naming)) {
             function.tool = name;
+        }
+    }
+}
+
+impl ExportedFunction {
+    /// Returns the resources of which each call needs a handle.
+    fn needed_handles(&self) -> BTreeSet<Arc<str>> {
+        let mut needed = BTreeSet::new();
+        for param in &self.params {
+            param.shape.each_needed_handle(&mut |resource| {
+                needed.insert(Arc::clone(resource));
+            });
+        }
+        needed
+    }
+
+    /// Visits the resources of which a call may return a handle.
+    fn each_returned_handle(&self, mut see: impl FnMut(&Arc<str>)) {
+        if let Some(result) = &self.result {
+            result.each(&mut |shape| {
+                if let WitTypeKind::Own(resource) = &shape.form {
+                    see(resource);
+                }
+            });
         }
     }
 }

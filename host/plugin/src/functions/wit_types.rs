@@ -129,6 +129,16 @@ impl WitType {
         holds
     }
 
+    /// Visits the resources of which each value contains a handle: not those in lists or options, which may be empty.
+    pub fn each_needed_handle<'a>(&'a self, see: &mut impl FnMut(&'a Arc<str>)) {
+        match &self.form {
+            WitTypeKind::Own(resource) | WitTypeKind::Borrow(resource) => see(resource),
+            WitTypeKind::Tuple(parts) => parts.iter().for_each(|part| part.each_needed_handle(see)),
+            WitTypeKind::Record(fields) => fields.iter().for_each(|field| field.shape.each_needed_handle(see)),
+            _ => {}
+        }
+    }
+
     /// Visits all types in it, itself first.
     pub fn each<'a>(&'a self, see: &mut impl FnMut(&'a WitType)) {
         see(self);
