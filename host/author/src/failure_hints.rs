@@ -230,7 +230,12 @@ mod tests {
     use crate::plugin_project::ProjectSettings;
 
     fn of(language: PluginLanguage, output: &str) -> (Option<String>, String) {
-        let project = PluginProject { folder: "/p".into(), language, settings: ProjectSettings::default() };
+        let project = PluginProject {
+            folder: "/p".into(),
+            language,
+            settings: ProjectSettings::default(),
+            build_folder: "/p/build".into(),
+        };
         let last: Vec<_> = output.lines().map(str::to_owned).collect();
         of_tool(&project, &last)
     }

@@ -15,6 +15,7 @@
 
 mod author_error;
 mod build;
+mod build_cancellation;
 mod build_record;
 mod contract;
 mod encoding;
@@ -34,7 +35,8 @@ mod toolchain;
 mod typescript_types;
 
 pub use author_error::AuthorError;
-pub use build::{BuiltPlugin, PluginBuild};
+pub use build::{BuiltPlugin, PluginBuild, rebuild_twice};
+pub use build_cancellation::BuildCancellation;
 pub use build_record::BuildRecord;
 pub use contract::{
     CONTRACT_FILES, whole as whole_contract, world as contract_world, world_names as contract_world_names,

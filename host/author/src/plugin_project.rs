@@ -10,6 +10,9 @@ use shelly_core::files::resolved;
 
 use crate::{author_error::AuthorError, contract::WIT_FOLDER, language::PluginLanguage, project_wit::ProjectWit};
 
+/// The folder of a project that its plugin is built into.
+pub(crate) const BUILD_FOLDER: &str = "build";
+
 /// The facts of `plugin.toml` that a build needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProjectSettings {
@@ -36,6 +39,8 @@ pub struct PluginProject {
     pub language: PluginLanguage,
     /// The facts of its manifest.
     pub settings: ProjectSettings,
+    /// The folder that is built into.
+    pub(crate) build_folder: PathBuf,
 }
 
 impl PluginProject {
@@ -61,7 +66,18 @@ impl PluginProject {
                 return Err(wrong("begins with -, which programs take for an option"));
             }
         }
-        Ok(Self { folder, language, settings })
+        let build_folder = folder.join(BUILD_FOLDER);
+        Ok(Self { folder, language, settings, build_folder })
+    }
+
+    /// Returns the project with another folder to build into, in which everything is made anew.
+    pub(crate) fn built_into(self, build_folder: PathBuf) -> Self {
+        Self { build_folder, ..self }
+    }
+
+    /// Returns the folder for what a compiler keeps between builds, if it is not the compiler's own choice.
+    pub(crate) fn compiler_folder(&self) -> Option<PathBuf> {
+        (self.build_folder != self.folder.join(BUILD_FOLDER)).then(|| self.build_folder.join("target"))
     }
 
     /// Returns the source that the manifest names, or one of these if it is there, relative to the folder.
@@ -80,12 +96,12 @@ impl PluginProject {
 
     /// Returns the folder that the plugin is written to.
     pub fn output(&self) -> PathBuf {
-        self.folder.join("build").join(&self.settings.id)
+        self.build_folder.join(&self.settings.id)
     }
 
     /// Returns the folder of intermediate files. Nothing in it is a plugin of the directory `build`.
     pub fn work(&self) -> PathBuf {
-        self.folder.join("build/.work")
+        self.build_folder.join(".work")
     }
 
     /// Returns the folder of the project's WIT.

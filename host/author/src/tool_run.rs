@@ -2,15 +2,15 @@
 
 use std::{
     collections::VecDeque,
-    io::{BufRead, BufReader, Read},
-    process::{Command, ExitStatus, Stdio},
+    io::{self, BufRead, BufReader, Read},
+    process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
     sync::mpsc::{SyncSender, sync_channel},
     thread,
 };
 
 use shelly_core::limits;
 
-use crate::author_error::AuthorError;
+use crate::{author_error::AuthorError, build_cancellation::BuildCancellation};
 
 /// The stream that a line was written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,26 +27,59 @@ pub(crate) struct ToolExit {
     pub last: Vec<String>,
 }
 
+/// A running program: in the process group of this process, which Ctrl-C at a terminal reaches, or in one that a
+/// cancellation kills.
+enum RunningTool<'a> {
+    Ours(Child),
+    Cancellable(&'a BuildCancellation),
+}
+
+/// The standard output and the standard error of a program.
+type ToolPipes = (Option<ChildStdout>, Option<ChildStderr>);
+
+impl<'a> RunningTool<'a> {
+    fn start(command: &mut Command, cancellation: Option<&'a BuildCancellation>) -> io::Result<(Self, ToolPipes)> {
+        let pipes = |child: &mut Child| (child.stdout.take(), child.stderr.take());
+        match cancellation {
+            Some(cancellation) => Ok((Self::Cancellable(cancellation), cancellation.start(command, pipes)?)),
+            None => {
+                let mut child = command.spawn()?;
+                let pipes = pipes(&mut child);
+                Ok((Self::Ours(child), pipes))
+            }
+        }
+    }
+
+    fn wait(&mut self) -> io::Result<ExitStatus> {
+        match self {
+            Self::Ours(child) => child.wait(),
+            Self::Cancellable(cancellation) => cancellation.wait(),
+        }
+    }
+}
+
 /// Runs a program to its end. Passes each line to `on_line`, which returns `true` for a line that explains a failure.
 ///
 /// # Errors
 ///
-/// [`AuthorError::NotStarted`]. A program that fails is no error; its status says so.
+/// [`AuthorError::NotStarted`], also for a program that `cancellation` has killed. A program that fails is no error; its
+/// status says so.
 pub(crate) fn run_tool(
     command: &mut Command,
+    cancellation: Option<&BuildCancellation>,
     on_line: &mut dyn FnMut(ToolStream, &str) -> bool,
 ) -> Result<ToolExit, AuthorError> {
     let program = command.get_program().to_owned();
     let not_started = |source| AuthorError::NotStarted { program: program.clone().into(), source };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(not_started)?;
+    let (mut running, (stdout, stderr)) = RunningTool::start(command, cancellation).map_err(not_started)?;
     let (sender, lines) = sync_channel(limits::BUILD_LINES_WAITING);
     let mut readers = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
+    if let Some(stdout) = stdout {
         let sender = sender.clone();
         readers.push(thread::spawn(move || pass_lines(stdout, ToolStream::Output, &sender)));
     }
-    if let Some(stderr) = child.stderr.take() {
+    if let Some(stderr) = stderr {
         readers.push(thread::spawn(move || pass_lines(stderr, ToolStream::Errors, &sender)));
     }
     let mut last = VecDeque::new();
@@ -62,7 +95,7 @@ pub(crate) fn run_tool(
         // A reader ends with its pipe, and never panics.
         let _ = reader.join();
     }
-    let status = child.wait().map_err(not_started)?;
+    let status = running.wait().map_err(not_started)?;
     Ok(ToolExit { status, last: last.into() })
 }
 
@@ -104,7 +137,7 @@ mod tests {
 
     fn run(script: &str) -> (ToolExit, Vec<(ToolStream, String)>) {
         let mut shown = Vec::new();
-        let exit = run_tool(Command::new("sh").args(["-c", script]), &mut |stream, line| {
+        let exit = run_tool(Command::new("sh").args(["-c", script]), None, &mut |stream, line| {
             shown.push((stream, line.to_owned()));
             true
         });
@@ -142,7 +175,36 @@ mod tests {
 
     #[test]
     fn missing_program_is_named() {
-        let error = run_tool(&mut Command::new("/no/such/program"), &mut |_, _| true).unwrap_err();
+        let error = run_tool(&mut Command::new("/no/such/program"), None, &mut |_, _| true).unwrap_err();
         assert_eq!(error.to_string(), "cannot start /no/such/program");
+    }
+
+    #[test]
+    fn cancelled_tool_ends_with_its_descendants() {
+        let cancellation = BuildCancellation::default();
+        let ending = cancellation.clone();
+        let mut shown = Vec::new();
+        // The inner shell holds the pipe: without it this test would wait for an hour.
+        let script = "sh -c 'echo ready; sleep 3600' & wait";
+        let ended = run_tool(Command::new("sh").args(["-c", script]), Some(&cancellation), &mut |_, line| {
+            shown.push(line.to_owned());
+            ending.cancel();
+            true
+        });
+        let killed = |error: AuthorError| matches!(error, AuthorError::NotStarted { source, .. } if source.kind() == io::ErrorKind::Interrupted);
+        assert!(killed(ended.unwrap_err()) && shown == ["ready"], "{shown:?}");
+        let next = run_tool(Command::new("sh").args(["-c", "echo"]), Some(&cancellation), &mut |_, _| true);
+        assert!(killed(next.unwrap_err()), "no other program is started");
+    }
+
+    #[test]
+    fn cancellable_tool_returns_its_own_status() {
+        let exit = run_tool(
+            Command::new("sh").args(["-c", "echo one; exit 3"]),
+            Some(&BuildCancellation::default()),
+            &mut |_, _| true,
+        );
+        let exit = exit.unwrap();
+        assert_eq!((exit.status.code(), exit.last), (Some(3), vec!["one".to_owned()]));
     }
 }

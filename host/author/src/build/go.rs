@@ -22,6 +22,7 @@ pub(super) fn component(build: &mut PluginBuild<'_>) -> Result<BuiltComponent, A
     let mut said = Vec::new();
     run_tool(
         Command::new(&go).args(["env", "GOROOT", "GOVERSION"]).current_dir(&project.folder),
+        build.cancellation,
         &mut |stream, line| {
             if stream == ToolStream::Output {
                 said.push(line.to_owned());

@@ -7,6 +7,7 @@ mod go_overlay;
 mod javascript;
 mod plugin_build;
 mod python;
+mod rebuild;
 mod rust;
 
 use std::{
@@ -16,7 +17,7 @@ use std::{
 
 use shelly_core::{files, limits};
 
-pub use self::plugin_build::PluginBuild;
+pub use self::{plugin_build::PluginBuild, rebuild::rebuild_twice};
 use self::plugin_build::read;
 use crate::{author_error::AuthorError, encoding::add_docs, language::PluginLanguage, project_wit::ProjectWit};
 

@@ -6,6 +6,7 @@ use shelly_core::limits;
 
 use crate::{
     author_error::AuthorError,
+    build_cancellation::BuildCancellation,
     encoding::{AdapterMemory, component_of_module, is_component},
     failure_hints,
     plugin_project::PluginProject,
@@ -19,6 +20,8 @@ pub struct PluginBuild<'a> {
     pub(super) project: &'a PluginProject,
     pub(super) environment: &'a BuildEnvironment,
     pub(super) is_release: bool,
+    /// Ends the tools that run.
+    pub(super) cancellation: Option<&'a BuildCancellation>,
     /// Shows a line of a tool, which may contain anything.
     show: &'a mut dyn FnMut(&str),
 }
@@ -34,7 +37,13 @@ impl<'a> PluginBuild<'a> {
         is_release: bool,
         show: &'a mut dyn FnMut(&str),
     ) -> Self {
-        Self { project, environment, is_release, show }
+        Self { project, environment, is_release, cancellation: None, show }
+    }
+
+    /// Lets another thread end the build. Its tools then run in process groups of their own, which Ctrl-C at a terminal does
+    /// not reach: the caller ends them.
+    pub fn cancelled_by(self, cancellation: &'a BuildCancellation) -> Self {
+        Self { cancellation: Some(cancellation), ..self }
     }
 
     /// Runs a tool in the project's folder and shows what it writes.
@@ -54,7 +63,7 @@ impl<'a> PluginBuild<'a> {
     ) -> Result<(), AuthorError> {
         command.current_dir(&self.project.folder);
         let show = &mut self.show;
-        let exit = run_tool(command, &mut |stream, line| {
+        let exit = run_tool(command, self.cancellation, &mut |stream, line| {
             let is_taken = takes(stream, line);
             if !is_taken {
                 show(line);

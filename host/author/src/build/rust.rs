@@ -38,6 +38,9 @@ pub(super) fn component(build: &mut PluginBuild<'_>) -> Result<BuiltComponent, A
         command.arg("--release").env(FLAGS_VARIABLE, FLAGS);
     }
     command.envs(variables);
+    if let Some(folder) = build.project.compiler_folder() {
+        command.env("CARGO_TARGET_DIR", folder);
+    }
     let mut artifact = None;
     build.run_tool_with(&mut command, &mut |stream, line| {
         artifact = (stream == ToolStream::Output).then(|| wasm_artifact(line)).flatten().or(artifact.take());
@@ -66,7 +69,7 @@ fn target_variables(build: &mut PluginBuild<'_>) -> Result<Vec<(String, OsString
     let mut sysroot = None;
     let mut ask = Command::new(&rustc);
     ask.args(["--print", "sysroot"]).current_dir(&build.project.folder);
-    run_tool(&mut ask, &mut |stream, line| {
+    run_tool(&mut ask, build.cancellation, &mut |stream, line| {
         if stream == ToolStream::Output {
             sysroot = Some(PathBuf::from(line));
         }

@@ -23,3 +23,6 @@ pub use bring::bring;
 pub use check::check;
 pub use node::{JsonMap, JsonNode};
 pub use rename::rename;
+
+/// The keywords that vendors refuse at the top level of a tool's schema.
+pub const NOT_AT_TOP: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const"];

@@ -17,3 +17,5 @@ pub const TOOL_VERSION_CHARS: usize = 80;
 pub const C_SOURCES: usize = 256;
 /// The maximum bytes of the record of the last build: larger than that of a plugin with the most tools.
 pub const BUILD_RECORD_BYTES: u64 = 1 << 20;
+/// The number of characters of a tool's description beyond which a review notes it: each request to a model contains it.
+pub const REVIEWED_DESCRIPTION_CHARS: usize = 2_000;

@@ -66,6 +66,11 @@ impl ProcessGroup {
         }
     }
 
+    /// Returns the status of a program that has ended, after killing its descendants; `None` while it runs.
+    pub fn try_stop(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.is_running() { Ok(None) } else { self.stop().map(Some) }
+    }
+
     #[cfg(unix)]
     fn is_running(&mut self) -> bool {
         use rustix::process::{WaitId, WaitIdOptions, waitid};

@@ -20,6 +20,9 @@ pub struct Anatomy {
     pub kinds: Vec<PluginKind>,
     /// The interfaces that it imports, with their versions, without those that contain types alone.
     pub imports: Vec<String>,
+    /// The names of all exports, with their versions.
+    #[serde(skip)]
+    pub exports: Vec<String>,
     /// The exported functions, for kind `functions`.
     #[serde(skip)]
     pub(crate) exported: ExportedFunctions,
@@ -90,7 +93,8 @@ impl Anatomy {
         if kinds.is_empty() {
             return Err(diagnosis::no_kind(&exports));
         }
-        Ok(Self { kinds, imports, exported })
+        let exports = exports.into_iter().map(|(name, _)| name).collect();
+        Ok(Self { kinds, imports, exports, exported })
     }
 }
 

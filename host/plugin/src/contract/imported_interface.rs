@@ -1,3 +1,5 @@
+use super::{import_requirement::need_of_import, version::of_contract};
+
 /// An interface whose calls are counted: one of the contract, or a package of WASI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportedInterface {
@@ -70,12 +72,44 @@ impl ImportedInterface {
             Self::WasiSockets => "wasi:sockets",
         }
     }
+
+    /// Returns the use of the interface in a few words, for a person who decides about a plugin.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Log => "writes to the log",
+            Self::Config => "reads its params",
+            Self::Progress => "reports progress",
+            Self::Sink => "streams its reply",
+            Self::Attachments => "reads attached media",
+            Self::Outgoing => "reads the request to a model",
+            Self::Chat => "reads the conversation",
+            Self::Clock | Self::WasiClocks => "reads the time",
+            Self::Random | Self::WasiRandom => "gets random numbers",
+            Self::Kv => "keeps values in a store",
+            Self::Http | Self::WasiHttp => "sends HTTP requests",
+            Self::Process => "has programs run",
+            Self::WasiFilesystem => "reads or writes files",
+            Self::WasiIo => "reads and writes streams",
+            Self::WasiCli => "standard streams, environment",
+            Self::WasiSockets => "network sockets, never connected",
+        }
+    }
+
+    /// Returns the interface of an import by its name in a component; `None` if this host does not provide it.
+    pub fn of_import(import: &str) -> Option<Self> {
+        need_of_import(import)?;
+        let name = match of_contract(import) {
+            Some((interface, _)) => interface,
+            None => import.split_once('/')?.0,
+        };
+        Self::ALL.into_iter().find(|interface| interface.name() == name)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{need_of_import, need_of_interface};
+    use crate::contract::need_of_interface;
 
     #[test]
     fn counted_interfaces_are_those_that_are_linked() {
@@ -92,6 +126,20 @@ mod tests {
                 None => need_of_interface(interface.name()),
             };
             assert!(known.is_some(), "{interface:?}");
+        }
+    }
+
+    #[test]
+    fn import_is_recognised_by_its_name() {
+        for (import, interface) in [
+            ("shelly:plugin/kv@0.1.0", Some(ImportedInterface::Kv)),
+            ("wasi:filesystem/preopens@0.2.3", Some(ImportedInterface::WasiFilesystem)),
+            ("wasi:sockets/tcp@0.2.0", Some(ImportedInterface::WasiSockets)),
+            ("wasi:filesystem/types@0.3.0", None),
+            ("shelly:plugin/teleport@0.1.0", None),
+            ("a:b/c@0.2.0", None),
+        ] {
+            assert_eq!(ImportedInterface::of_import(import), interface, "{import}");
         }
     }
 }

@@ -8,6 +8,7 @@ use super::{
     grant_check::check_grant,
     plugin::{Plugin, not_runnable},
     plugin_settings::PluginSettings,
+    plugin_start::PluginStart,
 };
 use crate::{
     bindings::types,
@@ -38,17 +39,31 @@ impl Plugin {
         package: &Arc<PluginPackage>,
         settings: &PluginSettings,
     ) -> Result<Self, PluginError> {
+        Ok(Self::load_measured(engine, package, settings).await?.0)
+    }
+
+    /// Binds a plugin as [`load`](Self::load) does, and returns what its first call took.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](Self::load).
+    pub async fn load_measured(
+        engine: &Arc<PluginEngine>,
+        package: &Arc<PluginPackage>,
+        settings: &PluginSettings,
+    ) -> Result<(Self, PluginStart), PluginError> {
         check_grant(package, settings)?;
         let component = compile(engine, package).await?;
         let mut plugin = Self::bind(engine, package, Arc::new(settings.clone()), &component, None)?;
-        plugin.specs = plugin.probe(&settings.agent).await?;
-        Ok(plugin)
+        let (specs, start) = plugin.probe(&settings.agent).await?;
+        plugin.specs = specs;
+        Ok((plugin, start))
     }
 
     /// Instantiates the plugin once, loads every kind that it exports and asks for its tools, so that a component that
     /// does not fit the contract is found at load and not in the middle of a run. Meanwhile only log, config and the
     /// powerless WASI base are linked.
-    async fn probe(&self, agent: &str) -> Result<Arc<[Arc<ToolSpec>]>, PluginError> {
+    async fn probe(&self, agent: &str) -> Result<(Arc<[Arc<ToolSpec>]>, PluginStart), PluginError> {
         let GuestExecutor { id, engine, component, config, limits, .. } = &*self.executor;
         let known = engine.specs(self.package.digest, config);
         let id = || id.to_string();
@@ -85,33 +100,44 @@ impl Plugin {
             );
             asked.await
         };
-        let (asked, log) = tokio::join!(asking, last_logged(stream));
-        let asked = asked.map_err(|fault| PluginError::Probe { id: id(), fault, log })?.map_err(not_runnable)?;
+        let (asked, ProbeEvents { log, start }) = tokio::join!(asking, probe_events(stream));
+        let asked = asked.map_err(|fault| PluginError::Probe { id: id(), fault, log: log.into() })?.map_err(not_runnable)?;
         // The same component may be in two folders whose manifests make different tools of its functions.
         if self.package.manifest.kinds.contains(&PluginKind::Functions) {
-            return Ok(self.package.offer.specs());
+            return Ok((self.package.offer.specs(), start));
         }
         if let Some(known) = known {
-            return Ok(known);
+            return Ok((known, start));
         }
         let specs = check_specs(asked).map_err(|message| PluginError::BadTool { id: id(), message })?;
         engine.keep_specs(self.package.digest, config, &specs);
-        Ok(specs)
+        Ok((specs, start))
     }
 }
 
-/// Returns the last entries that the plugin wrote to the log.
-async fn last_logged(mut stream: EventStream) -> Vec<String> {
-    let mut last = VecDeque::new();
+/// The events of a probe that somebody has a use for.
+#[derive(Default)]
+struct ProbeEvents {
+    /// The last entries that the plugin wrote to the log.
+    log: VecDeque<String>,
+    /// The figures of the call.
+    start: PluginStart,
+}
+
+/// Reads the events of a probe to their end.
+async fn probe_events(mut stream: EventStream) -> ProbeEvents {
+    let mut events = ProbeEvents::default();
     while let Some(event) = stream.next().await {
-        if let Event::PluginLog { message, .. } = event {
-            last.push_back(message);
+        match event {
+            Event::PluginLog { message, .. } => events.log.push_back(message),
+            Event::PluginCall { duration, cpu, memory, .. } => events.start = PluginStart { duration, cpu, memory },
+            _ => {}
         }
-        if last.len() > limits::PROBE_LOG_ENTRIES {
-            last.pop_front();
+        if events.log.len() > limits::PROBE_LOG_ENTRIES {
+            events.log.pop_front();
         }
     }
-    last.into()
+    events
 }
 
 /// Returns the component as native code: already compiled, or compiled now, in a process of its own or on a blocking

@@ -9,6 +9,7 @@ mod kind_indices;
 mod load;
 mod plugin;
 mod plugin_settings;
+mod plugin_start;
 mod tool_concurrency;
 
 pub use certificate::{Certificate, CertifiedFunction, CertifiedImport, HostBuildInfo, ImportState};
@@ -16,3 +17,4 @@ pub use folder_mount::FolderMount;
 pub use function_indices::no_function;
 pub use plugin::Plugin;
 pub use plugin_settings::PluginSettings;
+pub use plugin_start::PluginStart;

@@ -7,6 +7,7 @@ mod manifest;
 mod plugin_candidate;
 mod plugin_location;
 mod plugin_package;
+mod plugin_review;
 mod requirement_check;
 mod shipped_plugins;
 
@@ -16,4 +17,5 @@ pub use embedded_plugin::EmbeddedPlugin;
 pub use manifest::{ManifestBuild, PluginManifest};
 pub use plugin_location::PluginLocation;
 pub use plugin_package::PluginPackage;
+pub use plugin_review::{PluginReview, ReviewedImport};
 pub use shipped_plugins::{PACKAGED_FOLDER, SHIPPED_PLUGINS, ShippedPlugins};

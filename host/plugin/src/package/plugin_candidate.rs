@@ -3,12 +3,14 @@
 use std::{
     borrow::Cow,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
     manifest::{PluginManifest, file_id},
     plugin_location::PluginLocation,
     plugin_package::PluginPackage,
+    plugin_review::PluginReview,
 };
 use crate::{
     compile::{CompileStep, ComponentCompiler},
@@ -46,6 +48,11 @@ impl PluginCandidate<'_> {
         }
         let location = Cow::Owned(PluginLocation::File(path.into()));
         Ok(Self { id: Cow::Owned(file_id(path)), manifest: None, location })
+    }
+
+    /// Returns the plugin at a path: a folder, or a component file.
+    pub fn at(path: &Path) -> Result<Self, PluginError> {
+        if path.is_dir() { Self::of_folder(path) } else { Self::of_file(path) }
     }
 
     fn has_component_at(&self, path: &Path) -> bool {
@@ -99,14 +106,39 @@ impl PluginCandidate<'_> {
 
     /// Validates the component in this process and checks it against the manifest.
     pub fn look_into(&self, component: &ComponentBytes) -> Result<PluginPackage, PluginError> {
-        let path = self.path();
-        let anatomy = Anatomy::of_file(&path, &component.bytes)?;
+        let anatomy = Anatomy::of_file(&self.path(), &component.bytes)?;
+        PluginPackage::checked(self.manifest_for(&anatomy), anatomy, &self.location, component)
+    }
+
+    /// Reads the component for a review: what it is, and if manifest and component agree.
+    pub async fn review(&self, compiler: &ComponentCompiler) -> Result<PluginReview, PluginError> {
+        let component = self.read()?;
+        self.admit(&component, compiler, CompileStep::Validate).await?;
+        let anatomy = Anatomy::of_file(&self.path(), &component.bytes)?;
+        let manifest = self.manifest_for(&anatomy);
+        let package = PluginPackage::checked(manifest.clone(), anatomy.clone(), &self.location, &component);
+        let (size, digest) = (component.bytes.len() as u64, component.digest);
+        Ok(PluginReview { manifest, anatomy, size, digest, package: package.map(Arc::new) })
+    }
+
+    /// Returns the manifest, or the one that follows from the component.
+    fn manifest_for(&self, anatomy: &Anatomy) -> PluginManifest {
         if let Some(manifest) = &self.manifest {
-            return PluginPackage::checked(PluginManifest::clone(manifest), anatomy, &self.location, component);
+            return PluginManifest::clone(manifest);
         }
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let manifest = PluginManifest::of_anatomy(self.id.to_string(), name, &anatomy);
-        PluginPackage::checked(manifest, anatomy, &self.location, component)
+        let name = self.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        PluginManifest::of_anatomy(self.id.to_string(), name, anatomy)
+    }
+}
+
+impl PluginReview {
+    /// Reads the plugin at a path for a review. Manifest and component need not agree.
+    ///
+    /// # Errors
+    ///
+    /// [`PluginError`] if a file cannot be read, or the component cannot be compiled.
+    pub async fn open(path: &Path, compiler: &ComponentCompiler) -> Result<Self, PluginError> {
+        PluginCandidate::at(path)?.review(compiler).await
     }
 }
 
@@ -141,11 +173,7 @@ impl PluginPackage {
     ///
     /// [`PluginError`].
     pub async fn open(path: &Path, compiler: &ComponentCompiler, step: CompileStep) -> Result<Self, PluginError> {
-        let candidate = match path.is_dir() {
-            true => PluginCandidate::of_folder(path)?,
-            false => PluginCandidate::of_file(path)?,
-        };
-        candidate.open(compiler, step).await
+        PluginCandidate::at(path)?.open(compiler, step).await
     }
 }
 

@@ -6,10 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::{Value, value::RawValue};
 
 use super::dialect::{SchemaDialect, SchemaRoot};
-use shelly_core::json_schema::JsonNode;
-
-/// The keywords that vendors refuse at the top level of a tool's schema.
-pub const NOT_AT_TOP: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const"];
+use shelly_core::json_schema::{JsonNode, NOT_AT_TOP};
 
 /// Returns `true` if nothing in the schema has to change. Returns `false` for invalid JSON.
 pub fn is_plain(schema: &RawValue, dialect: SchemaDialect, of: SchemaRoot) -> bool {

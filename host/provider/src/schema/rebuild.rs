@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::{
     dialect::{SchemaDialect, SchemaRoot},
-    plain::{ExpectedSchemaNode, NOT_AT_TOP},
+    plain::ExpectedSchemaNode,
 };
 use shelly_core::{
-    json_schema::{JsonMap, JsonNode},
+    json_schema::{JsonMap, JsonNode, NOT_AT_TOP},
     limits,
 };
 
