@@ -61,6 +61,9 @@ pub enum AuthorError {
     /// The output of a compiler is larger than any component may be.
     #[error("{} has {size} bytes, a component has at most {most}", shown(path))]
     TooLarge { path: PathBuf, size: u64, most: u64 },
+    /// A project has more files than are watched.
+    #[error("{} has more than {most} files and folders that would be watched", shown(folder))]
+    TooManyFiles { folder: PathBuf, most: usize },
     /// A core module does not fit its world.
     #[error("the compiled module does not fit the world `{world}`")]
     Module { world: String, cause: String, hint: String },
@@ -129,6 +132,10 @@ impl AuthorError {
             }
             Self::NoOutput { hint, .. } => report(ErrorKind::Plugin).hint(hint),
             Self::TooLarge { .. } => report(ErrorKind::Plugin).hint("build it with --release, without debug information"),
+            Self::TooManyFiles { .. } => usage().hint(
+                "move what is no source out of the folder, or into build, target, vendor, node_modules or a folder whose name \
+                 begins with a dot: they are not watched",
+            ),
             Self::Module { cause, hint, .. } => report(ErrorKind::Plugin).cause(legible(cause)).hint(hint),
             Self::GoRuntime { .. } => usage().hint(
                 "use a Go from 1.24 to 1.27, or a newer shelly-host: the runtime must be told that the adapter of WASI \

@@ -35,6 +35,11 @@ impl BuildCancellation {
         state.running = None;
     }
 
+    /// Returns `true` after [`cancel`](Self::cancel).
+    pub fn is_cancelled(&self) -> bool {
+        self.state().is_cancelled
+    }
+
     /// Starts a program in a process group of its own and passes its process to `take`, for its pipes.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! For authors of plugins: new projects in several languages, their builds, and the contract for each of them.
 //!
 //! [`NewProject`] writes a project from a template. [`PluginBuild`] compiles one with the toolchain of its language and
-//! makes a component of what the compiler writes. [`language_states`] says which toolchains are here. Nothing of this crate
+//! makes a component of what the compiler writes, and [`SourceSnapshot`] says when to build again. [`language_states`] says which toolchains are here. Nothing of this crate
 //! runs a plugin or names a WebAssembly engine: what was built is checked by the program.
 //!
 //! ```
@@ -27,6 +27,7 @@ mod project_kind;
 mod project_name;
 mod project_wit;
 mod sdk_sources;
+mod source_snapshot;
 mod templates;
 #[cfg(test)]
 mod testing;
@@ -47,4 +48,5 @@ pub use new_project::NewProject;
 pub use plugin_project::{PluginProject, ProjectSettings};
 pub use project_kind::ProjectKind;
 pub use project_name::ProjectName;
+pub use source_snapshot::SourceSnapshot;
 pub use toolchain::{BuildEnvironment, LanguageState, ToolState, language_states};

@@ -24,9 +24,14 @@ pub struct StepTrial {
 }
 
 impl StepTrial {
-    /// Returns the failure in the form of a fixture; null if there is none.
-    pub fn fault_json(&self) -> Value {
-        json!(self.fault.as_ref().map(FaultFixture::from))
+    /// Returns the outcome as JSON: `decision`, `asked`, `difference`, `error`, and the record.
+    pub fn to_json(&self) -> Value {
+        let mut json = json!(self.record);
+        json["decision"] = json!(self.decision);
+        json["asked"] = json!(self.asked);
+        json["difference"] = json!(self.difference);
+        json["error"] = json!(self.fault.as_ref().map(FaultFixture::from));
+        json
     }
 }
 

@@ -17,8 +17,8 @@ use std::{
 
 use shelly_core::{files, limits};
 
-pub use self::{plugin_build::PluginBuild, rebuild::rebuild_twice};
 use self::plugin_build::read;
+pub use self::{plugin_build::PluginBuild, rebuild::rebuild_twice};
 use crate::{author_error::AuthorError, encoding::add_docs, language::PluginLanguage, project_wit::ProjectWit};
 
 /// A component that was built. It is not in the place of the last one yet, which may be in use.

@@ -19,3 +19,9 @@ pub const C_SOURCES: usize = 256;
 pub const BUILD_RECORD_BYTES: u64 = 1 << 20;
 /// The number of characters of a tool's description beyond which a review notes it: each request to a model contains it.
 pub const REVIEWED_DESCRIPTION_CHARS: usize = 2_000;
+/// The maximum number of files and folders of one project that are watched for changes: all are looked at after each
+/// [`WATCH_PAUSE`]. A project with more has files of a toolchain in it.
+pub const WATCHED_FILES: usize = 20_000;
+/// The time between two looks at the files of a project. A change counts once two looks in a row have found the same, so that
+/// a build does not begin while an editor or a checkout still writes.
+pub const WATCH_PAUSE: Duration = Duration::from_millis(250);

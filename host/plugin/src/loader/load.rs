@@ -101,7 +101,8 @@ impl Plugin {
             asked.await
         };
         let (asked, ProbeEvents { log, start }) = tokio::join!(asking, probe_events(stream));
-        let asked = asked.map_err(|fault| PluginError::Probe { id: id(), fault, log: log.into() })?.map_err(not_runnable)?;
+        let asked =
+            asked.map_err(|fault| PluginError::Probe { id: id(), fault, log: log.into() })?.map_err(not_runnable)?;
         // The same component may be in two folders whose manifests make different tools of its functions.
         if self.package.manifest.kinds.contains(&PluginKind::Functions) {
             return Ok((self.package.offer.specs(), start));

@@ -5,8 +5,8 @@
 
 mod checks;
 mod doctor_context;
-mod doctor_output;
-mod finding;
+pub mod doctor_output;
+pub mod finding;
 mod report_bundle;
 
 use std::path::PathBuf;

@@ -8,8 +8,8 @@ use std::{
 
 use clap::Args;
 use shelly_author::{
-    AuthorError, BuildEnvironment, BuildRecord, PluginBuild, PluginLanguage, PluginProject, ProjectSettings,
-    hint_for_other_kinds, hint_for_undeclared_import,
+    AuthorError, BuildEnvironment, BuildRecord, BuiltPlugin, PluginBuild, PluginLanguage, PluginProject,
+    ProjectSettings, hint_for_other_kinds, hint_for_undeclared_import,
 };
 
 use super::inspect::{described, load_to_list};
@@ -55,7 +55,34 @@ pub(super) fn build_environment() -> BuildEnvironment {
 impl PluginBuildArgs {
     /// Builds the plugin, checks it against the contract, and shows what it is and what has changed.
     pub(super) fn build(&self) -> Result<u8, Report> {
-        let manifest = PluginManifest::read(&self.dir).map_err(|error| no_project(&self.dir, &error))?;
+        let ReadProject { manifest, project } = ReadProject::read(&self.dir)?;
+        let report = |error: AuthorError| error.report();
+        let environment = build_environment();
+        let built = PluginBuild::new(&project, &environment, self.release, &mut show_tool_line).run();
+        let installed = runtime()?.block_on(checked_into_place(&built.map_err(report)?, &project, &manifest))?;
+        let InstalledBuild { folder, package, plugin, changes } = &installed;
+        let mut lines = vec![format!("built        {} ({})", name(&folder.display().to_string()), project.language)];
+        lines.extend(described(package, plugin));
+        lines.extend(changes.as_ref().map(|changes| format!("changed      {}", changes_text(changes))));
+        print(&lines.join("\n"))?;
+        Ok(0)
+    }
+}
+
+/// A project with its manifest.
+pub(super) struct ReadProject {
+    pub manifest: PluginManifest,
+    pub project: PluginProject,
+}
+
+impl ReadProject {
+    /// Reads the manifest of a folder and recognises the language of the project in it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the folder has no manifest or a mistake in it, or no language fits its files.
+    pub(super) fn read(folder: &Path) -> Result<Self, Report> {
+        let manifest = PluginManifest::read(folder).map_err(|error| no_project(folder, &error))?;
         let settings = ProjectSettings {
             id: manifest.id.clone(),
             component: manifest.component.clone(),
@@ -64,31 +91,47 @@ impl PluginBuildArgs {
             source: manifest.build.source.clone(),
             wants_http: !manifest.wants.http.is_empty(),
         };
-        let report = |error: AuthorError| error.report();
-        let project = PluginProject::recognise(&self.dir, settings).map_err(report)?;
-        let environment = build_environment();
-        // What compilers and packages write may be of anybody.
-        let mut show = |line: &str| tell(&format!("{DIM}{}{PLAIN}\n", escaped(&line.replace('\t', "    "))));
-        let built = PluginBuild::new(&project, &environment, self.release, &mut show).run().map_err(report)?;
-        let compiler = Arc::new(ComponentCompiler::from(compiling()));
-        let (package, plugin) = runtime()?.block_on(checked(&built.staged, project.language, &manifest, &compiler))?;
-        let folder = built.install().map_err(report)?;
-        let record = record_of(&package, &plugin);
-        let before = BuildRecord::read(&project.work());
-        record.write(&project.work()).map_err(report)?;
-        let mut lines = vec![format!("built        {} ({})", name(&folder.display().to_string()), project.language)];
-        lines.extend(described(&package, &plugin));
-        if let Some(before) = before {
-            let changes = record.changes_since(&before);
-            let changes: Vec<_> = changes.iter().map(|change| name(change)).collect();
-            let none = || "nothing in what it wants, imports and offers".to_owned();
-            lines.push(format!(
-                "changed      {}",
-                if changes.is_empty() { none() } else { changes.join("\n             ") }
-            ));
-        }
-        print(&lines.join("\n"))?;
-        Ok(0)
+        let project = PluginProject::recognise(folder, settings).map_err(|error| error.report())?;
+        Ok(Self { manifest, project })
+    }
+}
+
+/// Shows a line of a tool of a build. What compilers and packages write may be of anybody.
+pub(super) fn show_tool_line(line: &str) {
+    tell(&format!("{DIM}{}{PLAIN}\n", escaped(&line.replace('\t', "    "))));
+}
+
+/// A plugin that was built, checked and put into its place.
+pub(super) struct InstalledBuild {
+    pub folder: PathBuf,
+    pub package: Arc<PluginPackage>,
+    pub plugin: Loaded,
+    /// The differences to the last build, a line each; `None` for the first build.
+    pub changes: Option<Vec<String>>,
+}
+
+/// Checks a component that was built, puts it into its place, and compares it with the last build. A component that the host
+/// would refuse does not replace the last one.
+pub(super) async fn checked_into_place(
+    built: &BuiltPlugin,
+    project: &PluginProject,
+    manifest: &PluginManifest,
+) -> Result<InstalledBuild, Report> {
+    let report = |error: AuthorError| error.report();
+    let compiler = Arc::new(ComponentCompiler::from(compiling()));
+    let (package, plugin) = checked(&built.staged, project.language, manifest, &compiler).await?;
+    let folder = built.install().map_err(report)?.to_owned();
+    let record = record_of(&package, &plugin);
+    let changes = BuildRecord::read(&project.work()).map(|before| record.changes_since(&before));
+    record.write(&project.work()).map_err(report)?;
+    Ok(InstalledBuild { folder, package, plugin, changes })
+}
+
+/// Returns the differences between two builds for people.
+pub(super) fn changes_text(changes: &[String]) -> String {
+    match changes {
+        [] => "nothing in what it wants, imports and offers".to_owned(),
+        changes => changes.iter().map(|change| name(change)).collect::<Vec<_>>().join("\n             "),
     }
 }
 

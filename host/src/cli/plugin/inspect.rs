@@ -41,15 +41,19 @@ pub(super) async fn load_to_list(
     compiler: &Arc<ComponentCompiler>,
 ) -> Result<Loaded, Report> {
     let engine = Arc::new(PluginEngine::with_stack(Arc::clone(compiler), limits::PLUGIN_STACK_BYTES)?);
+    Loaded::load(&engine, package, &listing_settings(package)).await.map_err(|error| error.report())
+}
+
+/// Returns the settings of a plugin that is started to list its tools.
+pub(super) fn listing_settings(package: &PluginPackage) -> PluginSettings {
     // A plugin inside the program has no folder.
     let folder = resolved(package.location.folder().unwrap_or(Path::new(".")));
-    let settings = PluginSettings {
+    PluginSettings {
         // The grant is only for linking: while the tools are queried, only log and config calls work.
         grant: Grant::all_of(&package.manifest.wants, folder.clone()),
         mounts: vec![FolderMount { path: folder, name: ".".into() }],
         ..PluginSettings::new("inspect", "inspect")
-    };
-    Loaded::load(&engine, package, &settings).await.map_err(|error| error.report())
+    }
 }
 
 fn show(package: &PluginPackage, plugin: &Loaded, output: CliOutputFormat) -> Result<u8, Report> {

@@ -2,8 +2,11 @@
 
 mod build;
 mod call;
+mod cancelled_work;
 mod certify;
+mod check;
 mod complete;
+mod dev;
 mod doctor;
 mod given_text;
 mod inspect;
@@ -21,8 +24,9 @@ use clap::Subcommand;
 
 pub use self::named_plugin::catalog_of;
 use self::{
-    build::PluginBuildArgs, call::PluginCallArgs, certify::certify, complete::PluginCompleteArgs, doctor::doctor,
-    inspect::inspect, list::list, new::PluginNewArgs, step::PluginStepArgs, wit::PluginWitArgs,
+    build::PluginBuildArgs, call::PluginCallArgs, certify::certify, check::PluginCheckArgs,
+    complete::PluginCompleteArgs, dev::PluginDevArgs, doctor::doctor, inspect::inspect, list::list, new::PluginNewArgs,
+    step::PluginStepArgs, wit::PluginWitArgs,
 };
 use super::render::{self, CliOutputFormat};
 
@@ -59,8 +63,10 @@ pub enum PluginCommand {
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
         output: CliOutputFormat,
     },
+    Check(PluginCheckArgs),
     New(PluginNewArgs),
     Build(PluginBuildArgs),
+    Dev(PluginDevArgs),
     Wit(PluginWitArgs),
     /// Show for each language in which plugins are written if its toolchain is here, and how to install it.
     ///
@@ -105,8 +111,10 @@ impl PluginCommand {
             Self::Inspect { plugin, config, plugins, output } => {
                 (inspect(&plugin, config.as_ref(), &plugins, output), output)
             }
+            Self::Check(check) => (check.execute(), check.output),
             Self::New(args) => (args.write(), CliOutputFormat::Text),
             Self::Build(args) => (args.build(), CliOutputFormat::Text),
+            Self::Dev(dev) => (dev.execute(), dev.with.output),
             Self::Wit(args) => (args.show(), CliOutputFormat::Text),
             Self::Doctor => (doctor(), CliOutputFormat::Text),
             Self::Certify { id, agent, model, config, plugins, trust } => {

@@ -105,12 +105,8 @@ impl PluginStepArgs {
         if with.output == CliOutputFormat::Text {
             print_decision(&trial)?;
         }
-        let mut json = json!(trial.record);
+        let mut json = trial.to_json();
         json["kind"] = json!(kind);
-        json["decision"] = json!(trial.decision);
-        json["asked"] = json!(trial.asked);
-        json["difference"] = json!(trial.difference);
-        json["error"] = trial.fault_json();
         end_trial(with.output, &loaded, &format!("the {kind}"), &trial.record, trial.fault.as_ref(), json)
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn event_display(output: CliOutputFormat) -> impl FnMut(&Event) {
 }
 
 /// Returns the figures of a trial on one line.
-fn figures_line(figures: &TrialFigures) -> String {
+pub(super) fn figures_line(figures: &TrialFigures) -> String {
     let TrialFigures { calls, duration, cpu, memory, imports, .. } = figures;
     let calls = count((*calls).into(), "call", "calls");
     let (time, cpu) = (call_time(*duration), call_time(*cpu));
@@ -90,7 +90,7 @@ pub(super) fn end_trial(
 }
 
 /// Reports a failure of the plugin: what it has returned as an error, or that it did not survive.
-fn failure(what: &str, record: &TrialRecord, fault: &Fault) -> Report {
+pub(super) fn failure(what: &str, record: &TrialRecord, fault: &Fault) -> Report {
     match record.figures.is_crash() {
         true => Report::new(ErrorKind::Plugin, format!("{what} did not end by itself")).cause(fault),
         false => Report::new(ErrorKind::Run, format!("{what} failed")).cause(fault),

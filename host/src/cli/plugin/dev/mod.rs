@@ -1,0 +1,172 @@
+//! `shelly-host plugin dev`: builds a project again when its sources change.
+//!
+//! `dev_keys.rs` has what a person types, `repeated_trial.rs` the trial after each build, `dev_output.rs` what is shown.
+
+mod dev_keys;
+mod dev_output;
+mod repeated_trial;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use clap::{ArgAction, Args};
+use shelly_author::{AuthorError, PluginBuild, SourceSnapshot};
+
+use self::{dev_keys::DevKeys, dev_output::DevOutput, repeated_trial::RepeatedTrial};
+use super::{
+    build::{InstalledBuild, ReadProject, build_environment, checked_into_place, show_tool_line},
+    cancelled_work::cancelled_with,
+    trial_args::TrialArgs,
+};
+use crate::{cli::command_runtime::runtime, error::Report, limits};
+
+/// Build a plugin's project again whenever its sources change, and try it.
+///
+/// Builds as `plugin build` does. What the build has changed is shown, or why it failed: then the last plugin stays in
+/// build/ID. With --call, --step or --complete the same trial is made after each build, and its result compared with the last
+/// one. At a terminal, Enter builds again, and q and Enter ends. The build runs the toolchain and the code of the project that
+/// builds it: build only what you trust.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host plugin dev
+  shelly-host plugin dev dice --call roll '{\"sides\": 6}'
+  shelly-host plugin dev --step trial.yaml --grant 'powers: [note]'")]
+pub struct PluginDevArgs {
+    /// The project's folder, with its plugin.toml.
+    #[arg(value_name = "DIR", default_value = ".")]
+    project: PathBuf,
+    /// Optimise it, without debug information.
+    #[arg(long)]
+    release: bool,
+    /// After each build, call this tool with these arguments; `@FILE` reads them from a file.
+    #[arg(long, value_names = ["TOOL", "JSON"], num_args = 2, action = ArgAction::Set, conflicts_with_all = ["step", "complete"])]
+    call: Option<Vec<String>>,
+    /// After each build, call the effect, middleware or coordinator with the input in this file.
+    #[arg(long, value_name = "FILE", conflicts_with = "complete")]
+    step: Option<PathBuf>,
+    /// After each build, send the request in this file to the provider.
+    #[arg(long, value_name = "FILE")]
+    complete: Option<PathBuf>,
+    #[command(flatten)]
+    pub with: TrialArgs,
+}
+
+impl PluginDevArgs {
+    /// Watches the project until the person or a signal ends it. Returns the exit code.
+    pub(super) fn execute(&self) -> Result<u8, Report> {
+        let trial = RepeatedTrial::of_options(self.call.as_deref(), self.step.as_ref(), self.complete.as_ref())?;
+        // A folder that is no project is a mistake on the command line; a later mistake in its files is one of the sources.
+        let ReadProject { project, .. } = ReadProject::read(&self.project)?;
+        let mut keys = DevKeys::listen();
+        let quit = keys.quit();
+        runtime()?.block_on(async {
+            // Whatever ends first drops the other one, and with it the programs of a build.
+            tokio::select! {
+                biased;
+                () = quit => Ok(0),
+                ended = self.watch(&project.folder, trial.as_ref(), &mut keys) => ended,
+            }
+        })
+    }
+
+    /// Builds, and builds again after each change.
+    async fn watch(&self, folder: &Path, trial: Option<&RepeatedTrial>, keys: &mut DevKeys) -> Result<u8, Report> {
+        let mut output = DevOutput::new(self.with.output);
+        let mut seen = look(folder)?;
+        output.show_begin(folder, seen.len(), keys.is_attended)?;
+        let mut is_first = true;
+        loop {
+            let is_built = self.build_and_try(trial, is_first, &mut output).await?;
+            is_first &= !is_built;
+            let now = changed_sources(folder, &seen, keys).await?;
+            output.show_changes(&now.changes_since(&seen))?;
+            // What is written during a build leads to another one.
+            seen = now;
+        }
+    }
+
+    /// Makes one round. Returns `true` if a plugin was built. Only a failure of the output ends the watch.
+    async fn build_and_try(
+        &self,
+        trial: Option<&RepeatedTrial>,
+        is_first: bool,
+        output: &mut DevOutput,
+    ) -> Result<bool, Report> {
+        let started = Instant::now();
+        let built = match self.build().await {
+            Ok(built) => built,
+            Err(report) => {
+                output.show_failure(&report)?;
+                return Ok(false);
+            }
+        };
+        output.show_build(&built, started.elapsed(), is_first)?;
+        if let Some(trial) = trial {
+            match trial.run(&self.with, &built.folder).await {
+                Ok(outcome) => output.show_trial(outcome)?,
+                Err(report) => output.show_failure(&report)?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Builds the project as its files are now, and puts the plugin into its place.
+    async fn build(&self) -> Result<InstalledBuild, Report> {
+        let ReadProject { manifest, project } = ReadProject::read(&self.project)?;
+        let (environment, is_release) = (build_environment(), self.release);
+        let (built, project) = cancelled_with(move |cancellation| {
+            let build = PluginBuild::new(&project, &environment, is_release, &mut show_tool_line);
+            let built = build.cancelled_by(cancellation).run();
+            (built, project)
+        })
+        .await;
+        let built = built.map_err(|error: AuthorError| error.report())?;
+        checked_into_place(&built, &project, &manifest).await
+    }
+}
+
+fn look(folder: &Path) -> Result<SourceSnapshot, Report> {
+    SourceSnapshot::of(folder).map_err(|error| error.report())
+}
+
+/// Waits until the sources differ from those that were seen and no longer change, or until a build is wanted. Returns the
+/// sources as they are then.
+async fn changed_sources(folder: &Path, seen: &SourceSnapshot, keys: &mut DevKeys) -> Result<SourceSnapshot, Report> {
+    let mut last = seen.clone();
+    loop {
+        tokio::select! {
+            () = keys.build() => return look(folder),
+            () = tokio::time::sleep(limits::WATCH_PAUSE) => {}
+        }
+        let now = look(folder)?;
+        if now == last && now != *seen {
+            return Ok(now);
+        }
+        last = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn change_counts_when_the_files_are_still() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("app.py"), "one").unwrap();
+        let seen = look(folder.path()).unwrap();
+        fs::write(folder.path().join("app.py"), "three").unwrap();
+        let mut keys = DevKeys::unattended();
+        let started = tokio::time::Instant::now();
+        let now = changed_sources(folder.path(), &seen, &mut keys).await.unwrap();
+        assert_eq!(now.changes_since(&seen), [PathBuf::from("app.py")]);
+        // Timers of tokio count whole milliseconds.
+        let looks = started.elapsed().as_millis() / limits::WATCH_PAUSE.as_millis();
+        assert_eq!(looks, 2, "two looks found the same");
+    }
+}
