@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 225] = [
+const SHOWN: [(&str, &str, &str); 241] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -121,6 +121,22 @@ const SHOWN: [(&str, &str, &str); 225] = [
     ("plugin new --dir", "authors.rs", "plugin_new_writes_each_language_and_replaces_nothing"),
     ("plugin build DIR", "authors.rs", "new_rust_plugin_of_each_kind_is_built_and_runs"),
     ("plugin build --release", "authors.rs", "new_rust_component_with_its_own_world_is_a_tool"),
+    ("plugin check PLUGIN", "plugin_check.rs", "check_shows_what_a_plugin_is_and_takes"),
+    ("plugin check --output", "plugin_check.rs", "check_shows_what_a_plugin_is_and_takes"),
+    ("plugin check --config", "plugin_check.rs", "check_finds_a_plugin_by_its_id"),
+    ("plugin check --plugins", "plugin_check.rs", "check_finds_a_plugin_by_its_id"),
+    ("plugin check --rebuild", "plugin_check.rs", "rebuild_compares_two_builds_from_nothing"),
+    ("plugin check --release", "plugin_check.rs", "rebuild_compares_two_builds_from_nothing"),
+    ("plugin dev DIR", "plugin_dev.rs", "real_project_is_built_and_tried_after_each_change"),
+    ("plugin dev --call", "plugin_dev.rs", "real_project_is_built_and_tried_after_each_change"),
+    ("plugin dev --output", "plugin_dev.rs", "failed_build_keeps_the_last_plugin"),
+    ("plugin dev --release", "plugin_dev.rs", "failed_build_keeps_the_last_plugin"),
+    ("plugin dev --step", "plugin_dev.rs", "step_is_repeated_with_what_is_granted"),
+    ("plugin dev --grant", "plugin_dev.rs", "step_is_repeated_with_what_is_granted"),
+    ("plugin dev --params", "plugin_dev.rs", "step_is_repeated_with_what_is_granted"),
+    ("plugin dev --complete", "plugin_dev.rs", "request_is_repeated_with_the_limits_of_a_config"),
+    ("plugin dev --config", "plugin_dev.rs", "request_is_repeated_with_the_limits_of_a_config"),
+    ("plugin dev --dir", "plugin_dev.rs", "folders_of_a_trial_are_below_the_named_one"),
     ("plugin wit --world", "authors.rs", "plugin_wit_prints_or_writes_a_world"),
     ("plugin wit --out", "authors.rs", "plugin_wit_prints_or_writes_a_world"),
     ("plugin certify ID", "ceilings.rs", "plugin_certify_prints_a_certificate"),

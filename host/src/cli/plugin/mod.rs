@@ -114,7 +114,7 @@ impl PluginCommand {
             Self::Check(check) => (check.execute(), check.output),
             Self::New(args) => (args.write(), CliOutputFormat::Text),
             Self::Build(args) => (args.build(), CliOutputFormat::Text),
-            Self::Dev(dev) => (dev.execute(), dev.with.output),
+            Self::Dev(dev) => (dev.execute(), dev.output),
             Self::Wit(args) => (args.show(), CliOutputFormat::Text),
             Self::Doctor => (doctor(), CliOutputFormat::Text),
             Self::Certify { id, agent, model, config, plugins, trust } => {

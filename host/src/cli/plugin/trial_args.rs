@@ -22,9 +22,9 @@ use crate::{
     plugin::{ComponentCompiler, Plugin, PluginDirs, PluginPackage},
 };
 
-/// The options of the commands that run a plugin outside of any agent.
-#[derive(Args)]
-pub struct TrialArgs {
+/// The options that give a plugin something outside of any agent.
+#[derive(Args, Clone)]
+pub struct TrialGrantArgs {
     /// Grant something to the plugin; repeatable.
     ///
     /// The value is YAML or JSON with the keys of an entry under `plugins` of an agent, such as 'http: [https://example.com]'
@@ -38,6 +38,13 @@ pub struct TrialArgs {
     /// The folder below which relative paths of --grant are (default: the current folder).
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+}
+
+/// The options of the commands that run a plugin outside of any agent.
+#[derive(Args)]
+pub struct TrialArgs {
+    #[command(flatten)]
+    given: TrialGrantArgs,
     /// The config whose models, programs, credentials and limits count, and in which an id is looked up.
     ///
     /// Without it, an id is looked up as by `plugin inspect`, and the project's config is used for nothing else unless the plugin
@@ -63,6 +70,11 @@ pub struct LoadedTrial {
 }
 
 impl TrialArgs {
+    /// Returns the options for a plugin that is named by its path: it is looked up in no directory and needs no consent.
+    pub(super) fn of_path(given: &TrialGrantArgs, config: Option<&PathBuf>, output: CliOutputFormat) -> Self {
+        Self { given: given.clone(), config: config.cloned(), plugins: Vec::new(), trust: false, output }
+    }
+
     /// Opens the plugin of this path or id.
     pub(super) async fn open(
         &self,
@@ -81,14 +93,14 @@ impl TrialArgs {
         compiler: &Arc<ComponentCompiler>,
         model: Option<&str>,
     ) -> Result<LoadedTrial, Report> {
-        let mut uses = PluginUse::from_fragments(&self.grants, GRANT_OPTION)?;
-        if let Some(params) = &self.params {
+        let mut uses = PluginUse::from_fragments(&self.given.grants, GRANT_OPTION)?;
+        if let Some(params) = &self.given.params {
             let text = argument_text(params, "the params", limits::TRIAL_INPUT_BYTES)?;
             uses.add_params(&text, params.strip_prefix('@').unwrap_or("--params"))?;
         }
         let app = self.app(plugin, package, &uses, model).await?.with_compiler(compiler);
         // Without a folder: the current one.
-        let folder = std::path::absolute(self.dir.as_deref().unwrap_or(Path::new("."))).unwrap_or_default();
+        let folder = std::path::absolute(self.given.dir.as_deref().unwrap_or(Path::new("."))).unwrap_or_default();
         let LonePlugin { plugin, warnings } = app.load_alone(package, &uses, &folder).await?;
         secrets::hide(app.secrets());
         warnings.iter().for_each(|warning| warn(warning));

@@ -18,9 +18,13 @@ use self::{dev_keys::DevKeys, dev_output::DevOutput, repeated_trial::RepeatedTri
 use super::{
     build::{InstalledBuild, ReadProject, build_environment, checked_into_place, show_tool_line},
     cancelled_work::cancelled_with,
-    trial_args::TrialArgs,
+    trial_args::{TrialArgs, TrialGrantArgs},
 };
-use crate::{cli::command_runtime::runtime, error::Report, limits};
+use crate::{
+    cli::{command_runtime::runtime, render::CliOutputFormat},
+    error::Report,
+    limits,
+};
 
 /// Build a plugin's project again whenever its sources change, and try it.
 ///
@@ -51,7 +55,13 @@ pub struct PluginDevArgs {
     #[arg(long, value_name = "FILE")]
     complete: Option<PathBuf>,
     #[command(flatten)]
-    pub with: TrialArgs,
+    given: TrialGrantArgs,
+    /// The config whose programs, credentials and limits count for the trial.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The output format; with `json`, one value a line.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+    pub output: CliOutputFormat,
 }
 
 impl PluginDevArgs {
@@ -74,7 +84,7 @@ impl PluginDevArgs {
 
     /// Builds, and builds again after each change.
     async fn watch(&self, folder: &Path, trial: Option<&RepeatedTrial>, keys: &mut DevKeys) -> Result<u8, Report> {
-        let mut output = DevOutput::new(self.with.output);
+        let mut output = DevOutput::new(self.output);
         let mut seen = look(folder)?;
         output.show_begin(folder, seen.len(), keys.is_attended)?;
         let mut is_first = true;
@@ -105,7 +115,8 @@ impl PluginDevArgs {
         };
         output.show_build(&built, started.elapsed(), is_first)?;
         if let Some(trial) = trial {
-            match trial.run(&self.with, &built.folder).await {
+            let with = TrialArgs::of_path(&self.given, self.config.as_ref(), self.output);
+            match trial.run(&with, &built.folder).await {
                 Ok(outcome) => output.show_trial(outcome)?,
                 Err(report) => output.show_failure(&report)?,
             }
