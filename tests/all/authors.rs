@@ -17,6 +17,11 @@ fn root() -> &'static Path {
 
 /// Runs the program with the toolchain of this build, and without network.
 fn run(place: &Place, words: &[&str]) -> Ran {
+    place.ran(command(place, words).output().unwrap())
+}
+
+/// Returns a command of the program with the toolchain of this build, and without network.
+pub fn command(place: &Place, words: &[&str]) -> Command {
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("authors");
     let cache = kept.join("cache");
     fs::create_dir_all(&cache).unwrap();
@@ -31,7 +36,7 @@ fn run(place: &Place, words: &[&str]) -> Ran {
         .env("SHELLY_CACHE_DIR", cache)
         .env("CARGO_TARGET_DIR", kept.join("target"))
         .env("CARGO_NET_OFFLINE", "true");
-    place.ran(command.output().unwrap())
+    command
 }
 
 fn ok(ran: Ran) -> Ran {
@@ -40,7 +45,7 @@ fn ok(ran: Ran) -> Ran {
 }
 
 /// Makes a new project in Rust with the versions of this workspace. All use the SDK of the first, so that it is compiled once.
-fn new_project(place: &Place, name: &str, words: &[&str]) -> PathBuf {
+pub fn new_project(place: &Place, name: &str, words: &[&str]) -> PathBuf {
     ok(run(place, &[&["plugin", "new", name], words].concat()));
     let folder = place.path().join(name);
     fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
@@ -53,7 +58,7 @@ fn new_project(place: &Place, name: &str, words: &[&str]) -> PathBuf {
 }
 
 /// Replaces a part of a file.
-fn change(file: &Path, from: &str, to: &str) {
+pub fn change(file: &Path, from: &str, to: &str) {
     let text = fs::read_to_string(file).unwrap();
     fs::write(file, text.replace(from, to)).unwrap();
 }

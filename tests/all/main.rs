@@ -54,11 +54,16 @@ mod middleware;
 mod minds;
 mod naming;
 mod output;
+mod plugin_check;
 mod plugin_commands;
+#[cfg(unix)]
+mod plugin_dev;
 mod programs;
 mod properties;
 mod providers;
 mod reply_order;
+#[cfg(unix)]
+mod scripted_build;
 mod security;
 mod serving;
 mod sessions;
