@@ -1,8 +1,9 @@
 //! For authors of plugins: new projects in several languages, their builds, and the contract for each of them.
 //!
 //! [`NewProject`] writes a project from a template. [`PluginBuild`] compiles one with the toolchain of its language and
-//! makes a component of what the compiler writes, and [`SourceSnapshot`] says when to build again. [`language_states`] says which toolchains are here. Nothing of this crate
-//! runs a plugin or names a WebAssembly engine: what was built is checked by the program.
+//! makes a component of what the compiler writes, and [`SourceSnapshot`] says when to build again. [`language_states`] says
+//! which toolchains are here. Nothing of this crate runs a plugin or names a WebAssembly engine: what was built is checked by
+//! the program.
 //!
 //! ```
 //! use shelly_author::{NewProject, PluginLanguage, ProjectKind, ProjectName};

@@ -129,9 +129,9 @@ impl PluginDevArgs {
         let ReadProject { manifest, project } = ReadProject::read(&self.project)?;
         let (environment, is_release) = (build_environment(), self.release);
         let (built, project) = cancelled_with(move |cancellation| {
-            let build = PluginBuild::new(&project, &environment, is_release, &mut show_tool_line);
-            let built = build.cancelled_by(cancellation).run();
-            (built, project)
+            let mut show = show_tool_line;
+            let build = PluginBuild::new(&project, &environment, is_release, &mut show).cancelled_by(cancellation);
+            (build.run(), project)
         })
         .await;
         let built = built.map_err(|error: AuthorError| error.report())?;
