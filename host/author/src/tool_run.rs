@@ -191,7 +191,10 @@ mod tests {
             ending.cancel();
             true
         });
-        let killed = |error: AuthorError| matches!(error, AuthorError::NotStarted { source, .. } if source.kind() == io::ErrorKind::Interrupted);
+        let killed = |error: AuthorError| match error {
+            AuthorError::NotStarted { source, .. } => source.kind() == io::ErrorKind::Interrupted,
+            _ => false,
+        };
         assert!(killed(ended.unwrap_err()) && shown == ["ready"], "{shown:?}");
         let next = run_tool(Command::new("sh").args(["-c", "echo"]), Some(&cancellation), &mut |_, _| true);
         assert!(killed(next.unwrap_err()), "no other program is started");

@@ -29,7 +29,7 @@ const fn of_host(owner: KnownToolOwner, names: &'static [&'static str]) -> Known
     KnownTools { plugin: "host", owner, names }
 }
 
-/// All of them.
+/// The tools of all owners.
 pub const KNOWN_TOOLS: &[KnownTools] = &[
     of_host(
         KnownToolOwner::Run,

@@ -1,4 +1,4 @@
-//! What a person types while a project is watched.
+//! The lines that a person types while a project is watched.
 
 use std::{
     io::{self, BufRead, IsTerminal},

@@ -1,4 +1,4 @@
-//! What is shown of each round: lines for people, or one JSON value a line.
+//! The output of each round: lines for people, or one JSON value a line.
 
 use std::{
     path::{Path, PathBuf},
