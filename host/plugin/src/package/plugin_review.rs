@@ -58,7 +58,11 @@ impl PluginReview {
     /// Returns the imports, each with its meaning and with what the manifest lacks for it.
     pub fn imports(&self) -> Vec<ReviewedImport> {
         let import = |name: &String| {
-            let missing = need_of_import(name).filter(|need| !need.is_asked_for_by(&self.manifest));
+            // What comes with a kind cannot be requested.
+            let is_missing = |need: &ImportRequirement| {
+                !matches!(need, ImportRequirement::Kind(_)) && !need.is_asked_for_by(&self.manifest)
+            };
+            let missing = need_of_import(name).filter(is_missing);
             ReviewedImport {
                 name: name.clone(),
                 meaning: ImportedInterface::of_import(name).map(ImportedInterface::meaning),
