@@ -282,7 +282,7 @@ fn json_and_differences_are_laid_out_at_a_terminal() {
     let ran = terminal::run_at(&place, 100, &[], &count);
     assert!(ran.lines.iter().any(|line| line == "  \"words\": 2" || line == "  \"words\": 2,"), "{:?}", ran.lines);
     let step = format!(
-        "shelly-host plugin step '{}' effect step.yaml --params '{{effect: note, text: noted}}' --grant 'powers: [note]'",
+        "shelly-host plugin step '{}' --kind effect step.yaml --params '{{effect: note, text: noted}}' --grant 'powers: [note]'",
         guest_folder("probe-hooks")
     );
     let ran = terminal::run_at(&place, 100, &[], &step);

@@ -156,7 +156,7 @@ const SHOWN: [(&str, &str, &str); 241] = [
     ("plugin call --plugins", "plugin_commands.rs", "entries_of_a_project_are_used_only_with_consent"),
     ("plugin call --trust", "plugin_commands.rs", "entries_of_a_project_are_used_only_with_consent"),
     ("plugin step PLUGIN", "plugin_commands/steps.rs", "kind_of_a_step_is_named_only_among_several"),
-    ("plugin step KIND", "plugin_commands/steps.rs", "kind_of_a_step_is_named_only_among_several"),
+    ("plugin step --kind", "plugin_commands/steps.rs", "kind_of_a_step_is_named_only_among_several"),
     ("plugin step FILE", "plugin_commands/steps.rs", "kind_of_a_step_is_named_only_among_several"),
     ("plugin step --grant", "plugin_commands/steps.rs", "effect_edits_are_applied_within_its_powers"),
     ("plugin step --params", "plugin_commands/steps.rs", "effect_edits_are_applied_within_its_powers"),

@@ -56,7 +56,9 @@ pub fn step_kind(manifest: &PluginManifest, wanted: Option<PluginKind>) -> Resul
         (Some(wanted), kinds) => {
             Err(usage(format!("plugin `{id}` is not of kind `{wanted}`")).hint(format!("available: {}", names(kinds))))
         }
-        (None, kinds) => Err(usage(format!("plugin `{id}` has several kinds with steps: {}", names(kinds)))
-            .hint("name one of them before the file")),
+        (None, [first, ..]) => {
+            Err(usage(format!("plugin `{id}` has several kinds with steps: {}", names(&with_steps)))
+                .hint(format!("name one of them, such as --kind {first}")))
+        }
     }
 }

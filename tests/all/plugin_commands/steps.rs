@@ -8,10 +8,7 @@ use crate::{PLUGIN_ROOT, support::Place};
 /// Calls a plugin for a step with this input. Returns the JSON value that is printed.
 fn step(place: &Place, folder: &str, input: &str, more: &[&str]) -> (i32, Value) {
     place.file("step.yaml", input);
-    let kind = more.iter().take_while(|word| !word.starts_with('-')).count();
-    let words =
-        [&["plugin", "step", folder], &more[..kind], &["step.yaml", "--output", "json"], &more[kind..]].concat();
-    let ran = place.run(&words);
+    let ran = place.run(&[&["plugin", "step", folder], more, &["step.yaml", "--output", "json"]].concat());
     (ran.code, parsed(&ran))
 }
 
@@ -20,7 +17,7 @@ fn effect_edits_are_applied_within_its_powers() {
     let place = Place::new();
     place.file("step.yaml", "messages: [{text: hello}]\n");
     let hooks = guest_folder("probe-hooks");
-    let words = ["plugin", "step", &hooks, "effect", "step.yaml", "--params", "{effect: note, text: noted}"];
+    let words = ["plugin", "step", &hooks, "--kind", "effect", "--params", "{effect: note, text: noted}", "step.yaml"];
     let ran = place.run(&[&words[..], &["--grant", "powers: [note]"]].concat());
     let decision = parsed(&ran);
     let note = json!({"role": "user", "sender": "probe-hooks", "text": "noted", "meta": {"shelly.note": "true"}});
@@ -57,7 +54,7 @@ messages:
   - {text: I call., calls: [{name: echo, arguments: {a: 1}}]}
 ";
     let grant = "powers: [see-messages, see-arguments, see-results, note]";
-    let see = ["effect", "--params", "{effect: see}", "--grant", grant];
+    let see = ["--kind", "effect", "--params", "{effect: see}", "--grant", grant];
     let (code, json) = step(&place, &guest_folder("probe-hooks"), input, &see);
     let text = json["decision"]["edits"][0]["text"].as_str().unwrap();
     assert_eq!(code, 0, "{json}");
@@ -65,20 +62,20 @@ messages:
         assert!(text.contains(part), "{part}: {text}");
     }
     // Without its powers the texts are blank, as in a run.
-    let blank = ["effect", "--params", "{effect: see}", "--grant", "powers: [note]"];
+    let blank = ["--kind", "effect", "--params", "{effect: see}", "--grant", "powers: [note]"];
     let (_, json) = step(&place, &guest_folder("probe-hooks"), input, &blank);
     assert!(!json["decision"]["edits"][0]["text"].as_str().unwrap().contains("hello"), "{json}");
     // The state goes from one step to the next.
     let count = |state: &str| {
         let input = format!("messages: [{{text: x}}]\n{state}");
-        let words = ["effect", "--params", "{effect: count}", "--grant", "powers: [note]"];
+        let words = ["--kind", "effect", "--params", "{effect: count}", "--grant", "powers: [note]"];
         step(&place, &guest_folder("probe-hooks"), &input, &words).1["decision"].clone()
     };
     let first = count("");
     let second = count(&format!("state: {}", first["state"]));
     assert!(second["edits"][0]["text"].as_str().unwrap().starts_with("count 2 in iteration 0"), "{second}");
     let replaced = "messages: [{text: x}, {calls: [{name: a}]}, {results: [{text: long}]}]";
-    let words = ["effect", "--params", "{effect: replace-result, text: short}", "--grant"];
+    let words = ["--kind", "effect", "--params", "{effect: replace-result, text: short}", "--grant"];
     let words = [&words[..], &["powers: [see-messages, see-results, edit-results]"]].concat();
     let (_, json) = step(&place, &guest_folder("probe-hooks"), replaced, &words);
     assert_eq!(json["decision"]["messages"][2]["results"][0], json!({"call": "call-1", "text": "short"}), "{json}");
@@ -92,13 +89,22 @@ fn kind_of_a_step_is_named_only_among_several() {
     let hooks = guest_folder("probe-hooks");
     let ran = place.run(&["plugin", "step", &hooks, "step.yaml"]);
     let says = "plugin `probe-hooks` has several kinds with steps: effect, run-middleware";
-    assert!(ran.code == 2 && ran.stderr.contains(says), "{}", ran.shown());
-    let ran = place.run(&["plugin", "step", &hooks, "run-middleware", "step.yaml", "--params", "{middleware: answer}"]);
+    assert!(ran.code == 2 && ran.stderr.contains(says) && ran.stderr.contains("--kind effect"), "{}", ran.shown());
+    let ran = place.run(&[
+        "plugin",
+        "step",
+        &hooks,
+        "step.yaml",
+        "--kind",
+        "run-middleware",
+        "--params",
+        "{middleware: answer}",
+    ]);
     assert_eq!(
         parsed(&ran)["before"],
         json!({"decision": "answer", "reply": {"role": "assistant", "text": "answered"}})
     );
-    let ran = place.run(&["plugin", "step", &hooks, "coordinator", "step.yaml"]);
+    let ran = place.run(&["plugin", "step", &hooks, "step.yaml", "--kind", "coordinator"]);
     assert!(ran.code == 2 && ran.stderr.contains("is not of kind `coordinator`"), "{}", ran.shown());
     for (id, command) in [("probe", "plugin call"), ("probe-http", "plugin call")] {
         let ran = place.run(&["plugin", "step", &guest_folder(id), "step.yaml"]);
@@ -111,13 +117,13 @@ fn kind_of_a_step_is_named_only_among_several() {
     let ran = place.run(&["plugin", "step", &shipped("scripted-model"), "step.yaml"]);
     assert!(ran.code == 2 && ran.stderr.contains("plugin complete"), "{}", ran.shown());
     place.file("wrong.yaml", "messages: [{txt: hello}]\n");
-    let ran = place.run(&["plugin", "step", &hooks, "effect", "wrong.yaml"]);
+    let ran = place.run(&["plugin", "step", &hooks, "wrong.yaml", "--kind", "effect"]);
     let says = "there is no key `txt` (wrong.yaml, line 1";
     assert!(ran.code == 2 && ran.stderr.contains(says) && ran.stderr.contains("`text`"), "{}", ran.shown());
     place.file("open.yaml", "messages: [{text: hello}, {calls: [{name: a}]}]\n");
-    let ran = place.run(&["plugin", "step", &hooks, "effect", "open.yaml"]);
+    let ran = place.run(&["plugin", "step", &hooks, "open.yaml", "--kind", "effect"]);
     assert!(ran.code == 2 && ran.stderr.contains("call `call-1` has no result (open.yaml)"), "{}", ran.shown());
-    let ran = place.run(&["plugin", "step", &hooks, "effect", "nowhere.yaml"]);
+    let ran = place.run(&["plugin", "step", &hooks, "nowhere.yaml", "--kind", "effect"]);
     assert!(ran.code == 2 && ran.stderr.contains("cannot read the input from nowhere.yaml"), "{}", ran.shown());
     place.file("late.yaml", "phase: after-model\n");
     let trim = ["plugin", "step", &shipped("sliding-window"), "late.yaml"];
@@ -129,7 +135,7 @@ fn kind_of_a_step_is_named_only_among_several() {
 fn run_middleware_is_called_before_and_after() {
     let place = Place::new();
     let hooks = guest_folder("probe-hooks");
-    let state = ["run-middleware", "--params", "{middleware: state}"];
+    let state = ["--kind", "run-middleware", "--params", "{middleware: state}"];
     let both = "messages: [{text: task}]\noutcome: {reply: {text: done}, usage: {output_tokens: 3}}\nrun: {agent: ada, depth: 2}";
     let (code, json) = step(&place, &hooks, both, &state);
     let decision = json!({
@@ -141,8 +147,12 @@ fn run_middleware_is_called_before_and_after() {
     let (_, json) = step(&place, &hooks, "outcome: {reply: {text: done}}\nstate: kept", &state);
     assert_eq!(json["decision"].as_object().unwrap().len(), 1, "with a state, `after` alone: {json}");
     assert_eq!(json["decision"]["after"]["reply"]["text"], "kept");
-    let (_, json) =
-        step(&place, &hooks, "messages: [{text: task}]", &["run-middleware", "--params", "{middleware: change-input}"]);
+    let (_, json) = step(
+        &place,
+        &hooks,
+        "messages: [{text: task}]",
+        &["--kind", "run-middleware", "--params", "{middleware: change-input}"],
+    );
     assert_eq!(json["decision"]["before"]["messages"], json!([{"role": "user", "text": "changed"}]), "{json}");
     let guard = ["--params", "{deny: [secret], retries: 1}"];
     let (_, json) = step(&place, &shipped("output-guardrail"), "outcome: {reply: {text: a secret}}", &guard);
@@ -167,7 +177,7 @@ fn run_middleware_is_called_before_and_after() {
         let (code, json) = step(&place, &hooks, input, &state);
         assert!(code == 2 && json["error"]["message"].as_str().unwrap().contains(says), "{input}: {json}");
     }
-    let failing = ["run-middleware", "--params", "{middleware: panic}"];
+    let failing = ["--kind", "run-middleware", "--params", "{middleware: panic}"];
     let (code, json) = step(&place, &hooks, "outcome: {error: {kind: timeout, message: late}}", &failing);
     assert_eq!((code, &json["decision"]["before"]["decision"]), (3, &json!("proceed")), "{json}");
     assert!(json["error"]["message"].as_str().unwrap().contains("crashed"), "{json}");

@@ -31,11 +31,10 @@ use crate::{
 /// default, and an unknown key is an error. The decision is printed as JSON, in the same form as the input; at a terminal a diff
 /// of the conversation follows. Standard error has the plugin's log and the figures, as for `plugin call`.
 #[derive(Args)]
-#[command(allow_missing_positional = true)]
 #[command(after_help = "\
 Examples:
   shelly-host plugin step trim-tool-results chat.yaml --grant 'powers: [see-messages, see-results, edit-results]'
-  shelly-host plugin step probe run-middleware task.yaml
+  shelly-host plugin step probe task.yaml --kind run-middleware
   shelly-host plugin step sliding-window - --model local < chat.yaml
 
 Exit codes: 0 if there is a decision, whatever it is, 1 if the plugin returned an error, 2 for wrong usage or input, 3 if the
@@ -43,11 +42,11 @@ plugin cannot be loaded, crashed, timed out or exceeded a limit.")]
 pub struct PluginStepArgs {
     /// A plugin's folder, a component file, or the id of a listed plugin.
     plugin: PathBuf,
-    /// The kind that is called; needed only for a plugin with several such kinds.
-    #[arg(value_enum)]
-    kind: Option<StepKindArg>,
     /// The file with the input, in YAML or JSON; `-` reads standard input.
     file: PathBuf,
+    /// The kind that is called; needed only for a plugin with several such kinds.
+    #[arg(long, value_name = "KIND", value_enum)]
+    kind: Option<StepKindArg>,
     /// The model of the config that answers if the step asks one. Without it such a step ends with its question.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
