@@ -3,13 +3,14 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use rustls::client::Resumption;
 
 use super::{
     resolver::{AddressLookup, GrantedResolver, of_system},
+    responder::HttpResponder,
     transport::EgressTransport,
 };
 use crate::tls::TlsTrust;
@@ -18,6 +19,8 @@ use shelly_core::{capability::AllowedAddresses, error::Fault, limits};
 pub(super) struct EgressClients {
     lookup: AddressLookup,
     made: Mutex<HashMap<AllowedAddresses, EgressTransport>>,
+    /// Answers in place of the network, if there is one.
+    responder: Option<Arc<dyn HttpResponder>>,
 }
 
 impl Default for EgressClients {
@@ -29,7 +32,17 @@ impl Default for EgressClients {
 impl EgressClients {
     /// Creates an empty set; `lookup` resolves names.
     pub fn new(lookup: AddressLookup) -> Self {
-        Self { lookup, made: Mutex::default() }
+        Self { lookup, made: Mutex::default(), responder: None }
+    }
+
+    /// Creates a set that sends nothing: this responder answers.
+    pub fn answered_by(responder: Arc<dyn HttpResponder>) -> Self {
+        Self { responder: Some(responder), ..Self::default() }
+    }
+
+    /// Returns what answers in place of the network.
+    pub fn responder(&self) -> Option<&dyn HttpResponder> {
+        self.responder.as_deref()
     }
 
     /// Returns the number of clients.

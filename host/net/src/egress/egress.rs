@@ -21,6 +21,7 @@ use super::{
     reply::{EgressResponseBody, OpenEgressBody},
     request_body::{BodyCutReason, CountedBody, EgressRequestBody, too_large},
     resolver::NoGrantedAddress,
+    responder::{self, HttpResponder},
     scrub::Scrubber,
     scrubber_set::ScrubberSet,
     throttle::EgressThrottle,
@@ -56,6 +57,16 @@ impl Egress {
     /// Creates network access for these requests, with these credentials.
     pub fn new(http: HttpGrant, credentials: Vec<Arc<Credential>>, limits: EgressLimits) -> Self {
         Self::with(http, credentials, limits, EgressClients::default())
+    }
+
+    /// Creates network access whose requests this responder answers, after the same checks. Nothing is sent.
+    pub fn answered_by(
+        http: HttpGrant,
+        credentials: Vec<Arc<Credential>>,
+        limits: EgressLimits,
+        responder: Arc<dyn HttpResponder>,
+    ) -> Self {
+        Self::with(http, credentials, limits, EgressClients::answered_by(responder))
     }
 
     pub(super) fn with(
@@ -202,14 +213,14 @@ impl EgressInner {
         why_cut: &BodyCutReason,
         facts: &mut EgressFacts,
     ) -> Result<(reqwest::Response, SentHop), Fault> {
-        let origin = origin(&target.url);
-        if target.url.scheme() == "https"
+        let (origin, responder) = (origin(&target.url), self.clients.responder());
+        if responder.is_none()
+            && target.url.scheme() == "https"
             && let Some(why) = clients::no_roots()?
         {
             return Err(Fault::other(format!("the certificate of {origin} cannot be checked: {why}")));
         }
         let reaches = self.policy.http.reaches(target.method.as_str(), &target.url);
-        let client = self.clients.get(reaches.clone())?;
         let EgressHop { method, url, headers, body } = bare(target).await?;
         let again = body.again();
         let mut message = reqwest::Request::new(method.clone(), url.clone());
@@ -224,20 +235,27 @@ impl EgressInner {
         }
         let message = http::Request::try_from(message)
             .map_err(|error| Fault::invalid(format!("the request cannot be sent: {}", root(&error))))?;
-        let response = client.execute(message, url.clone()).await.map_err(|error| {
-            facts.nobody_listens = is_loopback(&url) && is_refused(&error);
-            let Some(NoGrantedAddress(addresses)) = cause(&error) else {
-                return why_cut.get().cloned().unwrap_or_else(|| failed(&origin, &error));
-            };
-            // No connection was made, so nothing was sent.
-            (facts.address, facts.credential) = (addresses.first().copied(), before);
-            not_granted(&origin)
-        })?;
-        // The resolver has ensured this already, but no part of a response is shown on its word alone.
-        facts.address = response.remote_addr().map(|address| address.ip());
-        if !facts.address.is_some_and(|address| reaches.holds(address)) {
-            return Err(not_granted(&origin));
-        }
+        let response = match responder {
+            Some(responder) => responder::response_of(responder, message, &url, why_cut).await?,
+            None => {
+                let client = self.clients.get(reaches.clone())?;
+                let response = client.execute(message, url.clone()).await.map_err(|error| {
+                    facts.nobody_listens = is_loopback(&url) && is_refused(&error);
+                    let Some(NoGrantedAddress(addresses)) = cause(&error) else {
+                        return why_cut.get().cloned().unwrap_or_else(|| failed(&origin, &error));
+                    };
+                    // No connection was made, so nothing was sent.
+                    (facts.address, facts.credential) = (addresses.first().copied(), before);
+                    not_granted(&origin)
+                })?;
+                // The resolver has ensured this already, but no part of a response is shown on its word alone.
+                facts.address = response.remote_addr().map(|address| address.ip());
+                if !facts.address.is_some_and(|address| reaches.holds(address)) {
+                    return Err(not_granted(&origin));
+                }
+                response
+            }
+        };
         facts.status = Some(response.status().as_u16());
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Fault::other(format!("{origin} switches to a protocol other than HTTP")));

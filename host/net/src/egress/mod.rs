@@ -21,6 +21,7 @@ mod redirect;
 mod reply;
 mod request_body;
 pub(super) mod resolver;
+mod responder;
 mod scrub;
 mod scrubber_set;
 mod throttle;
@@ -36,6 +37,7 @@ pub use self::{
     facts::{EgressFacts, EgressFailure},
     reply::EgressResponseBody,
     request_body::EgressRequestBody,
+    responder::{HttpResponder, ResponderReply, ResponderRequest},
     upload::EgressUpload,
 };
 

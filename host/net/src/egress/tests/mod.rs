@@ -23,6 +23,7 @@ mod addresses;
 mod credentials;
 mod redirects;
 mod replies;
+mod responder;
 mod uploads;
 
 /// Returns a grant for these URLs and everything below them.
