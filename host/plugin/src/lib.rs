@@ -111,3 +111,4 @@ pub use package::{
 pub use runtime::{PluginEngine, WASMTIME_VERSION};
 /// Resolves a path of a grant, so that it can be compared with other paths.
 pub use shelly_core::files::resolved;
+pub use store::FixedInputs;

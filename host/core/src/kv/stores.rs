@@ -47,6 +47,8 @@ struct KvStoresInner {
     session: OnceLock<KvFolderFn>,
     quota: KvQuota,
     pool: Arc<KvMemoryPool>,
+    /// The one store of all owners, if there is only one.
+    single: Option<KvStore>,
     open: Mutex<HashMap<KvStoreOwner, KvStore>>,
 }
 
@@ -64,6 +66,14 @@ impl Default for KvStores {
 }
 
 impl KvStores {
+    /// Creates stores that are one and the same for every owner, in memory: a test fills it before a call, and reads it after.
+    pub fn single() -> Self {
+        let (quota, pool) = (KvQuota::default(), Arc::new(KvMemoryPool::new(limits::KV_MEMORY_BYTES)));
+        let single = Some(KvStore::in_memory(MemoryKvBackend::new(quota, Arc::clone(&pool))));
+        let (session, open) = (OnceLock::new(), Mutex::default());
+        Self(Arc::new(KvStoresInner { folder: None, session, quota, pool, single, open }))
+    }
+
     /// Creates stores below a folder. `folder` is called when the first store is used; it may block.
     pub fn on_disk(folder: impl Fn() -> Result<PathBuf, String> + Send + Sync + 'static) -> Self {
         Self::new(Some(Arc::new(folder)), KvQuota::default(), limits::KV_MEMORY_BYTES)
@@ -76,7 +86,7 @@ impl KvStores {
 
     fn new(folder: Option<KvFolderFn>, quota: KvQuota, memory: usize) -> Self {
         let (session, pool) = (OnceLock::new(), Arc::new(KvMemoryPool::new(memory)));
-        Self(Arc::new(KvStoresInner { folder, session, quota, pool, open: Mutex::default() }))
+        Self(Arc::new(KvStoresInner { folder, session, quota, pool, single: None, open: Mutex::default() }))
     }
 
     /// Puts the session's stores into the folder `kv` of `folder`, which must exist. Before that, and without a session,
@@ -89,8 +99,11 @@ impl KvStores {
         let _ = self.0.session.set(Arc::new(kv));
     }
 
-    /// Returns a new in-memory store that is not shared.
+    /// Returns a new in-memory store that is not shared, or the one store of all owners.
     pub fn in_memory(&self) -> KvStore {
+        if let Some(single) = &self.0.single {
+            return single.clone();
+        }
         KvStore::in_memory(MemoryKvBackend::new(self.0.quota, Arc::clone(&self.0.pool)))
     }
 
@@ -141,6 +154,19 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::kv::KvPrecondition;
+
+    #[tokio::test]
+    async fn single_store_belongs_to_every_owner() {
+        let stores = KvStores::single();
+        let anything = KvPrecondition::Anything;
+        assert!(stores.in_memory().write("k".into(), anything, Some(b"v".to_vec())).await.unwrap());
+        let plugin = stores.get(KvStoreOwner::Plugin { plugin: "p".into() });
+        assert_eq!(plugin.get("k".into()).await.unwrap().unwrap().value, b"v");
+        let (one, other) = (KvStores::default(), KvStores::default().in_memory());
+        assert!(one.in_memory().write("k".into(), anything, Some(b"v".to_vec())).await.unwrap());
+        assert!(other.get("k".into()).await.unwrap().is_none());
+    }
 
     #[test]
     fn kv_file_names_are_unique_and_never_paths() {

@@ -15,13 +15,20 @@ impl clock::Host for PluginState {
 impl PluginState {
     /// Returns the milliseconds since 1970.
     pub(super) fn wall_clock(&mut self) -> u64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.reading(since.as_millis())
+        let millis = match &self.fixed {
+            Some(fixed) => fixed.wall_millis().into(),
+            None => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis(),
+        };
+        self.reading(millis)
     }
 
     /// Returns the nanoseconds since the instance's state was created.
     pub(super) fn monotonic_clock(&mut self) -> u64 {
-        self.reading(self.started.elapsed().as_nanos())
+        let nanos = match &self.fixed {
+            Some(fixed) => fixed.clock.read().into(),
+            None => self.started.elapsed().as_nanos(),
+        };
+        self.reading(nanos)
     }
 
     fn reading(&mut self, reading: u128) -> u64 {

@@ -13,8 +13,11 @@ impl PluginState {
     /// Returns `len` random bytes.
     pub(super) fn chance(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
         let mut bytes = self.room_for_random(len)?;
-        getrandom::fill(&mut bytes)
-            .map_err(|error| wasmtime::format_err!("cannot get random bytes from the system: {error}"))?;
+        match &mut self.fixed {
+            Some(fixed) => fixed.random.fill(&mut bytes),
+            None => getrandom::fill(&mut bytes)
+                .map_err(|error| wasmtime::format_err!("cannot get random bytes from the system: {error}"))?,
+        }
         self.give(|given| given.random(&bytes));
         Ok(bytes)
     }

@@ -87,6 +87,7 @@ impl Plugin {
             permits: PluginEngine::permits_of(component),
             files,
             kv,
+            fixed_inputs: settings.fixed_inputs,
         };
         Ok(Self {
             executor: Arc::new(executor),
@@ -226,7 +227,10 @@ fn egress(granted: &Grant, settings: &PluginSettings, limits: &Limits) -> Egress
         request_bytes: limits.http_request_bytes,
         response_bytes: limits.http_response_bytes,
     };
-    Egress::new(granted.http.clone(), credentials(), limits)
+    match &settings.responder {
+        Some(responder) => Egress::answered_by(granted.http.clone(), credentials(), limits, Arc::clone(responder)),
+        None => Egress::new(granted.http.clone(), credentials(), limits),
+    }
 }
 
 /// Returns the error for a component that the engine rejects.

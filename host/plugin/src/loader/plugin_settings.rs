@@ -7,6 +7,7 @@ use crate::{
     contract::PluginKind,
     metering::{Limits, LimitsPlace},
     package::PluginManifest,
+    store::FixedInputs,
 };
 use shelly_core::{
     agent::OnFailure,
@@ -14,7 +15,7 @@ use shelly_core::{
     kv::KvStores,
     process::AllowedPrograms,
 };
-use shelly_net::egress::Credential;
+use shelly_net::egress::{Credential, HttpResponder};
 
 /// The settings of a plugin for one agent, read from the config.
 #[derive(Debug, Clone)]
@@ -50,6 +51,10 @@ pub struct PluginSettings {
     pub credentials: Vec<Arc<Credential>>,
     /// The programs that the config names; those granted to the plugin are among them.
     pub programs: AllowedPrograms,
+    /// The time and the random numbers of its calls; `None`: those of the system.
+    pub fixed_inputs: Option<FixedInputs>,
+    /// Answers its HTTP requests in place of the network, after the checks against the grant; `None`: the network does.
+    pub responder: Option<Arc<dyn HttpResponder>>,
 }
 
 impl PluginSettings {
@@ -94,6 +99,8 @@ impl PluginSettings {
             stores: KvStores::default(),
             credentials: Vec::new(),
             programs: AllowedPrograms::default(),
+            fixed_inputs: None,
+            responder: None,
         }
     }
 

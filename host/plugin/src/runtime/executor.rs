@@ -19,7 +19,7 @@ use crate::{
         ExceededTimeLimit, GuestLimit, Lane, Limits, LimitsPlace, MemoryRefusal, MemoryRefusalReason, MemoryShortage,
         PluginQuota,
     },
-    store::{GuestExit, KvBinding, PluginState, PreopenedFolders, ToolProgressThrottle},
+    store::{FixedInputs, GuestExit, KvBinding, PluginState, PreopenedFolders, ToolProgressThrottle},
 };
 use shelly_core::{
     error::{Fault, seconds},
@@ -71,6 +71,8 @@ pub struct GuestExecutor {
     pub permits: u32,
     pub files: PreopenedFolders,
     pub kv: Option<Arc<KvBinding>>,
+    /// The time and the random numbers in place of those of the system; `None`: those of the system.
+    pub fixed_inputs: Option<FixedInputs>,
 }
 
 impl GuestExecutor {
@@ -222,6 +224,7 @@ impl GuestExecutor {
     pub(super) fn store(&self, cx: &RunCx) -> Store<PluginState> {
         let mut state = self.state(cx);
         state.kv.clone_from(&self.kv);
+        state.fixed = self.fixed_inputs.map(Into::into);
         let mut store = Store::new(self.engine.engine(), state);
         // The synchronous limiter allocates nothing, so use it for a call that need not wait.
         match store.data().limiter.may_wait() {

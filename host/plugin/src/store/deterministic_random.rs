@@ -1,9 +1,21 @@
-/// A fixed pseudorandom sequence that starts anew in each instance: SplitMix64 with seed 0. A runtime that seeds its
+/// A fixed pseudorandom sequence that starts anew in each instance: SplitMix64, by default with seed 0. A runtime that seeds its
 /// hash tables with it works; a secret derived from it is not secret.
 #[derive(Default)]
 pub struct DeterministicRandom(u64);
 
 impl DeterministicRandom {
+    /// Creates the sequence with this seed.
+    pub fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Fills `bytes` with the next numbers of the sequence.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for piece in bytes.chunks_mut(size_of::<u64>()) {
+            piece.copy_from_slice(&self.next().to_le_bytes()[..piece.len()]);
+        }
+    }
+
     /// Returns the next eight bytes of the sequence.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

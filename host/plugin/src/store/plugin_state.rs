@@ -8,6 +8,7 @@ use super::{
     attachments::GuestAttachments,
     chat_view::ChatView,
     filesystem::{GuestFilesystem, InstanceFileState},
+    fixed_inputs::FixedSources,
     kv_binding::KvBinding,
     log_quota::PluginLogQuota,
     preopened_folders::PreopenedFolders,
@@ -77,6 +78,8 @@ pub struct PluginState {
     pub outgoing: Option<(CompletionRequest, Powers)>,
     /// The origin of the monotonic clock.
     pub started: Instant,
+    /// The time and the random numbers in place of those of the system, if they are fixed.
+    pub fixed: Option<FixedSources>,
     /// The readings of clocks and random sources, recorded if events have a listener.
     pub given: NondeterministicInputs,
     /// `true` if events have a listener; `None` until that is first asked.
@@ -118,6 +121,7 @@ impl PluginState {
             chat: ChatView::default(),
             outgoing: None,
             started: Instant::now(),
+            fixed: None,
             given: NondeterministicInputs::default(),
             is_heard: None,
         }

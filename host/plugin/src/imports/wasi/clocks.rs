@@ -19,8 +19,10 @@ use wasmtime_wasi::p2::{
     subscribe,
 };
 
-use crate::{contract::ImportedInterface, store::PluginState};
-use shelly_core::limits;
+use crate::{
+    contract::ImportedInterface,
+    store::{FrozenClock, PluginState},
+};
 
 /// The number of milliseconds in a second.
 const THOUSAND: u64 = 1_000;
@@ -54,14 +56,9 @@ impl HasData for HasFrozenClock {
 struct FrozenClockView<'a>(&'a mut PluginState);
 
 impl FrozenClockView<'_> {
-    fn shown(&self) -> &Arc<AtomicU64> {
-        &self.0.base.frozen.nanos
+    fn clock(&self) -> &FrozenClock {
+        &self.0.base.frozen
     }
-}
-
-/// Returns the step of the frozen clock.
-fn step() -> u64 {
-    nanos(limits::FROZEN_STEP)
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -80,22 +77,21 @@ impl wall_clock::Host for FrozenClockView<'_> {
 
 impl monotonic_clock::Host for FrozenClockView<'_> {
     fn now(&mut self) -> wasmtime::Result<u64> {
-        Ok(self.shown().fetch_add(step(), Relaxed))
+        Ok(self.clock().read())
     }
 
     fn resolution(&mut self) -> wasmtime::Result<u64> {
-        Ok(step())
+        Ok(FrozenClock::step())
     }
 
     fn subscribe_instant(&mut self, when: u64) -> wasmtime::Result<Resource<DynPollable>> {
-        let now = self.shown().load(Relaxed);
-        self.subscribe_duration(when.saturating_sub(now))
+        let left = self.clock().until(when);
+        self.subscribe_duration(left)
     }
 
     fn subscribe_duration(&mut self, nanos: u64) -> wasmtime::Result<Resource<DynPollable>> {
-        let shown = Arc::clone(self.shown());
-        let then = shown.load(Relaxed).saturating_add(nanos);
-        timer(&mut self.0.table, nanos, Some((shown, then)))
+        let shows = self.clock().after(nanos);
+        timer(&mut self.0.table, nanos, Some(shows))
     }
 }
 
@@ -120,12 +116,16 @@ impl monotonic_clock::Host for PluginState {
     }
 
     fn subscribe_instant(&mut self, when: u64) -> wasmtime::Result<Resource<DynPollable>> {
-        let left = when.saturating_sub(nanos(self.started.elapsed()));
-        timer(&mut self.table, left, None)
+        let left = match &self.fixed {
+            Some(fixed) => fixed.clock.until(when),
+            None => when.saturating_sub(nanos(self.started.elapsed())),
+        };
+        self.subscribe_duration(left)
     }
 
     fn subscribe_duration(&mut self, nanos: u64) -> wasmtime::Result<Resource<DynPollable>> {
-        timer(&mut self.table, nanos, None)
+        let shows = self.fixed.as_ref().map(|fixed| fixed.clock.after(nanos));
+        timer(&mut self.table, nanos, shows)
     }
 }
 

@@ -38,9 +38,7 @@ struct DeterministicRandomView<'a>(&'a mut PluginState);
 impl DeterministicRandomView<'_> {
     fn bytes(&mut self, len: u64) -> wasmtime::Result<Vec<u8>> {
         let mut bytes = self.0.room_for_random(len)?;
-        for piece in bytes.chunks_mut(size_of::<u64>()) {
-            piece.copy_from_slice(&self.next().to_le_bytes()[..piece.len()]);
-        }
+        self.0.base.fixed.fill(&mut bytes);
         Ok(bytes)
     }
 
