@@ -178,7 +178,7 @@ const MAY_NAME: [(&str, &[&str]); 41] = [
         ],
     ),
     ("task", &["agent", "app", "files", "model", "tool"]),
-    ("trial", &["agent", "app", "capability", "change", "config", "model", "net", "plugin", "team", "tool"]),
+    ("trial", &["agent", "app", "capability", "change", "config", "kv", "model", "net", "plugin", "team", "tool"]),
     ("fuzz", &["capability", "model", "net", "plugin", "provider", "session"]),
     ("main", &["cli"]),
 ];

@@ -48,7 +48,7 @@ pub use allowed_programs::find_program;
 pub use app::App;
 pub use entry_runner::EntryRunner;
 pub use environment::Environment;
-pub use lone_plugin::{GRANT_OPTION, LONE_RUN, LonePlugin};
+pub use lone_plugin::{GRANT_OPTION, LONE_RUN, LonePlugin, LonePluginFailure, LonePluginHost};
 pub use mcp::ConnectedMcpServer;
 pub(crate) use model_cache::{ModelCache, ResolvedModel};
 pub(crate) use model_names::model_name;

@@ -6,14 +6,15 @@ use std::{
 };
 
 use clap::Args;
-use quick_xml::{
-    Writer,
-    events::{BytesText, Event as Xml},
-};
+use quick_xml::{Writer, events::BytesText};
 use serde_json::json;
 
 use super::{
-    render::{self, ProgressDisplay, ProgressLevel, RunOutputFormat, json_line, name, print, without_colours},
+    junit::{JunitSuite, junit_seconds},
+    render::{
+        self, ProgressDisplay, ProgressLevel, RunOutputFormat, TestOutputFormat, json_line, name, print,
+        without_colours,
+    },
     signals,
 };
 use crate::{
@@ -59,33 +60,17 @@ pub struct ConformanceArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     export: Option<PathBuf>,
     /// The output format.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ConformanceFormat::Text)]
-    output: ConformanceFormat,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = TestOutputFormat::Text)]
+    output: TestOutputFormat,
     /// Play the one attack of this folder in this process, for the suite that has started it.
     #[arg(long, value_name = "DIR", hide = true)]
     play: Option<PathBuf>,
 }
 
-/// The output format for the results of a suite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum ConformanceFormat {
-    /// For people.
-    Text,
-    /// One JSON value.
-    Json,
-    /// JUnit XML, for CI servers.
-    Junit,
-}
-
 impl ConformanceArgs {
     pub fn execute(self) -> u8 {
         let output = self.output;
-        self.run().unwrap_or_else(|report| {
-            render::failed(
-                &report,
-                if output == ConformanceFormat::Json { RunOutputFormat::Json } else { RunOutputFormat::Text },
-            )
-        })
+        self.run().unwrap_or_else(|report| render::failed(&report, output.into()))
     }
 
     fn run(self) -> Result<u8, Report> {
@@ -137,9 +122,9 @@ impl ConformanceArgs {
         // A blocked thread must not keep the process alive.
         runtime.shutdown_background();
         print(&match self.output {
-            ConformanceFormat::Text => table(&results),
-            ConformanceFormat::Json => json_line(&as_json(&results)),
-            ConformanceFormat::Junit => junit(&results)?,
+            TestOutputFormat::Text => table(&results),
+            TestOutputFormat::Json => json_line(&as_json(&results)),
+            TestOutputFormat::Junit => junit(&results)?,
         })?;
         Ok(if results.ok() { 0 } else { ErrorKind::Run.exit_code() })
     }
@@ -277,23 +262,17 @@ fn properties(writer: &mut Writer<Vec<u8>>, host: &HostUsage) -> std::io::Result
 
 /// Writes one test suite with a case for each attack and one for each measured value.
 fn junit(results: &ConformanceReport) -> Result<String, Report> {
-    let failed = |error| Report::new(ErrorKind::Bug, "cannot write the report").cause(error);
     let wrong = results.attacks.iter().filter(|row| row.status != AttackStatus::Passed).count();
     let worse = results.recovery.iter().filter(|row| !row.ok).count();
-    let tests = (results.attacks.len() + results.recovery.len()).to_string();
-    let failures = (wrong + worse).to_string();
-    let time = format!("{:.3}", results.duration.as_secs_f64());
-    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
-    writer.write_event(Xml::Decl(quick_xml::events::BytesDecl::new("1.0", Some("UTF-8"), None))).map_err(failed)?;
-    let suite = writer.create_element("testsuite").with_attributes([
-        ("name", "conformance"),
-        ("tests", tests.as_str()),
-        ("failures", failures.as_str()),
-        ("time", time.as_str()),
-    ]);
-    let written = suite.write_inner_content(|writer| {
+    let suite = JunitSuite {
+        name: "conformance",
+        tests: results.attacks.len() + results.recovery.len(),
+        failures: wrong + worse,
+        duration: results.duration,
+    };
+    suite.to_xml(|writer| {
         for row in &results.attacks {
-            let time = format!("{:.3}", row.duration.as_secs_f64());
+            let time = junit_seconds(row.duration);
             let attributes = [("classname", row.kind.name()), ("name", &name(&row.name)), ("time", &time)];
             let case = writer.create_element("testcase").with_attributes(attributes);
             if row.status == AttackStatus::Passed && row.host.is_none() {
@@ -335,8 +314,5 @@ fn junit(results: &ConformanceReport) -> Result<String, Report> {
             }
         }
         Ok(())
-    });
-    written.map_err(failed)?;
-    String::from_utf8(writer.into_inner())
-        .map_err(|error| Report::new(ErrorKind::Bug, "the report is not UTF-8").cause(error))
+    })
 }

@@ -21,6 +21,7 @@ mod host_environment;
 mod index;
 mod init;
 mod input;
+mod junit;
 mod launch;
 mod live;
 mod man;

@@ -124,6 +124,22 @@ impl<'de> Deserialize<'de> for YamlContent {
     }
 }
 
+/// The lines of an entry of a list, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListEntryLines {
+    /// The line on which the entry begins.
+    pub entry: u64,
+    /// The line of the looked up key; `None` if the entry does not have the key.
+    pub key: Option<u64>,
+}
+
+/// Returns for each entry of a list its line, and the line of this key in the entry; `None` if the text is no list in YAML.
+pub fn list_entry_lines(text: &str, key: &str) -> Option<Vec<ListEntryLines>> {
+    let YamlContent::List(entries) = LocatedYaml::parse(text)?.content else { return None };
+    let lines = |entry: &LocatedYaml| ListEntryLines { entry: entry.line, key: entry.get(key).map(|value| value.line) };
+    Some(entries.iter().map(lines).collect())
+}
+
 /// Reports a key that stands in the wrong config, with its line in `text`. `what` says of what it is a setting.
 pub(super) fn misplaced_key(text: &str, key: &str, what: &str) -> Report {
     let line = LocatedYaml::parse(text).and_then(|yaml| yaml.get(key).map(|found| found.line));
@@ -161,6 +177,9 @@ agents: [a, 3]
         assert_eq!(providers.named("n"), Some(second));
         assert_eq!(yaml.get("agents").unwrap().named("a").unwrap().line, 11);
         assert!(yaml.named("a").is_none() && yaml.at(0).is_none() && providers.get("name").is_none());
+        let lines = list_entry_lines("# two\n- name: a\n  b: 1\n\n- {c: 1}\n", "b").unwrap();
+        assert_eq!(lines, [(2, Some(3)), (5, None)].map(|(entry, key)| ListEntryLines { entry, key }));
+        assert!(list_entry_lines("a: 1", "a").is_none());
         assert!(LocatedYaml::parse("a: [").is_none() && LocatedYaml::parse("").unwrap().get("a").is_none());
     }
 }

@@ -61,6 +61,7 @@ pub use explain::{nearest, unknown};
 pub use fragments::parse_yaml;
 pub use grants::{ChangesUse, FolderUse, GrantConfig, PluginFolderUse, PluginUse, UnspecifiedGrants, params};
 pub use json_schema::json_schema;
+pub use located_yaml::{ListEntryLines, list_entry_lines};
 pub use mcp::{LoginGrant, McpProtocol, McpServerConfig, OAuthConfig, check_url};
 pub use ownership::is_of_this_person;
 pub use plugin_limits::LimitsConfig;

@@ -2,8 +2,10 @@
 //! a middleware or a coordinator, a request to a provider.
 //!
 //! The inputs of steps and requests are fixtures: structs that a person writes in YAML or JSON, in which everything has a
-//! default. Results are values; `cli` prints them.
+//! default. Results are values; `cli` prints them. `cases` has files of calls with the answers of the host and the expected
+//! outcomes.
 
+mod cases;
 mod completion_trial;
 mod conversation_text;
 mod coordinator_step;
@@ -19,6 +21,11 @@ mod step_trial;
 mod tool_middleware_step;
 mod tool_trial;
 
+pub use cases::{
+    CaseClock, CaseExpectation, CaseFile, CaseHostFixture, CaseMismatch, CaseOutcome, ExpectedChange, ExpectedFault,
+    ExpectedHttpRequest, ExpectedLogEntry, ExpectedTexts, HttpExchangeFixture, HttpReplyFixture, ModelAnswerFixture,
+    PluginCase, run_case, updated_text,
+};
 pub use completion_trial::{CompletionTrial, complete};
 pub use fixture::{
     Base64Bytes, CompletionFixture, ContentFixture, CoordinatorFixture, EffectFixture, FaultFixture, FaultKind,

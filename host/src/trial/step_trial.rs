@@ -58,7 +58,7 @@ pub fn step_kind(manifest: &PluginManifest, wanted: Option<PluginKind>) -> Resul
         }
         (None, [first, ..]) => {
             Err(usage(format!("plugin `{id}` has several kinds with steps: {}", names(&with_steps)))
-                .hint(format!("name one of them, such as --kind {first}")))
+                .hint(format!("name one of them: --kind {first}, or `kind: {first}` in a test case")))
         }
     }
 }

@@ -13,7 +13,10 @@ mod inspect;
 mod list;
 mod named_plugin;
 mod new;
+mod plugin_lookup_args;
 mod step;
+mod test;
+mod test_results;
 mod trial_args;
 mod trial_display;
 mod wit;
@@ -26,7 +29,7 @@ pub use self::named_plugin::catalog_of;
 use self::{
     build::PluginBuildArgs, call::PluginCallArgs, certify::certify, check::PluginCheckArgs,
     complete::PluginCompleteArgs, dev::PluginDevArgs, doctor::doctor, inspect::inspect, list::list, new::PluginNewArgs,
-    step::PluginStepArgs, wit::PluginWitArgs,
+    step::PluginStepArgs, test::PluginTestArgs, wit::PluginWitArgs,
 };
 use super::render::{self, CliOutputFormat};
 
@@ -102,6 +105,7 @@ pub enum PluginCommand {
     Call(PluginCallArgs),
     Step(PluginStepArgs),
     Complete(PluginCompleteArgs),
+    Test(PluginTestArgs),
 }
 
 impl PluginCommand {
@@ -124,6 +128,7 @@ impl PluginCommand {
             Self::Call(call) => (call.execute(), call.with.output),
             Self::Step(step) => (step.execute(), step.with.output),
             Self::Complete(complete) => (complete.execute(), complete.with.output),
+            Self::Test(test) => (test.execute(), test.output.into()),
         };
         result.unwrap_or_else(|report| render::failed(&report, output.into()))
     }

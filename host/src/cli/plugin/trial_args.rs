@@ -5,21 +5,18 @@ use std::{
 
 use clap::Args;
 
-use super::{given_text::argument_text, named_plugin::named_package};
+use super::{given_text::argument_text, plugin_lookup_args::PluginLookupArgs};
 use crate::{
     app::{App, GRANT_OPTION, LonePlugin},
-    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     cli::{
-        ask,
-        config_path::{read_config_silently, read_over_user_config},
-        host_environment::{compiling, environment, plugin_dirs},
+        host_environment::compiling,
         render::{CliOutputFormat, warn},
-        secrets, trust,
+        secrets,
     },
-    config::{Config, ConfigErrors, PluginUse},
+    config::PluginUse,
     error::Report,
     limits,
-    plugin::{ComponentCompiler, Plugin, PluginDirs, PluginPackage},
+    plugin::{ComponentCompiler, Plugin, PluginPackage},
 };
 
 /// The options that give a plugin something outside of any agent.
@@ -45,18 +42,8 @@ pub struct TrialGrantArgs {
 pub struct TrialArgs {
     #[command(flatten)]
     given: TrialGrantArgs,
-    /// The config whose models, programs, credentials and limits count, and in which an id is looked up.
-    ///
-    /// Without it, an id is looked up as by `plugin inspect`, and the project's config is used for nothing else unless the plugin
-    /// lies in the project, or --grant or --model names something of the config: then you are asked first to trust the project.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// A directory of plugin folders in which the id is looked up; repeatable.
-    #[arg(long, value_name = "DIR")]
-    plugins: Vec<PathBuf>,
-    /// Trust the project's config and permissions for this command without asking; see shelly-host config trust.
-    #[arg(long)]
-    trust: bool,
+    #[command(flatten)]
+    lookup: PluginLookupArgs,
     /// The output format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
     pub output: CliOutputFormat,
@@ -72,7 +59,7 @@ pub struct LoadedTrial {
 impl TrialArgs {
     /// Returns the options for a plugin that is named by its path: it is looked up in no directory and needs no consent.
     pub(super) fn of_path(given: &TrialGrantArgs, config: Option<&PathBuf>, output: CliOutputFormat) -> Self {
-        Self { given: given.clone(), config: config.cloned(), plugins: Vec::new(), trust: false, output }
+        Self { given: given.clone(), lookup: PluginLookupArgs::of_path(config), output }
     }
 
     /// Opens the plugin of this path or id.
@@ -81,7 +68,7 @@ impl TrialArgs {
         plugin: &Path,
         compiler: &Arc<ComponentCompiler>,
     ) -> Result<Arc<PluginPackage>, Report> {
-        named_package(plugin, self.config.as_ref(), &self.plugins, compiler).await
+        self.lookup.open(plugin, compiler).await
     }
 
     /// Loads the plugin with what the options grant it. `plugin` is the path or id by which the person has named it, and `model`
@@ -98,49 +85,14 @@ impl TrialArgs {
             let text = argument_text(params, "the params", limits::TRIAL_INPUT_BYTES)?;
             uses.add_params(&text, params.strip_prefix('@').unwrap_or("--params"))?;
         }
-        let app = self.app(plugin, package, &uses, model).await?.with_compiler(compiler);
+        let names_entries = !uses.programs.is_empty() || !uses.credentials.is_empty() || !uses.models.is_empty();
+        let app = self.lookup.app(plugin, package, names_entries || model.is_some()).await?.with_compiler(compiler);
         // Without a folder: the current one.
         let folder = std::path::absolute(self.given.dir.as_deref().unwrap_or(Path::new("."))).unwrap_or_default();
         let LonePlugin { plugin, warnings } = app.load_alone(package, &uses, &folder).await?;
         secrets::hide(app.secrets());
         warnings.iter().for_each(|warning| warn(warning));
         Ok(LoadedTrial { app, plugin, warnings })
-    }
-
-    /// Returns the app whose config the plugin may use: the named one, or that of the project if the person trusts it, and
-    /// otherwise the person's own.
-    async fn app(
-        &self,
-        plugin: &Path,
-        package: &PluginPackage,
-        uses: &PluginUse,
-        model: Option<&str>,
-    ) -> Result<App, Report> {
-        let app = |config: Config| {
-            let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-            App::new(config, plugin_dirs(&self.plugins), compiling(), environment(), broker)
-        };
-        if self.config.is_some() {
-            return app(read_config_silently(self.config.as_ref())?);
-        }
-        if !plugin.exists() {
-            let found = read_config_silently(None)?;
-            let names_entries = !uses.programs.is_empty() || !uses.credentials.is_empty() || !uses.models.is_empty();
-            if self.is_of_project(package, &found) || names_entries || model.is_some() {
-                let app = app(found)?;
-                let standing = app.standing(&trust::store(), false)?;
-                trust::admitted(&standing, self.trust, ask::is_attended()).await?;
-                return Ok(app);
-            }
-        }
-        app(read_over_user_config(None).map_err(ConfigErrors::first)?)
-    }
-
-    /// Returns `true` unless the plugin comes with the host, or lies in a directory of the person.
-    fn is_of_project(&self, package: &PluginPackage, found: &Config) -> bool {
-        let PluginDirs { named, shipped, standard, .. } = plugin_dirs(&self.plugins);
-        let own = [named, shipped.directories, standard, found.user.plugin_dirs.clone()].concat();
-        package.location.path().is_some() && !package.location.lies_in(&own)
     }
 }
 

@@ -12,7 +12,7 @@ mod terminal_text;
 
 pub use byte_size::size;
 pub use call_time::call_time;
-pub use output_format::{CliOutputFormat, RunOutputFormat};
+pub use output_format::{CliOutputFormat, RunOutputFormat, TestOutputFormat};
 pub use print::{not_printed, print, print_coloured, print_for_people, tell, warn, warning};
 pub use progress_display::{ProgressDisplay, ProgressLevel};
 pub use prose::{print_prose, tell_prose};

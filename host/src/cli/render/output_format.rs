@@ -20,6 +20,32 @@ pub enum CliOutputFormat {
     Json,
 }
 
+/// The output format of commands that run tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TestOutputFormat {
+    /// For people.
+    Text,
+    /// One JSON value.
+    Json,
+    /// JUnit XML, for CI servers.
+    Junit,
+}
+
+impl From<TestOutputFormat> for RunOutputFormat {
+    fn from(format: TestOutputFormat) -> Self {
+        CliOutputFormat::from(format).into()
+    }
+}
+
+impl From<TestOutputFormat> for CliOutputFormat {
+    fn from(format: TestOutputFormat) -> Self {
+        match format {
+            TestOutputFormat::Text | TestOutputFormat::Junit => Self::Text,
+            TestOutputFormat::Json => Self::Json,
+        }
+    }
+}
+
 impl From<CliOutputFormat> for RunOutputFormat {
     fn from(format: CliOutputFormat) -> Self {
         match format {
