@@ -96,6 +96,7 @@ fn new_rust_plugin_of_each_kind_is_built_and_runs() {
         assert_eq!(lines[0], format!("built        [DIR]/{kind}/build/{kind} (Rust)"), "{}", built.shown());
         assert!(lines.contains(&&*format!("kinds        {kind}")), "{}", built.shown());
         ok(run(&place, &["plugin", "inspect", &format!("{kind}/build/{kind}")]));
+        ok(run(&place, &["plugin", "test", kind]));
         if let Some(decided) = decided {
             assert_eq!(decision(&place, kind), decided, "{kind}");
         }
@@ -119,6 +120,7 @@ fn new_rust_component_with_its_own_world_is_a_tool() {
     let call = ["plugin", "call", "my-words/build/my-words", "count", r#"{"text": "a b\nc"}"#];
     let counted: Value = serde_json::from_str(&ok(run(&place, &call)).stdout).unwrap();
     assert_eq!(counted, serde_json::json!({"words": 3, "lines": 2, "characters": 5}));
+    ok(run(&place, &["plugin", "test", "my-words"]));
     // What the comments say is in the component, too.
     fs::remove_file(folder.join("build/my-words/my-words.wit")).unwrap();
     let inspected = ok(run(&place, &["plugin", "inspect", "my-words/build/my-words", "--output", "json"]));

@@ -120,6 +120,7 @@ def new(language, kind, name):
 def called(name, folder, kind):
     """Calls the plugin. Returns the figures of a call, of a tool that with the largest arguments."""
     built = folder / "build" / name
+    said([PROGRAM, "plugin", "test", folder])
     if kind in DECISIONS:
         grant = ["--grant", "powers: [note]"] if kind == "effect" else []
         output, _ = said([PROGRAM, "plugin", "step", built, folder / "trial.yaml", *grant, "--output", "json"])

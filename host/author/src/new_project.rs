@@ -50,6 +50,7 @@ impl NewProject {
         let readme = [templates::README_HEAD, templates::usage(self.kind), templates::README_TAIL].concat();
         files.push(("plugin.toml".into(), self.filled(templates::manifest(self.kind))));
         files.push(("README.md".into(), self.filled(&readme)));
+        files.push((format!("cases/{}.yaml", self.name), self.filled(templates::cases(self.kind))));
         files.extend(templates::trial(self.kind).map(|text| ("trial.yaml".into(), text.to_owned())));
         let (is_rust, is_plain) = (self.language == PluginLanguage::Rust, self.kind == ProjectKind::Plain);
         let wit = if is_plain {
@@ -254,8 +255,8 @@ mod tests {
             let (_, readme) = files.iter().find(|(path, _)| path == "README.md").unwrap();
             let sections: Vec<_> = readme.lines().filter(|line| line.starts_with("## ")).collect();
             let wanted: &[&str] = match project.language {
-                PluginLanguage::C => &["## Build", "## Try it", "## Use it", "## Change it"],
-                _ => &["## Build", "## Test", "## Try it", "## Use it", "## Change it"],
+                PluginLanguage::C => &["## Build", "## Run the cases", "## Try it", "## Use it", "## Change it"],
+                _ => &["## Build", "## Run the cases", "## Test", "## Try it", "## Use it", "## Change it"],
             };
             assert_eq!(sections, wanted, "{readme}");
             assert!(!readme.contains("\n\n\n"), "{readme}");

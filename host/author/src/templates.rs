@@ -39,6 +39,10 @@ for_each_kind! {
     /// Returns the part of the README that says how the plugin is used.
     pub usage, "readme/", ".md", "plain"
 }
+for_each_kind! {
+    /// Returns the test cases.
+    pub cases, "cases/", ".yaml", "plain"
+}
 for_each_kind!(rust_source, "rust/", ".rs.in", "plain");
 for_each_kind!(python_source, "python/", "/app.py", "plain");
 for_each_kind!(python_logic, "python/", "/logic.py", "tool");
@@ -177,7 +181,8 @@ mod tests {
         for language in PluginLanguage::ALL {
             used.insert(test_part(language).to_owned());
             for kind in language.kinds() {
-                used.extend([manifest(kind), usage(kind), trial(kind).unwrap_or_default()].map(str::to_owned));
+                let own = [manifest(kind), usage(kind), cases(kind), trial(kind).unwrap_or_default()];
+                used.extend(own.map(str::to_owned));
                 used.extend(sources(language, kind).into_iter().map(|(_, text)| text.to_owned()));
             }
         }

@@ -119,7 +119,8 @@ fn actual_value(key: &str, expected: &Value, observed: &CaseObservation) -> Valu
             actual
         }
         "decision" if expected.is_string() => {
-            let name = [&actual["decision"], &actual["before"]["decision"], &actual["after"]["decision"]];
+            // Of a middleware the last decision.
+            let name = [&actual["decision"], &actual["after"]["decision"], &actual["before"]["decision"]];
             name.into_iter().find(|name| name.is_string()).cloned().unwrap_or_default()
         }
         _ => named_parts(actual, expected),

@@ -16,7 +16,7 @@ use super::{
     plugin_case::{CaseInput, PluginCase},
 };
 use crate::{
-    app::{App, LonePluginFailure, LonePluginHost},
+    app::{App, LONE_RUN, LonePluginFailure, LonePluginHost},
     error::{ErrorKind, Fault, Report},
     event::Event,
     kv::{KvError, KvPrecondition, KvStore, KvStores},
@@ -141,9 +141,8 @@ async fn call(
         CaseInput::Complete(request) => {
             let trial = complete(plugin, RequestFixture::clone(request), &mut watch).await?;
             if let Ok(reply) = &trial.reply {
-                let reply = CompletionFixture::from(reply);
-                observed.set("reply", json!(reply));
-                observe_text(observed, reply.text.unwrap_or_default());
+                observed.set("reply", json!(CompletionFixture::from(reply)));
+                observe_text(observed, reply.clone().into_message(LONE_RUN).text_content());
             }
             (trial.reply.err(), trial.record)
         }
