@@ -55,6 +55,7 @@ mod minds;
 mod naming;
 mod output;
 mod plugin_check;
+mod plugin_cases;
 mod plugin_commands;
 #[cfg(unix)]
 mod plugin_dev;

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 241] = [
+const SHOWN: [(&str, &str, &str); 249] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -176,6 +176,14 @@ const SHOWN: [(&str, &str, &str); 241] = [
     ("plugin complete --plugins", "plugin_commands.rs", "steps_and_requests_find_plugins_and_folders"),
     ("plugin complete --trust", "plugin_commands.rs", "steps_and_requests_find_plugins_and_folders"),
     ("plugin complete --config", "plugin_commands.rs", "steps_and_requests_find_plugins_and_folders"),
+    ("plugin test PLUGIN", "plugin_cases.rs", "cases_of_shipped_plugins_pass"),
+    ("plugin test --cases", "plugin_cases.rs", "cases_of_shipped_plugins_pass"),
+    ("plugin test --filter", "plugin_cases.rs", "failed_case_is_shown_with_what_differs"),
+    ("plugin test --update", "plugin_cases.rs", "update_writes_what_came_out_and_keeps_the_rest"),
+    ("plugin test --output", "plugin_cases.rs", "junit_report_has_each_case"),
+    ("plugin test --config", "plugin_cases.rs", "cases_beside_a_plugin_are_found_by_its_id"),
+    ("plugin test --plugins", "plugin_cases.rs", "cases_beside_a_plugin_are_found_by_its_id"),
+    ("plugin test --trust", "plugin_cases.rs", "cases_beside_a_plugin_are_found_by_its_id"),
     ("provider check NAME", "providers/check.rs", "provider_check_reports_each_answer"),
     ("provider check --config", "providers/check.rs", "provider_check_reports_each_answer"),
     ("provider check --plugins", "providers/check.rs", "provider_check_covers_plugins"),

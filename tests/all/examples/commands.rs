@@ -55,6 +55,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("plugin build", How::By("all/authors.rs")),
             ("plugin call build/dice", How::By("all/authors.rs")),
             ("plugin dev", How::By("all/plugin_dev.rs")),
+            ("plugin test", How::By("all/authors.rs")),
             ("run --plugins build", NEEDS_A_MODEL),
         ],
     ),
@@ -117,6 +118,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         "docs/trust.md",
         &[("run \"What is this project?\"", How::Needs("a project of somebody else; tests/all/trust.rs has one"))],
     ),
+    ("docs/testing-plugins.md", &[("plugin test", How::By("all/plugin_cases.rs"))]),
     ("docs/trying-plugins.md", &[("plugin call", How::By("all/plugin_commands.rs"))]),
     (
         "docs/troubleshooting.md",

@@ -85,6 +85,8 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("plugin call", "arguments", CompletedValue::Nothing),
     row("plugin", "file", CompletedValue::Files),
     row("plugin complete", "message", CompletedValue::Nothing),
+    row("plugin test", "cases", CompletedValue::Files),
+    row("plugin test", "filter", CompletedValue::Nothing),
     row("plugin", "grants", CompletedValue::Nothing),
     row("plugin", "params", CompletedValue::Nothing),
     row("plugin", "dir", CompletedValue::Folders),
