@@ -56,7 +56,7 @@ impl HttpResponder for HttpScript {
         let mut seen = self.seen();
         seen.requests.push(request_json(&request));
         let fitting: Vec<_> = (0..self.exchanges.len()).filter(|at| is_for(&self.exchanges[*at], &request)).collect();
-        let unused = fitting.iter().find(|at| !seen.used.contains(at));
+        let unused = fitting.iter().find(|at| !seen.used.contains(*at));
         let Some(at) = unused.or(fitting.last()).copied() else {
             let (method, url) = (&request.method, cut(&request.url, limits::NAME_SHOWN_CHARS));
             let message = format!("no entry of `host.http` answers {method} {url}; add one with this method and URL");
