@@ -1,5 +1,5 @@
-/// A fixed pseudorandom sequence that starts anew in each instance: SplitMix64, by default with seed 0. A runtime that seeds its
-/// hash tables with it works; a secret derived from it is not secret.
+/// A fixed pseudorandom sequence that starts anew in each instance: SplitMix64, by default with seed 0. A runtime that
+/// seeds its hash tables with it works; a secret derived from it is not secret.
 #[derive(Default)]
 pub struct DeterministicRandom(u64);
 

@@ -23,7 +23,7 @@ mod wasi_http;
 pub use attachments::GuestAttachments;
 pub use chat_view::ChatView;
 pub use filesystem::{FileOpenLimiter, HasGuestFilesystem, NonblockingFiles};
-pub use fixed_inputs::{FixedInputs, FixedSources};
+pub use fixed_inputs::FixedInputs;
 pub use frozen_clock::FrozenClock;
 pub use guest_exit::GuestExit;
 pub use guest_output::GuestOutputStream;

@@ -181,6 +181,8 @@ pub(super) fn parsed(text: &str, kinds: &str) -> Result<CaseFile, Report> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -199,7 +201,7 @@ mod tests {
         let file = parsed(text, "\"effect\"").unwrap();
         assert_eq!(file.cases.len(), 2);
         let uses = &file.cases[0].uses;
-        assert_eq!((&uses.params["x"], &uses.params["y"]), (&1.into(), &2.into()));
+        assert_eq!((&uses.params["x"], &uses.params["y"]), (&json!(1), &json!(2)));
         assert_eq!((uses.limits.time.map(|time| time.as_secs()), uses.kv.is_some()), (Some(2), true));
         assert!(matches!(&file.cases[1].input, CaseInput::Step(step) if matches!(**step, StepFixture::Effect(_))));
         assert!(parsed("[]", "\"tool\"").unwrap().cases.is_empty());
