@@ -54,8 +54,8 @@ mod middleware;
 mod minds;
 mod naming;
 mod output;
-mod plugin_check;
 mod plugin_cases;
+mod plugin_check;
 mod plugin_commands;
 #[cfg(unix)]
 mod plugin_dev;
