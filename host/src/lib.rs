@@ -24,6 +24,7 @@
 //! | [`team`] | agents that share one conversation, and the coordinators that choose who works next |
 //! | [`session`] | the journal of a session on disk, from which it resumes after a crash |
 //! | [`plugin`] | the sandbox: components as tools, effects, middleware, models and coordinators |
+//! | [`packages`] | plugins as packages: their sources, the store that holds them, the lock file that names them |
 //! | [`conformance`] | plugins that attack the host, and the result that each must have |
 //! | [`skill`], [`project`] | procedures in folders; a project's `.shelly` folder, and its context in the system prompt |
 //! | [`config`], [`app`] | from a config file to a runnable agent, and what else can be done with it |
@@ -80,6 +81,8 @@ pub use shelly_core::{
 pub use shelly_mcp as mcp;
 #[doc(inline)]
 pub use shelly_net as net;
+#[doc(inline)]
+pub use shelly_packages as packages;
 #[doc(inline)]
 pub use shelly_plugin_host as plugin;
 #[doc(inline)]

@@ -54,6 +54,7 @@ mod middleware;
 mod minds;
 mod naming;
 mod output;
+mod packages;
 mod plugin_cases;
 mod plugin_check;
 mod plugin_commands;

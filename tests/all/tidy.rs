@@ -38,10 +38,11 @@ pub fn host() -> Vec<(String, String)> {
 }
 
 /// The crates below `host/` of which each is one module, by the names that other crates call them.
-const CRATES: [(&str, &str); 8] = [
+const CRATES: [(&str, &str); 9] = [
     ("shelly_author", "author"),
     ("shelly_mcp", "mcp"),
     ("shelly_net", "net"),
+    ("shelly_packages", "packages"),
     ("shelly_plugin_host", "plugin"),
     ("shelly_provider", "provider"),
     ("shelly_session", "session"),
@@ -67,7 +68,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 41] = [
+const MAY_NAME: [(&str, &[&str]); 42] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -86,6 +87,7 @@ const MAY_NAME: [(&str, &[&str]); 41] = [
     ("terminal", &[]),
     ("mcp", &["capability", "files", "net", "process", "tool"]),
     ("net", &["capability", "encodings", "files", "process"]),
+    ("packages", &["files", "net", "process"]),
     ("tool", &["change", "json_schema"]),
     ("trust", &["files"]),
     ("model", &["capability"]),
@@ -100,7 +102,10 @@ const MAY_NAME: [(&str, &[&str]); 41] = [
     ("conformance", &["agent", "approval", "builtin", "plugin", "process", "team", "tool", "model", "capability"]),
     ("session", &["agent", "encodings", "files", "model", "trust"]),
     ("shipped", &["plugin"]),
-    ("config", &["agent", "capability", "files", "mcp", "model", "net", "process", "provider", "team", "trust"]),
+    (
+        "config",
+        &["agent", "capability", "files", "mcp", "model", "net", "packages", "process", "provider", "team", "trust"],
+    ),
     (
         "assemble",
         &[
@@ -115,6 +120,7 @@ const MAY_NAME: [(&str, &[&str]); 41] = [
             "mcp",
             "model",
             "net",
+            "packages",
             "plugin",
             "process",
             "project",
@@ -165,6 +171,7 @@ const MAY_NAME: [(&str, &[&str]); 41] = [
             "mcp",
             "model",
             "net",
+            "packages",
             "plugin",
             "project",
             "serve",
@@ -337,7 +344,9 @@ fn each_library_is_used_in_one_module() {
         ("crossterm", &["host/src/cli/chat/"]),
         ("serde_saphyr", &["host/src/config/", "host/core/src/model/pricing.rs", "host/core/src/skill.rs"]),
         ("ignore", &["host/src/project/"]),
-        ("toml", &["host/plugin/src/package/manifest.rs", "host/src/conformance/attack.rs"]),
+        ("minisign_verify", &["host/packages/src/"]),
+        ("semver", &["host/packages/src/"]),
+        ("toml", &["host/packages/src/", "host/plugin/src/package/manifest.rs", "host/src/conformance/attack.rs"]),
         ("wat", &["host/src/conformance/", "host/plugin/src/component/complexity/tests.rs"]),
         ("wit_component", &["host/author/src/", "host/src/conformance/"]),
         ("wit_parser", &["host/author/src/", "host/src/conformance/", "host/plugin/src/functions/docs.rs"]),

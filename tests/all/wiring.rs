@@ -24,7 +24,8 @@ use shelly_host::{
     config::{
         AgentConfig, AgentOptions, AgentToolUse, AuthConfig, Config, ContextConfig, CredentialConfig, DelegableConfig,
         FolderUse, GitConfig, GrantConfig, HttpUse, LimitsConfig, McpServerConfig, MemberUse, OAuthConfig,
-        PluginFolderUse, PluginUse, ProgramConfig, ProviderConfig, RunsConfig, SessionsConfig, TeamConfig, ToolboxUse,
+        PluginFolderUse, PluginSignaturesConfig, PluginUse, ProgramConfig, ProviderConfig, RunsConfig, SessionsConfig,
+        SigningKeyConfig, TeamConfig, ToolboxUse,
     },
     event::{EventSink, RunCx},
     model::{BatchConfig, RateLimitConfig},
@@ -68,6 +69,8 @@ fn all_keys() -> BTreeSet<String> {
         keys::<ToolboxUse>("toolbox"),
         keys::<ProgramConfig>("program"),
         keys::<GitConfig>("git"),
+        keys::<PluginSignaturesConfig>("plugin_signatures"),
+        keys::<SigningKeyConfig>("signing_key"),
         keys::<PluginUse>("plugin"),
         keys::<PluginFolderUse>("file"),
         keys::<LimitsConfig>("limits"),

@@ -143,10 +143,10 @@ impl HttpClient {
         request: &HttpRequest,
         content: Option<TypedBody<'_>>,
     ) -> Result<reqwest::Request, Fault> {
-        let mut builder = self
-            .http
-            .request(method, request.url.clone())
-            .header(header::ACCEPT, "application/json, text/event-stream");
+        let mut builder = self.http.request(method, request.url.clone());
+        if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(header::ACCEPT.as_str())) {
+            builder = builder.header(header::ACCEPT, "application/json, text/event-stream");
+        }
         for (name, value) in &request.headers {
             let name = header_name(name)?;
             let mut value = header::HeaderValue::from_str(value.expose())

@@ -17,7 +17,8 @@ pub struct HttpRequest {
     pub url: Url,
     /// The credential; `None`: an anonymous request.
     pub auth: Option<AuthHeader>,
-    /// Headers in addition to those of every request, by name. Their values may be credentials too.
+    /// Headers in addition to those of every request, by name; `accept` takes the place of the usual one. Their values may be
+    /// credentials too.
     pub headers: Vec<(String, Secret)>,
     /// The number of further attempts, and the pauses before them.
     pub retries: Retries,

@@ -104,9 +104,9 @@ pub use loader::{
 };
 pub use metering::{GuestMemoryUse, Limits, MemorySource};
 pub use package::{
-    CatalogEntry, ComponentDescriptor, EmbeddedPlugin, ManifestBuild, OutrankedPlugin, PACKAGED_FOLDER, PluginCatalog,
-    PluginDirs, PluginLocation, PluginManifest, PluginPackage, PluginReview, ReviewedImport, SHIPPED_PLUGINS,
-    ShippedPlugins,
+    CatalogEntry, ComponentDescriptor, EmbeddedPlugin, LockedPlugin, ManifestBuild, OutrankedPlugin, PACKAGED_FOLDER,
+    PluginCatalog, PluginDirs, PluginLocation, PluginManifest, PluginPackage, PluginReview, ReviewedImport,
+    SHIPPED_PLUGINS, ShippedPlugins,
 };
 pub use runtime::{PluginEngine, WASMTIME_VERSION};
 /// Resolves a path of a grant, so that it can be compared with other paths.

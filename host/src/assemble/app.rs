@@ -6,8 +6,8 @@ use std::{
 use tokio::sync::OnceCell;
 
 use super::{
-    allowed_programs::allowed_programs, environment::Environment, mcp::McpClientPool, model_pool::ModelPool,
-    plugin_limits::as_size, project_folder::ProjectFolder,
+    allowed_programs::allowed_programs, environment::Environment, locked_plugins::locked_plugins, mcp::McpClientPool,
+    model_pool::ModelPool, plugin_limits::as_size, project_folder::ProjectFolder,
 };
 use crate::{
     approval::ApprovalBroker,
@@ -78,14 +78,14 @@ pub struct App {
 }
 
 impl App {
-    /// Builds an app with the plugins of its directories, and with those plugins of the project's `.shelly/plugins` and
-    /// the person's directories that the config asks for. `compiling` selects where components are compiled; if it is
-    /// `Some(directory)`, that is in this process, and the code is cached in the directory. Agents send their questions to
-    /// `broker`.
+    /// Builds an app with the plugins of its directories, and with those plugins of the lock files, the project's
+    /// `.shelly/plugins` and the person's directories that the config asks for. `compiling` selects where components are
+    /// compiled; if it is `Some(directory)`, that is in this process, and the code is cached in the directory. Agents send
+    /// their questions to `broker`.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if a plugin directory does not exist, or the project's folder `.shelly` cannot be used.
+    /// A [`Report`] if a plugin directory does not exist, or a lock file or the project's folder `.shelly` cannot be used.
     pub fn new(
         mut config: Config,
         plugins: impl Into<PluginDirs>,
@@ -94,18 +94,23 @@ impl App {
         broker: ApprovalBroker,
     ) -> Result<Self, Report> {
         let compiler = Arc::new(ComponentCompiler::from(compiling.into()));
-        let PluginDirs { named: named_dirs, standard, shipped, offers_standard } = plugins.into();
+        let PluginDirs { named: named_dirs, standard, shipped, installed, offers_standard } = plugins.into();
         let plugin_dirs = config.plugin_directories(&named_dirs);
         let personal_dirs = config.personal_plugin_directories(&standard);
         let catalog = PluginCatalog::scan(&plugin_dirs, &compiler)?;
-        let mut catalog = catalog.with_shipped(shipped.clone(), personal_dirs.clone());
+        let locked = locked_plugins(&config, installed.as_deref())?.into_iter();
+        let (own_locked, locked_in_project): (Vec<_>, Vec<_>) = locked.partition(|locked| locked.is_personal);
+        let mut catalog = catalog.with_shipped(shipped.clone(), personal_dirs.clone()).with_locked(own_locked);
         let own = asked_for_by_user(&config);
         let displaced = keep_own_plugins(&mut catalog, &own, &named_dirs, &personal_dirs);
+        // From here on the catalog may find what the project has installed.
+        let mut catalog = catalog.with_locked(locked_in_project);
         let unshipped_toolboxes = remove_unshipped_toolboxes(&mut config, &catalog, &named_dirs);
         let searched_dirs = [vec![config.root.join(".shelly/plugins")], personal_dirs.clone()].concat();
         let of_project = asked_for(&config).into_iter().filter(|id| !own.contains(id)).collect::<Vec<_>>();
         catalog.add_by_id(&searched_dirs, of_project.iter().map(String::as_str));
         if config.agents.is_empty() && config.plugin_dirs.is_empty() && offers_standard {
+            catalog.add_locked(|locked| locked.is_personal);
             catalog.add_all(&personal_dirs);
         }
         config.settle(

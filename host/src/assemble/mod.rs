@@ -9,7 +9,7 @@
 //!   `plugins.rs` selects each plugin of an agent.
 //! - `mcp/` connects agents to MCP servers; `program_toolbox.rs` provides programs to run, and `run_resources.rs` holds the
 //!   resources that the agents of a run share.
-//!   `lone_plugin.rs` loads a plugin outside of any agent.
+//!   `locked_plugins.rs` reads which plugins are installed, and `lone_plugin.rs` loads a plugin outside of any agent.
 //! - `agent_assembly.rs` puts the parts of an agent into its blueprint (`agent_blueprint.rs`), `default_agent.rs` makes the
 //!   agent of a config without agents, and `runner_factory.rs` makes the blueprints of teams (`runner_blueprint.rs`).
 //! - `run_session.rs` records runs as sessions, which `session_closer.rs` closes, and `prepared_run.rs` is where all of this comes together.
@@ -23,6 +23,7 @@ mod default_agent;
 mod entry_runner;
 mod environment;
 mod http_models;
+mod locked_plugins;
 mod lone_plugin;
 mod mcp;
 mod model_cache;
@@ -48,6 +49,7 @@ pub use allowed_programs::find_program;
 pub use app::App;
 pub use entry_runner::EntryRunner;
 pub use environment::Environment;
+pub use locked_plugins::locked_plugins;
 pub use lone_plugin::{GRANT_OPTION, LONE_RUN, LonePlugin, LonePluginFailure, LonePluginHost};
 pub use mcp::ConnectedMcpServer;
 pub(crate) use model_cache::{ModelCache, ResolvedModel};

@@ -163,8 +163,8 @@ impl App {
     /// Returns the names that a command line can give to a model: those of the config, the vendors' names for its models, and
     /// the ids of provider plugins. No component is read.
     fn known_models(&self) -> Vec<String> {
-        let mut plugins =
-            PluginCatalog::new(&self.compiler).with_shipped(self.shipped.clone(), self.personal_dirs.clone());
+        let mut plugins = self.catalog_of_person();
+        plugins.add_locked(|_| true);
         plugins.add_all(&self.personal_dirs);
         let is_model = |plugin: &CatalogEntry| {
             plugin.written_manifest().is_some_and(|manifest| manifest.kinds.contains(&PluginKind::Provider))
@@ -206,12 +206,18 @@ impl App {
     /// is searched only for plugins that its config names.
     fn installed(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
         let find = || {
-            let found = PluginCatalog::new(&self.compiler);
-            let mut found = found.with_shipped(self.shipped.clone(), self.personal_dirs.clone());
+            let mut found = self.catalog_of_person();
             found.add_by_id(&self.personal_dirs, [id]);
             found
         };
         self.catalog.get(id).or_else(|| self.named_model.get_or_init(find).get(id))
+    }
+
+    /// Returns an empty catalog that finds what comes with the host and what the person has installed.
+    fn catalog_of_person(&self) -> PluginCatalog {
+        let locked = self.catalog.locked().filter(|locked| locked.is_personal).cloned();
+        let catalog = PluginCatalog::new(&self.compiler).with_locked(locked);
+        catalog.with_shipped(self.shipped.clone(), self.personal_dirs.clone())
     }
 
     async fn plugin_model(

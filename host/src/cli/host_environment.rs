@@ -23,7 +23,8 @@ pub fn environment() -> Environment {
 pub fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
-    let data = data.filter(|data| data.is_absolute()).map(|data| data.join("shelly-host/plugins"));
+    let data = data.filter(|data| data.is_absolute()).map(|data| data.join("shelly-host"));
+    let installed = data.as_ref().map(|data| data.join("plugin-store"));
     let directories = std::env::current_exe().and_then(|program| program.canonicalize()).map_or_else(
         |_| Vec::new(),
         |program| {
@@ -38,8 +39,8 @@ pub fn plugin_dirs(named: &[PathBuf]) -> PluginDirs {
     );
     let (embedded, why_not_embedded) = (shelly_shipped::PLUGINS, shelly_shipped::WHY_NONE);
     let shipped = ShippedPlugins { embedded, directories, why_not_embedded };
-    let standard = data.into_iter().collect();
-    PluginDirs { named: named.to_vec(), shipped, standard, offers_standard: named.is_empty() }
+    let standard = data.into_iter().map(|data| data.join("plugins")).collect();
+    PluginDirs { named: named.to_vec(), shipped, standard, installed, offers_standard: named.is_empty() }
 }
 
 /// Set if this process compiles components itself.

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 249] = [
+const SHOWN: [(&str, &str, &str); 270] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -139,6 +139,27 @@ const SHOWN: [(&str, &str, &str); 249] = [
     ("plugin dev --dir", "plugin_dev.rs", "folders_of_a_trial_are_below_the_named_one"),
     ("plugin wit --world", "authors.rs", "plugin_wit_prints_or_writes_a_world"),
     ("plugin wit --out", "authors.rs", "plugin_wit_prints_or_writes_a_world"),
+    ("plugin install SOURCE", "packages.rs", "installed_plugin_runs_until_it_is_altered"),
+    ("plugin install --user", "packages.rs", "plugin_of_a_person_is_there_in_all_projects"),
+    ("plugin install --config", "packages.rs", "lock_file_lies_beside_the_named_config"),
+    ("plugin install --yes", "packages.rs", "grown_or_older_plugin_is_refused"),
+    ("plugin install --allow-downgrade", "packages.rs", "grown_or_older_plugin_is_refused"),
+    ("plugin publish PLUGIN", "packages/registries.rs", "published_plugin_is_installed_on_another_machine"),
+    ("plugin publish ARTIFACT", "packages/registries.rs", "published_plugin_is_installed_on_another_machine"),
+    ("plugin install --index", "packages/sources.rs", "plugin_is_found_and_installed_by_the_index_of_the_person"),
+    ("plugin search WORD", "packages/sources.rs", "plugin_is_found_and_installed_by_the_index_of_the_person"),
+    ("plugin search --index", "packages/sources.rs", "plugin_is_found_and_installed_by_the_index_of_the_person"),
+    ("plugin search --output", "packages/sources.rs", "plugin_is_found_and_installed_by_the_index_of_the_person"),
+    ("plugin vendor --config", "packages/sources.rs", "vendored_project_needs_neither_network_nor_person"),
+    ("plugin update ID", "packages/updates.rs", "newest_release_is_taken_unless_it_can_do_more"),
+    ("plugin update --yes", "packages/updates.rs", "newest_release_is_taken_unless_it_can_do_more"),
+    ("plugin update --allow-downgrade", "packages/updates.rs", "moved_tag_is_updated_and_rolled_back_only_on_request"),
+    ("plugin update --user", "packages/updates.rs", "plugins_of_paths_are_updated_in_each_place"),
+    ("plugin update --config", "packages/updates.rs", "plugins_of_paths_are_updated_in_each_place"),
+    ("plugin list --outdated", "packages/updates.rs", "newest_release_is_taken_unless_it_can_do_more"),
+    ("plugin remove ID", "packages.rs", "plugin_of_a_person_is_there_in_all_projects"),
+    ("plugin remove --user", "packages.rs", "plugin_of_a_person_is_there_in_all_projects"),
+    ("plugin remove --config", "packages.rs", "lock_file_lies_beside_the_named_config"),
     ("plugin certify ID", "ceilings.rs", "plugin_certify_prints_a_certificate"),
     ("plugin certify --agent", "ceilings.rs", "plugin_certify_prints_a_certificate"),
     ("plugin certify --model", "ceilings.rs", "plugin_certify_prints_a_certificate"),

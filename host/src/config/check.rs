@@ -37,6 +37,9 @@ impl Config {
         self.credentials.iter().for_each(|credential| found.note(credential.check()));
         self.mcp_servers.iter().for_each(|server| found.note(server.check()));
         found.note(unique("mcp_servers", self.mcp_servers.iter().map(|server| server.name.as_str())));
+        let keys = &self.plugin_signatures.require;
+        found.note(unique("plugin_signatures.require", keys.iter().map(|key| key.name.as_str())));
+        found.note(self.plugin_signatures.policy().map(drop));
         for provider in &self.providers {
             found.note(provider.check());
             let at = format!("providers.{}", provider.name);

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    AgentConfig, ContextConfig, CredentialConfig, GitConfig, LimitsConfig, McpServerConfig, ProgramConfig,
-    ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig, ThemeChoice, ToolboxUse, UserEntries,
-    explain::unknown, located_yaml::misplaced_key, recover,
+    AgentConfig, ContextConfig, CredentialConfig, GitConfig, LimitsConfig, McpServerConfig, PluginSignaturesConfig,
+    ProgramConfig, ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig, ThemeChoice, ToolboxUse,
+    UserEntries, explain::unknown, located_yaml::misplaced_key, recover,
 };
 use crate::{
     capability::HttpGrant,
@@ -45,6 +45,11 @@ pub struct Config {
     /// Directories that hold plugin folders; relative paths are below `root`.
     #[serde(default)]
     pub plugin_dirs: Vec<PathBuf>,
+    /// Rules for the signatures of installed plugins.
+    #[serde(default)]
+    pub plugin_signatures: PluginSignaturesConfig,
+    /// The URL or path of the index in which plugins are looked up by name; only a user-wide config may set it.
+    pub plugin_index: Option<String>,
     /// Toolboxes of the agent that runs if the config has no agents.
     #[serde(default)]
     pub toolboxes: Vec<ToolboxUse>,
@@ -205,11 +210,15 @@ impl Config {
 
     /// Refuses a key that only a user-wide config may have. `text` is that of this config.
     pub(super) fn check_is_of_project(&self, text: &str) -> Result<(), Report> {
-        match self.theme {
-            None => Ok(()),
-            Some(_) => Err(misplaced_key(text, "theme", "a setting of a person, not of a project").hint(
-                "move it to your user-wide config, whose path `shelly-host config path` shows, or set SHELLY_THEME",
-            )),
+        const OF_PERSON: &str = "a setting of a person, not of a project";
+        const MEND: &str = "move it to your user-wide config, whose path `shelly-host config path` shows";
+        match (self.theme, &self.plugin_index) {
+            (None, None) => Ok(()),
+            (Some(_), _) => Err(misplaced_key(text, "theme", OF_PERSON).hint(format!("{MEND}, or set SHELLY_THEME"))),
+            // It decides which plugin a name means.
+            (None, Some(_)) => {
+                Err(misplaced_key(text, "plugin_index", OF_PERSON).hint(format!("{MEND}, or use --index")))
+            }
         }
     }
 

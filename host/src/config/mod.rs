@@ -37,6 +37,7 @@ mod sessions;
 mod setting_origin;
 mod settle;
 mod shareable_config;
+mod signatures;
 mod steps;
 mod team;
 #[cfg(test)]
@@ -73,6 +74,7 @@ pub use sessions::SessionsConfig;
 pub use setting_origin::{ConfigSources, OriginatedSetting, SettingOrigin};
 pub use settle::{CONTEXT_THRESHOLD, default_effects};
 pub use shareable_config::ShareableConfig;
+pub use signatures::{PluginSignaturesConfig, SigningKeyConfig};
 pub use steps::{HostMiddleware, OWN_MIDDLEWARE, StepUse};
 pub use team::{
     HandoffChats, HandoffParams, HostCoordinator, LoopParams, MemberUse, RolesParams, TeamConfig, TeamStopCondition,

@@ -50,6 +50,8 @@ impl Config {
             // Refused in a user-wide config: it is about one folder.
             git: _,
             plugin_dirs,
+            plugin_signatures,
+            plugin_index,
             toolboxes,
             agents,
             teams,
@@ -67,6 +69,8 @@ impl Config {
         } = user.into_config();
         let mut entries = UserEntries::default();
         (entries.file, entries.plugin_dirs) = (file, plugin_dirs);
+        // Both rules hold: a project cannot take back what the person requires.
+        entries.plugin_signatures = plugin_signatures;
         if self.providers.is_empty() && self.default_provider.is_none() {
             entries.has_default_provider = default_provider.is_some();
             self.default_provider = default_provider;
@@ -96,7 +100,7 @@ impl Config {
         self.runs = self.runs.over(&runs);
         self.limits = self.limits.over(&limits);
         // Refused in the config of a project.
-        self.theme = theme;
+        (self.theme, self.plugin_index) = (theme, plugin_index);
         self.user = entries;
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
+use super::PluginSignaturesConfig;
+
 /// The entries of a config that come from the user-wide config. They are a person's own: a project that uses or replaces one
 /// of them is asked about.
 #[derive(Debug, Clone, Default)]
@@ -10,6 +12,8 @@ pub struct UserEntries {
     pub file: Option<PathBuf>,
     /// The directories in which the person keeps plugins.
     pub plugin_dirs: Vec<PathBuf>,
+    /// The person's rules for the signatures of installed plugins, which hold in addition to those of the project.
+    pub plugin_signatures: PluginSignaturesConfig,
     /// `true` if the agents and teams are those of the user-wide config.
     pub has_runners: bool,
     /// `true` if the default model is the one that the user-wide config names.

@@ -23,7 +23,7 @@ mod grants;
 mod headers;
 mod program;
 mod redirects;
-mod server;
+pub mod server;
 mod targets;
 
 use server::{Answer, Server};

@@ -59,6 +59,18 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("run --plugins build", NEEDS_A_MODEL),
         ],
     ),
+    (
+        "docs/installing-plugins.md",
+        &[
+            ("plugin install", How::By("all/packages.rs")),
+            ("plugin publish build/dice", How::By("all/packages/registries.rs")),
+            ("plugin list --outdated", How::By("all/packages/updates.rs")),
+            ("plugin update dice", How::By("all/packages/updates.rs")),
+            ("plugin search dice", How::By("all/packages/sources.rs")),
+            ("plugin vendor", How::By("all/packages/sources.rs")),
+            ("plugin remove dice", How::By("all/packages.rs")),
+        ],
+    ),
     ("docs/batch.md", &[("batch ", How::By("all/batch.rs"))]),
     ("docs/chat.md", &[("chat", How::By("all/chat.rs"))]),
     ("docs/cli.md", &[("", How::By("book/src/tests/reference.rs"))]),

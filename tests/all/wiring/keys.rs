@@ -113,6 +113,7 @@ const WAY_OUT: &str = "../../host/src/config/egress.rs";
 /// The file that reads MCP servers.
 const SERVERS: &str = "../../host/src/config/mcp.rs";
 /// The file that reads programs.
+const PACKAGES: &str = "packages.rs";
 const PROGRAMS: &str = "../../host/src/config/programs.rs";
 /// The tests that run teams of a config.
 const TEAMS: &str = "teams/configured.rs";
@@ -193,6 +194,11 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("http.methods", By(WAY_OUT, "http_grants_are_parsed")),
         ("http.networks", By(WAY_OUT, "http_grants_are_parsed")),
         ("config.plugin_dirs", Seen("nowhere", top("plugin_dirs: [nowhere]"), BASE)),
+        ("config.plugin_index", By("packages/sources.rs", "plugin_is_found_and_installed_by_the_index_of_the_person")),
+        ("config.plugin_signatures", By(PACKAGES, "plugin_without_a_required_signature_is_refused")),
+        ("plugin_signatures.require", By(PACKAGES, "plugin_without_a_required_signature_is_refused")),
+        ("signing_key.name", By(PACKAGES, "plugin_without_a_required_signature_is_refused")),
+        ("signing_key.key", By(PACKAGES, "plugin_without_a_required_signature_is_refused")),
         ("config.agents", Seen("You are eve", Parts { name: "eve", ..BASE }, BASE)),
         ("config.teams", By(TEAMS, "delegated_team_is_bounded_by_both_delegable_ceilings")),
         ("team.name", By(TEAMS, "teams_nest_and_an_optional_member_may_fail")),

@@ -4,6 +4,7 @@ use super::{compile_failure::CompileFailure, component_error::ComponentError};
 use crate::contract::{CONTRACT, MANIFEST_FILE, PluginKind};
 use shelly_core::{
     capability::MissingCapability,
+    digest::Sha256Digest,
     error::{ErrorKind, Fault, Report, why_unreadable, without_number},
 };
 
@@ -20,6 +21,18 @@ pub enum PluginError {
     /// The component has changed since it was checked.
     #[error("{} was changed after it was checked", path.display())]
     Changed { path: PathBuf },
+    /// A lock file names the plugin, and its files are not in the store.
+    #[error("plugin `{id}` is in {}, but not in {}", lock.display(), folder.display())]
+    NotInStore { id: String, folder: PathBuf, lock: PathBuf },
+    /// A file of the plugin is not the one that a lock file names.
+    #[error("{} is {found}, but {} names {locked}", path.display(), lock.display())]
+    NotAsLocked { path: PathBuf, lock: PathBuf, locked: Sha256Digest, found: Sha256Digest },
+    /// The folder of the plugin has a file that the lock file does not name.
+    #[error("{} is a file of a plugin that {} does not name", path.display(), lock.display())]
+    NotLocked { path: PathBuf, lock: PathBuf },
+    /// A rule of the config forbids the installed plugin.
+    #[error("plugin `{id}` must not be used: {why}")]
+    Refused { id: String, why: String, mend: String },
     /// The folder has no manifest.
     #[error("{} has no plugin.toml", folder.display())]
     NoManifest { folder: PathBuf },
@@ -108,6 +121,14 @@ impl PluginError {
             }
             Self::LeadsOut { .. } => report.hint("replace the link with the file"),
             Self::Changed { .. } => report.hint("run again when no build or copy of the file is running"),
+            Self::NotInStore { .. } => {
+                report.hint("run `shelly-host plugin install` without a name: it gets what the lock file names")
+            }
+            Self::NotAsLocked { .. } | Self::NotLocked { .. } => report.hint(
+                "`shelly-host plugin install` without a name gets the locked files again; `shelly-host plugin update` shows \
+                 what a newer plugin changes, and takes it if you agree",
+            ),
+            Self::Refused { mend, .. } => report.hint(mend.clone()),
             Self::NoManifest { folder } => report.hint(format!(
                 "create a plugin.toml with `id`, `component` and `kinds`, for example id = \"x\", component = \"x.wasm\", \
                  kinds = [\"tool\"], or put the component alone into {}",

@@ -14,6 +14,7 @@ use indexmap::IndexMap;
 
 use super::{
     catalog_entry::CatalogEntry,
+    locked_plugin::LockedPlugin,
     manifest::{file_id, is_id},
     plugin_location::PluginLocation,
     plugin_package::PluginPackage,
@@ -43,6 +44,8 @@ pub struct PluginCatalog {
     shipped: ShippedPlugins,
     /// The directories where the person keeps plugins, among them copies of shipped ones.
     personal_dirs: Vec<PathBuf>,
+    /// The plugins that lock files name.
+    locked: Vec<Arc<LockedPlugin>>,
     /// Plugins that were found under the id of a shipped one, and are not used.
     outranked: Vec<OutrankedPlugin>,
 }
@@ -67,6 +70,8 @@ pub struct PluginDirs {
     /// Directories in which a person's plugins lie without being named anywhere. They need not exist, and are searched last,
     /// in order, for an id that is found nowhere else.
     pub standard: Vec<PathBuf>,
+    /// The folder of the plugins that a person has installed for all projects, with their lock file. It need not exist.
+    pub installed: Option<PathBuf>,
     /// `true` if an agent without a config gets all plugins of `shipped` and `standard` that need no grant, since no
     /// directory was named.
     pub offers_standard: bool,
@@ -82,8 +87,31 @@ impl<T: AsRef<[PathBuf]>> From<T> for PluginDirs {
 impl PluginCatalog {
     /// Returns an empty catalog. `compiler` validates components before they are inspected.
     pub fn new(compiler: &Arc<ComponentCompiler>) -> Self {
-        let (plugins, shipped, personal_dirs, outranked) = Default::default();
-        Self { compiler: Arc::clone(compiler), plugins, shipped, personal_dirs, outranked }
+        let (plugins, shipped, personal_dirs, locked, outranked) = Default::default();
+        Self { compiler: Arc::clone(compiler), plugins, shipped, personal_dirs, locked, outranked }
+    }
+
+    /// Adds plugins that a lock file names. Those of a project are looked up before the directories that are searched, those of
+    /// the person before the directories of the person.
+    pub fn with_locked(mut self, locked: impl IntoIterator<Item = LockedPlugin>) -> Self {
+        self.locked.extend(locked.into_iter().map(Arc::new));
+        self
+    }
+
+    /// Returns the plugins that lock files name.
+    pub fn locked(&self) -> impl Iterator<Item = &LockedPlugin> {
+        self.locked.iter().map(|locked| &**locked)
+    }
+
+    /// Adds the plugins that lock files name and that are wanted, except those whose id is already in the catalog.
+    pub fn add_locked(&mut self, is_wanted: impl Fn(&LockedPlugin) -> bool) {
+        let wanted: Vec<_> = self.locked.iter().filter(|locked| is_wanted(locked)).cloned().collect();
+        for locked in wanted {
+            if !self.plugins.contains_key(&locked.id) {
+                let found = self.read_locked_entry(&locked);
+                self.add_found(&locked.id, Some(found));
+            }
+        }
     }
 
     /// Sets the plugins that come with the host, which the methods below look up first, and the directories where the
@@ -113,27 +141,43 @@ impl PluginCatalog {
         Ok(catalog)
     }
 
-    /// Adds each of these ids that is not in the catalog: the plugin that comes with the host, or else that of the first of
-    /// these directories that contains a plugin folder or component file of that name. A folder whose manifest has another id
-    /// is listed as unusable.
+    /// Adds each of these ids that is not in the catalog: the plugin that comes with the host, or else the one that a lock file
+    /// names, or else that of the first of these directories that contains a plugin folder or component file of that name. What
+    /// belongs to a project comes before what the person has. A folder whose manifest has another id is listed as unusable.
     pub fn add_by_id<'a>(&mut self, directories: &[PathBuf], ids: impl IntoIterator<Item = &'a str>) {
         for id in ids {
             // The id comes from a config: it must not lead out of the directory.
             if !is_id(id) || self.plugins.contains_key(id) {
                 continue;
             }
-            let place =
-                directories.iter().flat_map(|directory| places_of(id, directory)).find(|place| is_plugin(place));
-            let found = place.map(|place| self.read_entry_of(id, PluginLocation::at(&place)));
-            match (self.shipped.find(id), found) {
-                (Some(shipped), found) => {
-                    let shipped = self.read_entry_of(id, shipped);
-                    self.plugins.insert(id.to_owned(), shipped);
-                    found.iter().for_each(|found| self.note_if_outranked(id, found));
-                }
-                (None, Some(found)) => drop(self.plugins.insert(id.to_owned(), found)),
-                (None, None) => {}
+            // What a project has comes before what the person has in all projects.
+            let found = [false, true].into_iter().find_map(|is_personal| self.find(id, directories, is_personal));
+            self.add_found(id, found);
+        }
+    }
+
+    /// Finds the plugin of this id that a lock file names, or else that of one of these directories: those of a project, or those
+    /// of the person.
+    fn find(&self, id: &str, directories: &[PathBuf], is_personal: bool) -> Option<CatalogEntry> {
+        let locked = self.locked.iter().find(|locked| locked.id == id && locked.is_personal == is_personal);
+        if let Some(locked) = locked {
+            return Some(self.read_locked_entry(locked));
+        }
+        let directories = directories.iter().filter(|directory| self.personal_dirs.contains(directory) == is_personal);
+        let place = directories.flat_map(|directory| places_of(id, directory)).find(|place| is_plugin(place))?;
+        Some(self.read_entry_of(id, PluginLocation::at(&place)))
+    }
+
+    /// Adds the plugin of this id that comes with the host, or else the one that was found.
+    fn add_found(&mut self, id: &str, found: Option<CatalogEntry>) {
+        match (self.shipped.find(id), found) {
+            (Some(shipped), found) => {
+                let shipped = self.read_entry_of(id, shipped);
+                self.plugins.insert(id.to_owned(), shipped);
+                found.iter().for_each(|found| self.note_if_outranked(id, found));
             }
+            (None, Some(found)) => drop(self.plugins.insert(id.to_owned(), found)),
+            (None, None) => {}
         }
     }
 
@@ -243,6 +287,20 @@ impl PluginCatalog {
         let (location, path) = (entry.location().clone(), entry.location().component_path(None));
         let error = PluginError::OtherId { id: id.to_owned(), own_id: entry.id().to_owned(), path };
         CatalogEntry::unusable(&self.compiler, location, id.to_owned(), error)
+    }
+
+    /// Reads the manifest of a plugin that a lock file names. One whose files are not the locked ones is unusable.
+    fn read_locked_entry(&self, locked: &Arc<LockedPlugin>) -> CatalogEntry {
+        let (id, location) = (locked.id.clone(), PluginLocation::Folder(locked.folder.clone()));
+        match locked.open() {
+            Ok((_, Some(manifest))) if manifest.id != id => {
+                let path = location.component_path(None);
+                let error = PluginError::OtherId { id: id.clone(), own_id: manifest.id, path };
+                CatalogEntry::unusable(&self.compiler, location, id, error)
+            }
+            Ok((location, manifest)) => CatalogEntry::unread(&self.compiler, location, id, manifest).with_lock(locked),
+            Err(error) => CatalogEntry::unusable(&self.compiler, location, id, error).with_lock(locked),
+        }
     }
 
     /// Returns the name under which a folder without a readable manifest is listed: it must not take the id of a known

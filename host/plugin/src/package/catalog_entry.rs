@@ -7,8 +7,8 @@ use std::{
 use tokio::sync::Semaphore;
 
 use super::{
-    manifest::PluginManifest, plugin_candidate::PluginCandidate, plugin_location::PluginLocation,
-    plugin_package::PluginPackage,
+    locked_plugin::LockedPlugin, manifest::PluginManifest, plugin_candidate::PluginCandidate,
+    plugin_location::PluginLocation, plugin_package::PluginPackage,
 };
 use crate::{
     compile::{CompileStep, ComponentCompiler},
@@ -26,6 +26,8 @@ pub struct CatalogEntry {
     id: String,
     /// `None` for a component file without a manifest, and for a folder whose manifest cannot be read.
     manifest: Option<PluginManifest>,
+    /// The entry of the lock file that the plugin was found by.
+    locked: Option<Arc<LockedPlugin>>,
     /// Empty until the package is first requested.
     package: OnceLock<Result<Arc<PluginPackage>, PluginError>>,
     /// Empty until the descriptor is first requested; `None` if the component cannot be read.
@@ -49,8 +51,8 @@ impl CatalogEntry {
         id: String,
         manifest: Option<PluginManifest>,
     ) -> Self {
-        let (package, sealed) = Default::default();
-        Self { compiler: Arc::clone(compiler), location, id, manifest, package, sealed }
+        let (locked, package, sealed) = Default::default();
+        Self { compiler: Arc::clone(compiler), location, id, manifest, locked, package, sealed }
     }
 
     /// Creates the entry of a plugin that cannot be used.
@@ -61,7 +63,17 @@ impl CatalogEntry {
         error: PluginError,
     ) -> Self {
         let (package, sealed) = (OnceLock::from(Err(error)), OnceLock::from(None));
-        Self { compiler: Arc::clone(compiler), location, id, manifest: None, package, sealed }
+        Self { compiler: Arc::clone(compiler), location, id, manifest: None, locked: None, package, sealed }
+    }
+
+    /// Sets the entry of the lock file that the plugin was found by: another component is refused.
+    pub(super) fn with_lock(self, locked: &Arc<LockedPlugin>) -> Self {
+        Self { locked: Some(Arc::clone(locked)), ..self }
+    }
+
+    /// Returns `true` if the plugin is one that a person has installed for all projects.
+    pub fn is_installed_for_person(&self) -> bool {
+        self.locked.as_ref().is_some_and(|locked| locked.is_personal)
     }
 
     /// Returns the id under which it is listed; for a plugin without a readable manifest, another name.
@@ -111,7 +123,8 @@ impl CatalogEntry {
 
     fn candidate(&self) -> PluginCandidate<'_> {
         let manifest = self.manifest.as_ref().map(Cow::Borrowed);
-        PluginCandidate { id: Cow::Borrowed(&self.id), manifest, location: Cow::Borrowed(&self.location) }
+        let locked = self.locked.as_deref();
+        PluginCandidate { id: Cow::Borrowed(&self.id), manifest, location: Cow::Borrowed(&self.location), locked }
     }
 
     /// Refuses a component that is not the one that a person was asked about, and an effect without a manifest, since

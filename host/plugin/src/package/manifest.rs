@@ -81,9 +81,14 @@ impl PluginManifest {
             }
             error => error,
         })?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| PluginError::Manifest { path: path.clone(), message: "the file is not UTF-8".into() })?;
-        Self::parse(&text).map_err(|message| PluginError::Manifest { path, message: with_line(&text, message) })
+        Self::parse_file(&path, bytes)
+    }
+
+    /// Parses the bytes of the manifest at `path`.
+    pub(super) fn parse_file(path: &Path, bytes: Vec<u8>) -> Result<Self, PluginError> {
+        let wrong = |message: String| PluginError::Manifest { path: path.to_owned(), message };
+        let text = String::from_utf8(bytes).map_err(|_| wrong("the file is not UTF-8".into()))?;
+        Self::parse(&text).map_err(|message| wrong(with_line(&text, message)))
     }
 
     /// Returns `true` if the plugin consists of tools for a model, and of nothing else.

@@ -3,6 +3,7 @@
 mod catalog;
 mod catalog_entry;
 mod embedded_plugin;
+mod locked_plugin;
 mod manifest;
 mod plugin_candidate;
 mod plugin_location;
@@ -14,6 +15,7 @@ mod shipped_plugins;
 pub use catalog::{OutrankedPlugin, PluginCatalog, PluginDirs};
 pub use catalog_entry::{CatalogEntry, ComponentDescriptor};
 pub use embedded_plugin::EmbeddedPlugin;
+pub use locked_plugin::LockedPlugin;
 pub use manifest::{ManifestBuild, PluginManifest};
 pub use plugin_location::PluginLocation;
 pub use plugin_package::PluginPackage;

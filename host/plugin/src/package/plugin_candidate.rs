@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    locked_plugin::LockedPlugin,
     manifest::{PluginManifest, file_id},
     plugin_location::PluginLocation,
     plugin_package::PluginPackage,
@@ -25,13 +26,15 @@ pub(super) struct PluginCandidate<'a> {
     /// `None` for a component file without a manifest.
     pub manifest: Option<Cow<'a, PluginManifest>>,
     pub location: Cow<'a, PluginLocation>,
+    /// The entry of the lock file that the plugin was found by: it has no other component.
+    pub locked: Option<&'a LockedPlugin>,
 }
 
 impl PluginCandidate<'_> {
     pub fn of_folder(folder: &Path) -> Result<Self, PluginError> {
         let manifest = PluginManifest::read(folder)?;
         let location = Cow::Owned(PluginLocation::Folder(folder.into()));
-        Ok(Self { id: Cow::Owned(manifest.id.clone()), manifest: Some(Cow::Owned(manifest)), location })
+        Ok(Self { id: Cow::Owned(manifest.id.clone()), manifest: Some(Cow::Owned(manifest)), location, locked: None })
     }
 
     /// Returns the plugin of a component file: that of the folder around it, if the manifest there names the file as its
@@ -47,7 +50,7 @@ impl PluginCandidate<'_> {
             Err(error) => return Err(error),
         }
         let location = Cow::Owned(PluginLocation::File(path.into()));
-        Ok(Self { id: Cow::Owned(file_id(path)), manifest: None, location })
+        Ok(Self { id: Cow::Owned(file_id(path)), manifest: None, location, locked: None })
     }
 
     /// Returns the plugin at a path: a folder, or a component file.
@@ -65,7 +68,11 @@ impl PluginCandidate<'_> {
     }
 
     pub fn read(&self) -> Result<ComponentBytes, PluginError> {
-        self.location.read(self.manifest.as_deref())
+        let component = self.location.read(self.manifest.as_deref())?;
+        if let Some(locked) = self.locked {
+            locked.check_component(component.digest)?;
+        }
+        Ok(component)
     }
 
     /// Refuses a component that is too complex, before a compiler process is started for it.

@@ -61,7 +61,7 @@ impl App {
                 Some(wants) if wants.is_empty() => "nothing".to_owned(),
                 Some(wants) => wants,
             };
-            let is_own = locations.iter().any(|it| it.lies_in(&self.personal_dirs));
+            let is_own = plugin.is_installed_for_person() || locations.iter().any(|it| it.lies_in(&self.personal_dirs));
             Some((is_own, (RiskLevel::Reads, format!("the plugin {id} in {folder}: {digest}, asks for {wants}"))))
         };
         let (own, of_project): (Vec<_>, Vec<_>) = used.into_iter().filter_map(fact).partition(|(is_own, _)| *is_own);

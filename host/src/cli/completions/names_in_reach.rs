@@ -83,11 +83,13 @@ impl NamesInReach {
     fn plugins(&self) -> &PluginCatalog {
         self.plugins.get_or_init(|| {
             let config = self.config();
-            let PluginDirs { named, shipped, standard, .. } = plugin_dirs(&self.named_dirs);
+            let PluginDirs { named, shipped, standard, installed, .. } = plugin_dirs(&self.named_dirs);
             let mut catalog = PluginCatalog::new(&ComponentCompiler::in_process());
             catalog.add_all(&config.plugin_directories(&named));
             let personal_dirs = config.personal_plugin_directories(&standard);
-            let mut catalog = catalog.with_shipped(shipped, personal_dirs.clone());
+            let locked = app::locked_plugins(config, installed.as_deref()).unwrap_or_default();
+            let mut catalog = catalog.with_shipped(shipped, personal_dirs.clone()).with_locked(locked);
+            catalog.add_locked(|_| true);
             catalog.add_all(&[vec![config.root.join(".shelly/plugins")], personal_dirs].concat());
             catalog
         })

@@ -13,6 +13,7 @@ mod inspect;
 mod list;
 mod named_plugin;
 mod new;
+mod packages;
 mod plugin_lookup_args;
 mod step;
 mod test;
@@ -27,9 +28,23 @@ use clap::Subcommand;
 
 pub use self::named_plugin::catalog_of;
 use self::{
-    build::PluginBuildArgs, call::PluginCallArgs, certify::certify, check::PluginCheckArgs,
-    complete::PluginCompleteArgs, dev::PluginDevArgs, doctor::doctor, inspect::inspect, list::list, new::PluginNewArgs,
-    step::PluginStepArgs, test::PluginTestArgs, wit::PluginWitArgs,
+    build::PluginBuildArgs,
+    call::PluginCallArgs,
+    certify::certify,
+    check::PluginCheckArgs,
+    complete::PluginCompleteArgs,
+    dev::PluginDevArgs,
+    doctor::doctor,
+    inspect::inspect,
+    list::list,
+    new::PluginNewArgs,
+    packages::{
+        PluginInstallArgs, PluginPublishArgs, PluginRemoveArgs, PluginSearchArgs, PluginUpdateArgs, PluginVendorArgs,
+        list_outdated,
+    },
+    step::PluginStepArgs,
+    test::PluginTestArgs,
+    wit::PluginWitArgs,
 };
 use super::render::{self, CliOutputFormat};
 
@@ -37,6 +52,8 @@ use super::render::{self, CliOutputFormat};
 #[derive(Subcommand)]
 pub enum PluginCommand {
     /// List the plugins of the config's `plugin_dirs` and of --plugins, or the installed ones if neither is given.
+    ///
+    /// Those that a lock file names are always listed.
     ///
     /// Unusable plugins are listed too, with the reason on standard error and exit code 3.
     List {
@@ -46,6 +63,9 @@ pub enum PluginCommand {
         /// A directory of plugin folders; repeatable.
         #[arg(long, value_name = "DIR")]
         plugins: Vec<PathBuf>,
+        /// List only the installed plugins of which their sources have another version.
+        #[arg(long, conflicts_with = "plugins")]
+        outdated: bool,
         /// The output format.
         #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
         output: CliOutputFormat,
@@ -106,12 +126,19 @@ pub enum PluginCommand {
     Step(PluginStepArgs),
     Complete(PluginCompleteArgs),
     Test(PluginTestArgs),
+    Install(PluginInstallArgs),
+    Remove(PluginRemoveArgs),
+    Update(PluginUpdateArgs),
+    Search(PluginSearchArgs),
+    Vendor(PluginVendorArgs),
+    Publish(PluginPublishArgs),
 }
 
 impl PluginCommand {
     pub fn execute(self) -> u8 {
         let (result, output) = match self {
-            Self::List { config, plugins, output } => (list(config.as_ref(), &plugins, output), output),
+            Self::List { config, outdated: true, output, .. } => (list_outdated(config.as_ref(), output), output),
+            Self::List { config, plugins, output, .. } => (list(config.as_ref(), &plugins, output), output),
             Self::Inspect { plugin, config, plugins, output } => {
                 (inspect(&plugin, config.as_ref(), &plugins, output), output)
             }
@@ -129,6 +156,12 @@ impl PluginCommand {
             Self::Step(step) => (step.execute(), step.with.output),
             Self::Complete(complete) => (complete.execute(), complete.with.output),
             Self::Test(test) => (test.execute(), test.output.into()),
+            Self::Install(args) => (args.install(), CliOutputFormat::Text),
+            Self::Remove(args) => (args.remove(), CliOutputFormat::Text),
+            Self::Update(args) => (args.update(), CliOutputFormat::Text),
+            Self::Search(args) => (args.search(), args.output),
+            Self::Vendor(args) => (args.vendor(), CliOutputFormat::Text),
+            Self::Publish(args) => (args.publish(), CliOutputFormat::Text),
         };
         result.unwrap_or_else(|report| render::failed(&report, output.into()))
     }

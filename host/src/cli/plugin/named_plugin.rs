@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    app::locked_plugins,
     cli::{
         config_path::read_config,
         host_environment::{compiling, plugin_dirs},
@@ -22,14 +23,20 @@ pub(super) fn catalog(config: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<P
 
 /// Returns the catalog of plugins to list for a config.
 pub fn catalog_of(config: &Config, plugins: &[PathBuf]) -> Result<PluginCatalog, Report> {
-    let PluginDirs { named, shipped, standard, .. } = plugin_dirs(plugins);
+    let PluginDirs { named, shipped, standard, installed, .. } = plugin_dirs(plugins);
     let directories = config.plugin_directories(&named);
     let personal_dirs = config.personal_plugin_directories(&standard);
     let catalog = PluginCatalog::scan(&directories, &Arc::new(compiling().into()))?;
+    let catalog = catalog.with_locked(locked_plugins(config, installed.as_deref())?);
     let mut catalog = catalog.with_shipped(shipped, personal_dirs.clone());
     // Without a named directory it has the plugins that a config can name by their id alone.
+    catalog.add_locked(|locked| !locked.is_personal);
     if directories.is_empty() {
-        catalog.add_all(&[vec![config.root.join(".shelly/plugins")], personal_dirs].concat());
+        catalog.add_all(&[config.root.join(".shelly/plugins")]);
+    }
+    catalog.add_locked(|locked| locked.is_personal);
+    if directories.is_empty() {
+        catalog.add_all(&personal_dirs);
     }
     Ok(catalog)
 }

@@ -77,8 +77,9 @@ impl PluginLookupArgs {
 
     /// Returns `true` unless the plugin comes with the host, or lies in a directory of the person.
     fn is_of_project(&self, package: &PluginPackage, found: &Config) -> bool {
-        let PluginDirs { named, shipped, standard, .. } = plugin_dirs(&self.plugins);
-        let own = [named, shipped.directories, standard, found.user.plugin_dirs.clone()].concat();
+        let PluginDirs { named, shipped, standard, installed, .. } = plugin_dirs(&self.plugins);
+        let installed = installed.map(|folder| folder.join("sha256")).into_iter().collect();
+        let own = [named, shipped.directories, standard, installed, found.user.plugin_dirs.clone()].concat();
         package.location.path().is_some() && !package.location.lies_in(&own)
     }
 }

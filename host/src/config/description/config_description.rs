@@ -35,6 +35,8 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
         programs,
         git: GitConfig { work_dir },
         plugin_dirs: _,
+        plugin_signatures,
+        plugin_index,
         toolboxes: _,
         agents,
         teams,
@@ -94,6 +96,12 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
     section.show("default_context_windows", EffectiveSetting::new(SettingValue::Map(windows.collect())));
     // Plugins are disclosed where they are used.
     section.show("plugin_dirs", is(&known.plugin_dirs));
+    // Rules only forbid. Those of the person hold too.
+    let required = plugin_signatures.require.iter().chain(&user.plugin_signatures.require);
+    let required: Vec<_> = required.map(|key| format!("{} ({})", key.key, key.name)).collect();
+    section.show("plugin_signatures", map([("require", is(&required))]));
+    // A project cannot set it.
+    section.show("plugin_index", is(plugin_index).noted_if(plugin_index.is_none(), "none"));
     section.show_list("toolboxes", default_toolboxes(config));
     let info = |list: &[AgentRuntimeInfo], at: usize| list.get(at).cloned().unwrap_or_default();
     let agents_known = agents.iter().enumerate().map(|(at, one)| (one, info(&known.agents, at)));

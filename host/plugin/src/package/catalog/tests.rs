@@ -1,6 +1,7 @@
 use std::{fs, path::Path};
 
 use super::*;
+use shelly_core::digest::Sha256Digest;
 
 /// Puts a plugin folder with this id and description into a directory. No test inspects its component.
 fn put(directory: &Path, folder: &str, id: &str, description: &str) -> PathBuf {
@@ -99,4 +100,75 @@ fn link_to_a_plugin_lies_only_where_the_link_is() {
     let link = PluginLocation::at(&link);
     assert!(link.lies_in(&links) && !link.lies_in(&own));
     assert!(link.really_lies_in(&own) && !link.really_lies_in(&links));
+}
+
+/// Returns the entry of a lock file for the plugin in this folder.
+fn locked(folder: &Path, id: &str, is_personal: bool) -> LockedPlugin {
+    let digest = |name: &str| (name.to_owned(), Sha256Digest::of(fs::read(folder.join(name)).unwrap()));
+    LockedPlugin {
+        id: id.into(),
+        folder: folder.to_owned(),
+        component: "c.wasm".into(),
+        files: [MANIFEST_FILE, "c.wasm"].map(digest).into(),
+        lock: "shelly.lock".into(),
+        is_personal,
+        refusal: None,
+    }
+}
+
+#[test]
+fn locked_plugin_comes_before_those_of_searched_directories() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, personal) = (folder.path().join("store"), folder.path().join("personal"));
+    let installed = put(&store, "5d0c", "dice", "is installed");
+    put(&personal, "dice", "dice", "is in a directory");
+    let shipped = put(&folder.path().join("shipped"), "compact", "compact", "comes with the host");
+    let other = put(&store, "7f0e", "compact", "is installed");
+    let with_locked = |catalog: PluginCatalog| {
+        catalog.with_locked([locked(&installed, "dice", false), locked(&other, "compact", true)])
+    };
+    let mut found = with_locked(catalog(&folder.path().join("shipped"), &personal));
+    found.add_by_id(std::slice::from_ref(&personal), ["dice", "compact"]);
+    let place = |catalog: &PluginCatalog, id: &str| catalog.entry(id).unwrap().location().path().map(Path::to_owned);
+    assert_eq!((place(&found, "dice"), place(&found, "compact")), (Some(installed.clone()), Some(shipped)));
+    assert_eq!(found.outranked(), [OutrankedPlugin { id: "compact".into(), path: other.clone() }]);
+    assert!(!found.entry("dice").unwrap().is_installed_for_person());
+    let mut found = with_locked(catalog(&folder.path().join("none"), &personal));
+    found.add_locked(|locked| locked.is_personal);
+    assert_eq!(found.iter().map(|(id, _)| id).collect::<Vec<_>>(), ["compact"]);
+    assert!(found.entry("compact").unwrap().is_installed_for_person());
+}
+
+#[test]
+fn plugin_that_is_not_as_locked_is_unusable() {
+    let folder = tempfile::tempdir().unwrap();
+    let (altered, longer) = ("id = \"dice\"\nkinds = [\"tool\"]\ncomponent = \"d.wasm\"\n", "package a:b;");
+    for (file, text, says) in [
+        ("c.wasm", "another component", "c.wasm is sha256:"),
+        (MANIFEST_FILE, altered, "plugin.toml is sha256:"),
+        ("c.wit", longer, "c.wit is a file of a plugin that shelly.lock does not name"),
+    ] {
+        let place = put(&folder.path().join(file), "5d0c", "dice", "is installed");
+        let entry = locked(&place, "dice", false);
+        fs::write(place.join(file), text).unwrap();
+        let mut catalog = PluginCatalog::new(&ComponentCompiler::in_process()).with_locked([entry]);
+        catalog.add_by_id(&[], ["dice"]);
+        let report = catalog.get("dice").unwrap().unwrap_err().report();
+        assert!(report.message.contains(says), "{report}");
+        if !says.contains("does not name") {
+            assert!(report.message.contains(", but shelly.lock names sha256:"), "{report}");
+        }
+    }
+    let place = put(folder.path(), "gone", "dice", "is installed");
+    let entry = locked(&place, "dice", false);
+    fs::remove_dir_all(&place).unwrap();
+    let refused = LockedPlugin { refusal: Some(("no signature".into(), "sign it".into())), ..entry.clone() };
+    for (entry, says) in [
+        (entry, format!("plugin `dice` is in shelly.lock, but not in {}", place.display())),
+        (refused, "plugin `dice` must not be used: no signature".into()),
+    ] {
+        let mut catalog = PluginCatalog::new(&ComponentCompiler::in_process()).with_locked([entry]);
+        catalog.add_by_id(&[], ["dice"]);
+        assert_eq!(catalog.get("dice").unwrap().unwrap_err().report().message, says);
+    }
 }

@@ -1,0 +1,110 @@
+//! Indexes of plugins: a JSON file that anyone can host.
+
+use serde::{Deserialize, Serialize};
+use shelly_core::limits;
+
+use crate::{package_error::PackageError, package_source::PackageSource};
+
+/// An index of plugins: `{"plugins": [{"id": …, "description": …, "source": …}]}`. Unknown keys are ignored.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PackageIndex {
+    plugins: Vec<IndexedPackage>,
+}
+
+/// A plugin in an index.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexedPackage {
+    /// The id, by which a person installs it.
+    pub id: String,
+    /// The purpose of the plugin.
+    #[serde(default)]
+    pub description: String,
+    /// The source: a URL, or an artifact in a registry.
+    pub source: String,
+}
+
+impl PackageIndex {
+    /// Parses an index. `of` names it in errors.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError::Index`].
+    pub fn parse(of: &str, bytes: &[u8]) -> Result<Self, PackageError> {
+        let wrong = |why: String| PackageError::Index { of: of.to_owned(), why };
+        if bytes.len() as u64 > limits::PACKAGE_INDEX_BYTES {
+            return Err(wrong(format!("it has more than {} bytes", limits::PACKAGE_INDEX_BYTES)));
+        }
+        serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))
+    }
+
+    /// Returns the source of the plugin of this id.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError::Source`] if the index names none that others can use.
+    pub fn find(&self, id: &str) -> Option<Result<PackageSource, PackageError>> {
+        let found = self.plugins.iter().find(|plugin| plugin.id == id)?;
+        Some(PackageSource::parse(&found.source).and_then(|source| match source {
+            // An index of somebody else says nothing about the files of this machine.
+            PackageSource::Path(_) => Err(PackageError::Source {
+                text: found.source.chars().take(80).collect(),
+                why: "an index names URLs and artifacts of registries".to_owned(),
+            }),
+            source => Ok(source),
+        }))
+    }
+
+    /// Returns the plugins in whose id or description all of these words are, ignoring case.
+    pub fn search<'a>(&'a self, words: &'a [String]) -> impl Iterator<Item = &'a IndexedPackage> {
+        let words: Vec<_> = words.iter().map(|word| word.to_lowercase()).collect();
+        self.plugins.iter().filter(move |plugin| {
+            let text = format!("{} {}", plugin.id, plugin.description).to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        })
+    }
+
+    /// Returns the ids of all plugins.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.plugins.iter().map(|plugin| plugin.id.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INDEX: &str = r#"{"plugins": [
+        {"id": "dice", "description": "Rolls dice.", "source": "oci://ghcr.io/me/dice:1.0.0", "stars": 3},
+        {"id": "words", "source": "https://plugins.example/words.wasm"},
+        {"id": "local", "source": "/etc/passwd"}
+    ]}"#;
+
+    #[test]
+    fn plugins_are_found_by_id_and_by_words() {
+        let index = PackageIndex::parse("i", INDEX.as_bytes()).unwrap();
+        assert_eq!(index.find("dice").unwrap().unwrap().to_string(), "oci://ghcr.io/me/dice:1.0.0");
+        assert!(index.find("cards").is_none() && index.ids().count() == 3);
+        let report = index.find("local").unwrap().unwrap_err().report();
+        assert_eq!(report.causes, ["an index names URLs and artifacts of registries"]);
+        let found = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+            index.search(&words).map(|plugin| plugin.id.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&["ROLLS", "dice"]), ["dice"]);
+        assert_eq!(found(&["rolls", "words"]), [""; 0]);
+        assert_eq!(found(&[]).len(), 3);
+    }
+
+    #[test]
+    fn malformed_or_large_index_is_refused() {
+        let large = " ".repeat(usize::try_from(limits::PACKAGE_INDEX_BYTES).unwrap() + 1);
+        for (text, says) in [
+            ("[1", "line 1"),
+            (r#"{"plugins": [{"id": "x"}]}"#, "`source`"),
+            (large.as_str(), "more than 8388608 bytes"),
+        ] {
+            let report = PackageIndex::parse("i", text.as_bytes()).unwrap_err().report();
+            assert!(report.causes[0].contains(says), "{report}");
+        }
+    }
+}

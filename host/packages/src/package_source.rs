@@ -1,0 +1,128 @@
+//! The sources of plugins.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use shelly_core::limits;
+
+use url::Url;
+
+use crate::{download::is_safe, oci::OciReference, package_error::PackageError};
+
+/// The source of a plugin, as a person or a lock file writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PackageSource {
+    /// A folder with a `plugin.toml`, or a component file.
+    Path(PathBuf),
+    /// An artifact in a registry.
+    Oci(OciReference),
+    /// The `plugin.toml` or the component of a plugin on a web server.
+    Url(Url),
+}
+
+impl PackageSource {
+    /// Parses a source.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError::Source`].
+    pub fn parse(text: &str) -> Result<Self, PackageError> {
+        let wrong = |why: String| PackageError::Source { text: text.chars().take(80).collect(), why };
+        if text.len() > limits::PACKAGE_SOURCE_BYTES {
+            return Err(wrong(format!("it has more than {} bytes", limits::PACKAGE_SOURCE_BYTES)));
+        }
+        if text.trim().is_empty() {
+            return Err(wrong("it is empty".into()));
+        }
+        if let Some(reference) = OciReference::parse(text) {
+            return reference.map(Self::Oci).map_err(wrong);
+        }
+        if !text.starts_with("https://") && !text.starts_with("http://") {
+            return Ok(Self::Path(PathBuf::from(text)));
+        }
+        let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
+        if !is_safe(&url, &url) {
+            return Err(wrong("it begins with http://; use https://".into()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong("it has a user name or a password, which a lock file must not contain".into()));
+        }
+        match url.path().ends_with("/plugin.toml") || url.path().ends_with(".wasm") {
+            true => Ok(Self::Url(url)),
+            false => Err(wrong("it leads neither to a plugin.toml nor to a .wasm file".into())),
+        }
+    }
+
+    /// Returns the source as a lock file in `folder` names it: a path below that folder is relative to it, so that the lock
+    /// file holds on every machine.
+    pub fn relative_to(self, folder: &Path) -> Self {
+        match self {
+            Self::Path(path) => {
+                let (real, folder) = (shelly_core::files::resolved(&path), shelly_core::files::resolved(folder));
+                let below = real.strip_prefix(&folder).map(Path::to_owned);
+                Self::Path(below.unwrap_or(real))
+            }
+            other => other,
+        }
+    }
+
+    /// Returns the source as a command can use it, if it was written in a lock file of `folder`.
+    pub fn of_lock_in(self, folder: &Path) -> Self {
+        match self {
+            Self::Path(path) => Self::Path(folder.join(path)),
+            other => other,
+        }
+    }
+}
+
+/// Writes the source as [`PackageSource::parse`] reads it.
+impl fmt::Display for PackageSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Oci(reference) => write!(f, "{reference}"),
+            Self::Url(url) => write!(f, "{url}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_below_the_lock_file_is_relative_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("build/dice");
+        std::fs::create_dir_all(&below).unwrap();
+        let source = PackageSource::Path(below.clone()).relative_to(folder.path());
+        assert_eq!(source.to_string(), "build/dice");
+        let read = PackageSource::parse(&source.to_string()).unwrap().of_lock_in(folder.path());
+        assert_eq!(read, PackageSource::Path(folder.path().join("build/dice")));
+        let elsewhere = tempfile::tempdir().unwrap();
+        let source = PackageSource::Path(elsewhere.path().into()).relative_to(folder.path());
+        assert_eq!(source, PackageSource::Path(shelly_core::files::resolved(elsewhere.path())));
+    }
+
+    #[test]
+    fn source_that_names_nothing_is_refused() {
+        let long = "x".repeat(limits::PACKAGE_SOURCE_BYTES + 1);
+        for (text, says) in [
+            ("", "it is empty"),
+            (" ", "it is empty"),
+            ("oci://ghcr.io", "it has no repository after the registry"),
+            ("http://a.example/plugin.toml", "it begins with http://; use https://"),
+            (
+                "https://me:secret@a.example/c.wasm",
+                "it has a user name or a password, which a lock file must not contain",
+            ),
+            ("https://a.example/dice.tar.gz", "it leads neither to a plugin.toml nor to a .wasm file"),
+            (long.as_str(), "it has more than 2048 bytes"),
+        ] {
+            let report = PackageSource::parse(text).unwrap_err().report();
+            assert!(report.message.ends_with("names no plugin") && report.causes == [says], "{report}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The folder in which packages are kept by digest.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use shelly_core::{digest::Sha256Digest, files};
+use tempfile::TempDir;
+
+use crate::{package_error::PackageError, package_files::PackageFiles, package_lock::LockedPackage};
+
+/// The folder in which packages are kept by digest: `sha256/DIGITS`, each with the files of one package. A package is never
+/// changed there, only added and removed as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageStore {
+    root: PathBuf,
+}
+
+impl PackageStore {
+    /// Creates the store in this folder, which need not exist. No disk access.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Returns the folder of the store.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the folder of a package, which need not exist.
+    pub fn folder(&self, package: &Sha256Digest) -> PathBuf {
+        self.packages().join(package.hex())
+    }
+
+    fn packages(&self) -> PathBuf {
+        self.root.join("sha256")
+    }
+
+    /// Waits until no other process installs into this store, and keeps others out until the result is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError::File`].
+    pub fn lock(&self) -> Result<Option<fs::File>, PackageError> {
+        fs::create_dir_all(&self.root).map_err(PackageError::file("create", &self.root))?;
+        files::lock_folder(&self.root).map_err(PackageError::file("lock", &self.root))
+    }
+
+    /// Writes a package beside the others, so that it can be inspected before it counts as installed.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError::File`].
+    pub fn stage(&self, package: &PackageFiles) -> Result<StagedPackage, PackageError> {
+        let packages = self.packages();
+        fs::create_dir_all(&packages).map_err(PackageError::file("create", &packages))?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".staged-");
+        #[cfg(unix)]
+        {
+            // The system takes from these what the umask says.
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+        }
+        let folder = builder.tempdir_in(&packages).map_err(PackageError::file("write to", &packages))?;
+        for (name, bytes) in package.iter() {
+            let path = folder.path().join(name);
+            files::replace_shared(&path, bytes).map_err(PackageError::file("write", &path))?;
+        }
+        let plugin = match package.manifest() {
+            Some(_) => folder.path().to_owned(),
+            None => folder.path().join(package.component_name()),
+        };
+        Ok(StagedPackage { plugin, target: self.folder(&package.digest()), folder })
+    }
+
+    /// Reads a package and checks that it is the one that the lock file names; `None` if it is not in the store.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError`] if a file of it cannot be read, or is another one.
+    pub fn read(&self, locked: &LockedPackage) -> Result<Option<PackageFiles>, PackageError> {
+        let folder = self.folder(&locked.digest);
+        if !folder.exists() {
+            return Ok(None);
+        }
+        PackageFiles::read_locked(&folder, &locked.component, &locked.files).map(Some)
+    }
+
+    /// Removes all packages except these. Returns the number of those that were removed.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError::File`] if a folder cannot be read or removed.
+    pub fn keep_only(&self, kept: impl IntoIterator<Item = Sha256Digest>) -> Result<usize, PackageError> {
+        let packages = self.packages();
+        let kept: BTreeSet<_> = kept.into_iter().map(|digest| OsString::from(digest.hex())).collect();
+        let entries = match fs::read_dir(&packages) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(PackageError::file("read", &packages)(error)),
+        };
+        let mut removed = 0;
+        for entry in entries {
+            let entry = entry.map_err(PackageError::file("read", &packages))?;
+            if !kept.contains(&entry.file_name()) {
+                let path = entry.path();
+                fs::remove_dir_all(&path).map_err(PackageError::file("remove", &path))?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// A package in a store that does not yet count as installed. Dropping it removes it.
+#[derive(Debug)]
+pub struct StagedPackage {
+    plugin: PathBuf,
+    target: PathBuf,
+    folder: TempDir,
+}
+
+impl StagedPackage {
+    /// Returns the path at which the plugin can be inspected: its folder, or its component file if it has no manifest.
+    pub fn plugin(&self) -> &Path {
+        &self.plugin
+    }
+
+    /// Puts the package in its place. Whatever was there, such as a damaged copy, is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError::File`].
+    pub fn install(self) -> Result<PathBuf, PackageError> {
+        let Self { target, folder, .. } = self;
+        if fs::symlink_metadata(&target).is_ok() {
+            fs::remove_dir_all(&target).map_err(PackageError::file("replace", &target))?;
+        }
+        fs::rename(folder.path(), &target).map_err(PackageError::file("write", &target))?;
+        // The folder is no longer where its guard would remove it.
+        let _ = folder.keep();
+        files::sync_folder(&target).map_err(PackageError::file("write", &target))?;
+        Ok(target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::package_abilities::PackageAbilities;
+
+    fn package(code: &str) -> PackageFiles {
+        PackageFiles::new("c.wasm", code.into()).unwrap().with_manifest("id".into()).unwrap()
+    }
+
+    fn locked(package: &PackageFiles) -> LockedPackage {
+        LockedPackage::of("c", "1.0.0", "build/c", package, PackageAbilities::default())
+    }
+
+    #[test]
+    fn installed_package_is_read_back_by_its_digest() {
+        let root = tempfile::tempdir().unwrap();
+        let store = PackageStore::new(root.path().join("store"));
+        let (one, other) = (package("one"), package("other"));
+        assert_eq!(store.read(&locked(&one)).unwrap(), None);
+        let staged = store.stage(&one).unwrap();
+        assert!(staged.plugin().join("plugin.toml").is_file());
+        assert_eq!(staged.install().unwrap(), store.folder(&one.digest()));
+        drop(store.stage(&other).unwrap());
+        assert_eq!(store.read(&locked(&one)).unwrap(), Some(one.clone()));
+        assert_eq!(store.read(&locked(&other)).unwrap(), None, "it was staged and dropped");
+        store.stage(&one).unwrap().install().unwrap();
+        let names = || fs::read_dir(root.path().join("store/sha256")).unwrap().count();
+        assert_eq!(names(), 1, "nothing is left of what was staged");
+        store.stage(&other).unwrap().install().unwrap();
+        assert_eq!(store.keep_only([one.digest()]).unwrap(), 1);
+        assert_eq!(names(), 1);
+    }
+
+    #[test]
+    fn altered_package_is_refused_and_replaced() {
+        let root = tempfile::tempdir().unwrap();
+        let store = PackageStore::new(root.path());
+        let one = package("one");
+        let folder = store.stage(&one).unwrap().install().unwrap();
+        fs::write(folder.join("c.wasm"), "two").unwrap();
+        let error = store.read(&locked(&one)).unwrap_err();
+        let (found, named) = (Sha256Digest::of("two").to_string(), Sha256Digest::of("one").to_string());
+        assert!(error.to_string().ends_with(&format!("c.wasm is {found}, but the lock file names {named}")), "{error}");
+        store.stage(&one).unwrap().install().unwrap();
+        assert!(store.read(&locked(&one)).unwrap().is_some());
+        fs::write(folder.join("c.wit"), "docs").unwrap();
+        let error = store.read(&locked(&one)).unwrap_err();
+        assert!(matches!(error, PackageError::Unlocked { .. }), "{error}");
+    }
+}

@@ -1,0 +1,199 @@
+//! The decision if a plugin may take the place of the installed one.
+
+use clap::Args;
+
+use super::package_candidate::named;
+use crate::{
+    cli::{
+        ask,
+        render::{name, size},
+    },
+    error::{ErrorKind, Report},
+    packages::{AbilityChange, LockedPackage, VersionOrder, key_id},
+};
+
+/// The options that say which changes of a plugin are accepted.
+#[derive(Args)]
+pub struct AcceptanceArgs {
+    /// Accept without a question that a plugin wants, imports or offers more than the installed one.
+    #[arg(long)]
+    yes: bool,
+    /// Accept a version that is older than the installed one.
+    #[arg(long)]
+    allow_downgrade: bool,
+}
+
+/// The decision about a plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AcceptanceDecision {
+    Accepted,
+    /// A person decides.
+    Asked,
+}
+
+impl AcceptanceArgs {
+    /// Returns `true` if the plugin may take the place of the installed one. A person at a terminal is shown what changes, and
+    /// is asked.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the version is older, or nobody can be asked about a plugin that can do more.
+    pub(super) async fn accepts(&self, before: &LockedPackage, now: &LockedPackage) -> Result<bool, Report> {
+        match self.decide(before, now, ask::is_attended())? {
+            AcceptanceDecision::Accepted => Ok(true),
+            AcceptanceDecision::Asked => {
+                let lines = changed_lines(before, now);
+                let shown = format!("{}\nuse it? 1 no, 2 yes; ", lines.join("\n"));
+                Ok(ask::choose(&shown, &["no", "yes"]).await == Some(1))
+            }
+        }
+    }
+
+    fn decide(
+        &self,
+        before: &LockedPackage,
+        now: &LockedPackage,
+        is_attended: bool,
+    ) -> Result<AcceptanceDecision, Report> {
+        let order = VersionOrder::of(&now.version, &before.version);
+        if matches!(order, VersionOrder::Older | VersionOrder::Unknown) && !self.allow_downgrade {
+            let (id, now, old) = (&before.id, version(now), version(before));
+            let message = match order {
+                VersionOrder::Older => format!("the plugin `{id}` has version {now}, older than the installed {old}"),
+                _ => format!("the plugin `{id}` has version {now}, which cannot be compared with the installed {old}"),
+            };
+            return Err(Report::new(ErrorKind::Plugin, message).hint("--allow-downgrade accepts it"));
+        }
+        let grown: Vec<_> = grown(before, now).collect();
+        match (self.yes, is_attended) {
+            (true, _) => Ok(AcceptanceDecision::Accepted),
+            (false, true) => Ok(AcceptanceDecision::Asked),
+            (false, false) if grown.is_empty() => Ok(AcceptanceDecision::Accepted),
+            (false, false) => {
+                let message = format!("the plugin {} can do more than the installed {}", named(now), version(before));
+                let report = Report::new(ErrorKind::Plugin, message);
+                let report = grown.iter().fold(report, |report, change| report.cause(name(&change.line)));
+                Err(report.hint("nobody can be asked here; --yes accepts it, after you have read what it gains"))
+            }
+        }
+    }
+}
+
+fn grown(before: &LockedPackage, now: &LockedPackage) -> impl Iterator<Item = AbilityChange> {
+    changes(before, now).into_iter().filter(|change| change.is_growth)
+}
+
+/// Returns the differences in what a plugin can do, and in who answers for it.
+fn changes(before: &LockedPackage, now: &LockedPackage) -> Vec<AbilityChange> {
+    let mut changes = now.abilities.changes_since(&before.abilities);
+    let key = |locked: &LockedPackage| locked.signature.as_deref().map(key_id);
+    let line = match (key(before), key(now)) {
+        (Some(_), None) => "- signature",
+        (Some(before), Some(now)) if before != now => "~ signature: by another key",
+        _ => return changes,
+    };
+    changes.push(AbilityChange { line: line.to_owned(), is_growth: true });
+    changes
+}
+
+fn version(locked: &LockedPackage) -> String {
+    if locked.version.is_empty() { "(no version)".into() } else { name(&locked.version) }
+}
+
+/// Returns what changes with a plugin, a line each.
+pub(super) fn changed_lines(before: &LockedPackage, now: &LockedPackage) -> Vec<String> {
+    let mut lines = vec![format!("the plugin `{}`: {} → {}", now.id, version(before), version(now))];
+    if before.source != now.source {
+        lines.push(format!("  ~ source {} → {}", name(&before.source), name(&now.source)));
+    }
+    if before.version == now.version {
+        lines.push("  ~ the same version with other files".into());
+    }
+    if before.size != now.size {
+        lines.push(format!("  ~ size {} → {}", size(before.size), size(now.size)));
+    }
+    let changes = changes(before, now);
+    if changes.is_empty() {
+        lines.push("  nothing changes in what it wants, imports and offers".into());
+    }
+    lines.extend(changes.iter().map(|change| format!("  {}", name(&change.line))));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use shelly_test_support::MinisignKey;
+
+    use super::*;
+    use crate::packages::{PackageAbilities, PackageFiles};
+
+    fn locked(version: &str, wants: &[&str]) -> LockedPackage {
+        let files = PackageFiles::new("c.wasm", version.as_bytes().to_vec()).unwrap();
+        let wants = wants.iter().map(|want| (*want).to_owned()).collect();
+        LockedPackage::of(
+            "dice",
+            version,
+            "build/dice",
+            &files,
+            PackageAbilities { wants, ..PackageAbilities::default() },
+        )
+    }
+
+    const NEITHER: AcceptanceArgs = AcceptanceArgs { yes: false, allow_downgrade: false };
+
+    #[test]
+    fn grown_plugin_is_asked_about_or_refused() {
+        let (before, same, grown) = (locked("1.0.0", &[]), locked("1.1.0", &[]), locked("1.1.0", &["kv: agent\u{1b}"]));
+        let decide = |args: &AcceptanceArgs, now, is_attended| args.decide(&before, now, is_attended);
+        assert_eq!(decide(&NEITHER, &same, false), Ok(AcceptanceDecision::Accepted));
+        assert_eq!(decide(&NEITHER, &same, true), Ok(AcceptanceDecision::Asked));
+        assert_eq!(decide(&NEITHER, &grown, true), Ok(AcceptanceDecision::Asked));
+        let report = decide(&NEITHER, &grown, false).unwrap_err();
+        assert_eq!(report.message, "the plugin `dice` 1.1.0 can do more than the installed 1.0.0");
+        assert!(report.causes[0].starts_with("+ want kv: agent") && !report.causes[0].contains('\u{1b}'), "{report}");
+        assert!(report.hint.unwrap().contains("--yes"));
+        let yes = AcceptanceArgs { yes: true, ..NEITHER };
+        assert_eq!(decide(&yes, &grown, false), Ok(AcceptanceDecision::Accepted));
+    }
+
+    #[test]
+    fn lost_signature_counts_as_growth() {
+        let signed = |by: u8| {
+            let signature = Some(MinisignKey::new(by).sign("files"));
+            LockedPackage { signature, ..locked("1.0.0", &[]) }
+        };
+        let grown = |now: &LockedPackage| grown(&signed(1), now).map(|change| change.line).collect::<Vec<_>>();
+        assert_eq!(grown(&locked("1.1.0", &[])), ["- signature"]);
+        assert_eq!(grown(&signed(2)), ["~ signature: by another key"]);
+        assert!(grown(&signed(1)).is_empty());
+    }
+
+    #[test]
+    fn older_version_is_refused_even_with_yes() {
+        let before = locked("1.2.0", &[]);
+        let yes = AcceptanceArgs { yes: true, ..NEITHER };
+        for (version, says) in [
+            ("1.1.0", "the plugin `dice` has version 1.1.0, older than the installed 1.2.0"),
+            ("two", "the plugin `dice` has version two, which cannot be compared with the installed 1.2.0"),
+        ] {
+            let report = yes.decide(&before, &locked(version, &[]), true).unwrap_err();
+            assert_eq!(report.message, says);
+        }
+        let allowed = AcceptanceArgs { allow_downgrade: true, ..NEITHER };
+        assert_eq!(allowed.decide(&before, &locked("1.1.0", &[]), false), Ok(AcceptanceDecision::Accepted));
+    }
+
+    #[test]
+    fn changes_are_shown_with_size_and_version() {
+        let (before, now) = (locked("1.0.0", &[]), locked("1.1.0-rc", &["kv: agent"]));
+        assert_eq!(
+            changed_lines(&before, &now),
+            ["the plugin `dice`: 1.0.0 → 1.1.0-rc", "  ~ size 5 B → 8 B", "  + want kv: agent"]
+        );
+        let lines = changed_lines(&now, &now);
+        assert_eq!(
+            lines[1..],
+            ["  ~ the same version with other files", "  nothing changes in what it wants, imports and offers"]
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! The index in which plugins are looked up by name.
+
+use clap::Args;
+
+use super::package_fetch::PackageFetcher;
+use crate::{
+    config::{Config, nearest},
+    error::{ErrorKind, Report},
+    packages::{PackageIndex, PackageSource},
+};
+
+/// The option that names an index.
+#[derive(Args)]
+pub struct PackageIndexArgs {
+    /// The URL or path of the index (default: `plugin_index` of your user-wide config).
+    #[arg(long, value_name = "INDEX")]
+    index: Option<String>,
+}
+
+impl PackageIndexArgs {
+    /// Reads the index. Returns it with its name.
+    pub(super) async fn read(
+        &self,
+        config: &Config,
+        fetcher: &PackageFetcher,
+    ) -> Result<(String, PackageIndex), Report> {
+        let of = self.index.as_ref().or(config.plugin_index.as_ref()).ok_or_else(|| {
+            Report::new(ErrorKind::Usage, "there is no index of plugins").hint(
+                "name one with --index, or as `plugin_index` in your user-wide config; a folder in the current one is \
+                 written ./NAME",
+            )
+        })?;
+        Ok((of.clone(), fetcher.index(of).await?))
+    }
+
+    /// Looks up a plugin by its name.
+    pub(super) async fn find(
+        &self,
+        id: &str,
+        config: &Config,
+        fetcher: &PackageFetcher,
+    ) -> Result<PackageSource, Report> {
+        let (of, index) = self.read(config, fetcher).await?;
+        match index.find(id) {
+            Some(source) => source.map_err(|error| error.report()),
+            None => {
+                let known: Vec<_> = index.ids().collect();
+                let near =
+                    nearest(id, &known).map(|near| format!("did you mean `{}`? Otherwise ", near.escape_debug()));
+                let message = format!("there is no plugin `{id}` in the index {}", of.escape_debug());
+                Err(Report::new(ErrorKind::Usage, message).hint(format!(
+                    "{}search with `shelly-host plugin search WORD`; a folder in the current one is written ./{id}",
+                    near.unwrap_or_default()
+                )))
+            }
+        }
+    }
+}
+
+/// Returns `true` for the name of a plugin in an index: other sources have a `.`, a `/` or a `:`.
+pub(super) fn is_index_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}

@@ -1,0 +1,128 @@
+//! `shelly-host plugin install`.
+
+use clap::Args;
+
+use super::{
+    acceptance::AcceptanceArgs,
+    index_args::{PackageIndexArgs, is_index_name},
+    package_candidate::{PackageInspector, described, named},
+    package_fetch::PackageFetcher,
+    place_args::{PackagePlaceArgs, guard},
+};
+use crate::{
+    cli::{
+        command_runtime::runtime,
+        render::{name, print},
+    },
+    config::Config,
+    error::{ErrorKind, Report},
+    packages::{LockedPackage, PackageError, PackagePlace, PackageSource},
+};
+
+/// Install a plugin into the project, or get everything that its lock file names.
+///
+/// The plugin is checked, stored under the digest of its files, and written into shelly.lock with what it wants, imports and
+/// offers. Nothing of it runs. Runs use it if a config names it, and only as long as its files are those of the lock file.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host plugin install build/dice
+  shelly-host plugin install words.wasm --user
+  shelly-host plugin install oci://ghcr.io/me/dice:1.0.0
+  shelly-host plugin install https://plugins.example.com/dice/plugin.toml
+  shelly-host plugin install")]
+pub struct PluginInstallArgs {
+    /// A plugin's folder, a component file, an https:// URL, oci://REGISTRY/NAME:TAG, or a name of the index (default: everything that the lock file names).
+    #[arg(value_name = "SOURCE")]
+    source: Option<String>,
+    #[command(flatten)]
+    index: PackageIndexArgs,
+    #[command(flatten)]
+    place: PackagePlaceArgs,
+    #[command(flatten)]
+    acceptance: AcceptanceArgs,
+}
+
+impl PluginInstallArgs {
+    /// Installs the plugin, or everything that the lock file names.
+    pub fn install(&self) -> Result<u8, Report> {
+        let (config, place) = self.place.open()?;
+        let _guard = guard(&place, self.source.is_some())?;
+        runtime()?.block_on(async {
+            match &self.source {
+                Some(source) => self.add(&config, &place, source).await,
+                None => restore(&place, self.place.shown()).await,
+            }
+        })
+    }
+
+    async fn add(&self, config: &Config, place: &PackagePlace, source: &str) -> Result<u8, Report> {
+        let report = |error: PackageError| error.report();
+        let mut lock = place.read_lock().map_err(report)?;
+        let fetcher = PackageFetcher::new()?;
+        let source = match is_index_name(source) {
+            true => self.index.find(source, config, &fetcher).await?,
+            false => PackageSource::parse(source).map_err(report)?,
+        };
+        let fetched = fetcher.fetch(&source).await?;
+        let candidate = PackageInspector::new(place, config).inspect(&source, fetched).await?;
+        let now = candidate.locked.clone();
+        let before = lock.get(&now.id).cloned();
+        if let Some(before) = before.filter(|before| before.digest != now.digest)
+            && !self.acceptance.accepts(&before, &now).await?
+        {
+            print(&format!("the plugin {} was left as it is", named(&before)))?;
+            return Ok(ErrorKind::Run.exit_code());
+        }
+        candidate.install(place, &mut lock)?;
+        let lock = name(&place.lock_file().display().to_string());
+        let mut lines = vec![format!("installed    {} ({lock} names it; nothing of it has run)", named(&now))];
+        lines.extend(described(&now));
+        print(&lines.join("\n"))?;
+        Ok(0)
+    }
+}
+
+/// Gets everything that a lock file names and the store does not have. `place_options` are those of this command.
+pub(super) async fn restore(place: &PackagePlace, place_options: &str) -> Result<u8, Report> {
+    let lock = place.read_lock().map_err(|error| error.report())?;
+    if lock.is_empty() {
+        let message = format!("{} names no plugin", name(&place.lock_file().display().to_string()));
+        return Err(Report::new(ErrorKind::Usage, message)
+            .hint(format!("name a plugin: shelly-host plugin install SOURCE{place_options}")));
+    }
+    let fetcher = PackageFetcher::new()?;
+    let mut lines = Vec::new();
+    for locked in lock.iter() {
+        // A damaged copy is replaced like a missing one.
+        let is_there = matches!(place.store.read(locked), Ok(Some(_)));
+        if !is_there {
+            fetch_locked(place, locked, &fetcher).await?;
+        }
+        lines.push(format!("{}    {}", if is_there { "in store " } else { "installed" }, named(locked)));
+    }
+    print(&lines.join("\n"))?;
+    Ok(0)
+}
+
+/// Gets a plugin that a lock file names from where it came from. Any other plugin is refused.
+async fn fetch_locked(place: &PackagePlace, locked: &LockedPackage, fetcher: &PackageFetcher) -> Result<(), Report> {
+    let source = locked.exact_source().map_err(|error| error.report())?;
+    let fetched = fetcher.fetch(&source.of_lock_in(place.lock_folder())).await?;
+    let found = fetched.files.digest();
+    if found != locked.digest {
+        let message = format!(
+            "{} has another plugin than {} names",
+            name(&locked.source),
+            name(&place.lock_file().display().to_string())
+        );
+        return Err(Report::new(ErrorKind::Plugin, message)
+            .cause(format!("the files of {} have the digest {found}, locked is {}", named(locked), locked.digest))
+            .hint(format!(
+                "`shelly-host plugin install {}` shows what the other plugin changes, and takes it if you agree",
+                name(&locked.source)
+            )));
+    }
+    let staged = place.store.stage(&fetched.files).map_err(|error| error.report())?;
+    staged.install().map(drop).map_err(|error| error.report())
+}

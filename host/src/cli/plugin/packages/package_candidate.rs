@@ -1,0 +1,141 @@
+//! A plugin that was fetched and inspected, and is not yet installed.
+
+use std::sync::Arc;
+
+use super::package_fetch::FetchedPackage;
+use crate::{
+    capability::Grant,
+    cli::{
+        host_environment::compiling,
+        render::{name, size},
+    },
+    config::Config,
+    error::{ErrorKind, Report},
+    packages::{
+        LockedPackage, LockedTool, PackageAbilities, PackageError, PackageLock, PackagePlace, PackageSource,
+        StagedPackage, key_id,
+    },
+    plugin::{CompileStep, ComponentCompiler, PluginKind, PluginPackage, SHIPPED_PLUGINS},
+};
+
+/// A plugin in a store that does not yet count as installed.
+pub(super) struct PackageCandidate {
+    staged: StagedPackage,
+    /// Its entry for the lock file.
+    pub locked: LockedPackage,
+}
+
+/// Checks plugins against the contract and the rules about signatures, without running them.
+pub(super) struct PackageInspector<'a> {
+    place: &'a PackagePlace,
+    config: &'a Config,
+    compiler: Arc<ComponentCompiler>,
+}
+
+impl<'a> PackageInspector<'a> {
+    /// Creates an inspector of plugins that are installed in this place.
+    pub fn new(place: &'a PackagePlace, config: &'a Config) -> Self {
+        Self { place, config, compiler: Arc::new(ComponentCompiler::from(compiling())) }
+    }
+
+    /// Checks a plugin.
+    pub async fn inspect(&self, source: &PackageSource, fetched: FetchedPackage) -> Result<PackageCandidate, Report> {
+        let staged = self.place.store.stage(&fetched.files).map_err(|error| error.report())?;
+        let package = PluginPackage::open(staged.plugin(), &self.compiler, CompileStep::Validate).await;
+        let package =
+            package.map_err(|error| error.report().cause(format!("got from {}", name(&source.to_string()))))?;
+        let (id, version) = (&package.manifest.id, &package.manifest.version);
+        if SHIPPED_PLUGINS.contains(&id.as_str()) {
+            let message = format!("the plugin `{id}` cannot be installed: a plugin of this id comes with shelly-host");
+            return Err(Report::new(ErrorKind::Plugin, message).hint("give the plugin another id in its plugin.toml"));
+        }
+        let signed_by = signer(self.config, id, &fetched)?;
+        let written = source.clone().relative_to(self.place.lock_folder()).to_string();
+        let abilities = abilities_of(&package, fetched.tools);
+        let locked = LockedPackage::of(id, version, &written, &fetched.files, abilities);
+        let (artifact, signature) = (fetched.artifact, fetched.signature);
+        let locked = LockedPackage { artifact, signature, signed_by, ..locked };
+        Ok(PackageCandidate { staged, locked })
+    }
+}
+
+impl PackageCandidate {
+    /// Puts the plugin into the store and its entry into the lock file.
+    pub fn install(self, place: &PackagePlace, lock: &mut PackageLock) -> Result<(), Report> {
+        let report = |error: PackageError| error.report();
+        self.staged.install().map_err(report)?;
+        lock.insert(self.locked);
+        place.write_lock(lock).map_err(report)
+    }
+}
+
+/// Verifies the signature of a plugin by the rules of the project and of the person. Returns the name of the key that has signed
+/// it, if a rule names one.
+fn signer(config: &Config, id: &str, fetched: &FetchedPackage) -> Result<Option<String>, Report> {
+    let (digests, mut signed_by) = (fetched.files.digests(), None);
+    for rule in [&config.plugin_signatures, &config.user.plugin_signatures] {
+        let policy = rule.policy()?;
+        let signer = policy.signer(&digests, fetched.signature.as_deref());
+        let signer = signer.map_err(|why| PackageError::Unsigned { id: id.to_owned(), why }.report())?;
+        signed_by = signed_by.or(signer.map(str::to_owned));
+    }
+    Ok(signed_by)
+}
+
+/// Returns what a plugin is, wants, imports and offers. The tools of a plugin of kind `tool` are known only once it runs: they
+/// are those that were recorded when it was published.
+fn abilities_of(package: &PluginPackage, recorded: Option<Vec<LockedTool>>) -> PackageAbilities {
+    let manifest = &package.manifest;
+    let wants = Grant::default().missing(&manifest.wants).into_iter().map(|missing| missing.line);
+    let wasi = manifest.wasi.then(|| "wasi: powerless".to_owned());
+    let of_functions = || -> Vec<_> {
+        let specs = package.offer.tools.iter().map(|tool| &tool.spec);
+        specs.map(|spec| LockedTool::of(&spec.name, &spec.description, spec.input_schema.get())).collect()
+    };
+    PackageAbilities {
+        kinds: manifest.kinds.iter().map(|kind| kind.name().to_owned()).collect(),
+        imports: package.anatomy.imports.clone(),
+        wants: wants.chain(wasi).collect(),
+        tools: if manifest.kinds.contains(&PluginKind::Tool) { recorded } else { Some(of_functions()) },
+    }
+}
+
+/// Returns the facts of an installed plugin for people, a line each.
+pub(super) fn described(locked: &LockedPackage) -> Vec<String> {
+    let list = |items: &[String]| match items.is_empty() {
+        true => "nothing".to_owned(),
+        false => items.iter().map(|item| name(item)).collect::<Vec<_>>().join("\n             "),
+    };
+    let tools = match &locked.abilities.tools {
+        Some(tools) => list(&tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>()),
+        None => "not recorded; `shelly-host plugin inspect` starts the plugin in its sandbox to list them".to_owned(),
+    };
+    vec![
+        format!("source       {}", name(&locked.source)),
+        format!("size         {}", size(locked.size)),
+        format!("digest       {}", locked.files.get(&locked.component).map(ToString::to_string).unwrap_or_default()),
+        format!("signed by    {}", signature_state(locked)),
+        format!("kinds        {}", locked.abilities.kinds.join(", ")),
+        format!("imports      {}", list(&locked.abilities.imports)),
+        format!("wants        {}", list(&locked.abilities.wants)),
+        format!("tools        {tools}"),
+    ]
+}
+
+/// Returns who has signed a plugin, in words.
+fn signature_state(locked: &LockedPackage) -> String {
+    match (&locked.signed_by, locked.signature.as_deref().map(key_id)) {
+        (Some(signer), _) => name(signer),
+        (None, Some(Some(id))) => format!("a key with the id {id}, which no rule of the config names"),
+        (None, Some(None)) => "nobody: its signature is not one of minisign".to_owned(),
+        (None, None) => "nobody".to_owned(),
+    }
+}
+
+/// Returns the name and version of an installed plugin, as messages show them.
+pub(super) fn named(locked: &LockedPackage) -> String {
+    match locked.version.is_empty() {
+        true => format!("`{}`", locked.id),
+        false => format!("`{}` {}", locked.id, name(&locked.version)),
+    }
+}
