@@ -19,6 +19,7 @@
 //! | [`builtin`] | tools that a sandboxed plugin cannot implement, and wrappers around tools that ask a person |
 //! | [`net`], [`provider`] | network access, and the model providers that use it |
 //! | [`mcp`] | the client for tools and prompts of MCP servers, and the host's own MCP server |
+//! | [`openapi`] | OpenAPI documents as tools, one for each operation |
 //! | [`state`] | state that agents share: blackboards, tasks, notes, and the tools for them |
 //! | [`agent`] | the agent loop, effects and middleware; delegation between agents |
 //! | [`team`] | agents that share one conversation, and the coordinators that choose who works next |
@@ -81,6 +82,7 @@ pub use shelly_core::{
 pub use shelly_mcp as mcp;
 #[doc(inline)]
 pub use shelly_net as net;
+pub use shelly_openapi as openapi;
 #[doc(inline)]
 pub use shelly_packages as packages;
 #[doc(inline)]

@@ -53,6 +53,7 @@ mod messages;
 mod middleware;
 mod minds;
 mod naming;
+mod openapi;
 mod output;
 mod packages;
 mod plugin_cases;

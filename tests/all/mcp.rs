@@ -45,7 +45,7 @@ fn run(place: &Place, more: &[&str]) -> Ran {
 }
 
 /// Returns the result of the last call that the model received.
-fn result(model: &Server) -> String {
+pub fn result(model: &Server) -> String {
     let asked = model.asked.lock().unwrap();
     let last = asked.last().unwrap().split_once("\r\n\r\n").unwrap().1;
     let request: Value = serde_json::from_str(last).unwrap();
@@ -55,7 +55,7 @@ fn result(model: &Server) -> String {
 }
 
 /// The names of the tools that the model was shown first.
-fn offered(model: &Server) -> Vec<String> {
+pub fn offered(model: &Server) -> Vec<String> {
     let asked = model.asked.lock().unwrap();
     let request: Value = serde_json::from_str(asked[0].split_once("\r\n\r\n").unwrap().1).unwrap();
     let tools = request["tools"].as_array().cloned().unwrap_or_default();

@@ -38,10 +38,11 @@ pub fn host() -> Vec<(String, String)> {
 }
 
 /// The crates below `host/` of which each is one module, by the names that other crates call them.
-const CRATES: [(&str, &str); 9] = [
+const CRATES: [(&str, &str); 10] = [
     ("shelly_author", "author"),
     ("shelly_mcp", "mcp"),
     ("shelly_net", "net"),
+    ("shelly_openapi", "openapi"),
     ("shelly_packages", "packages"),
     ("shelly_plugin_host", "plugin"),
     ("shelly_provider", "provider"),
@@ -68,7 +69,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 42] = [
+const MAY_NAME: [(&str, &[&str]); 43] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -88,6 +89,7 @@ const MAY_NAME: [(&str, &[&str]); 42] = [
     ("mcp", &["capability", "files", "net", "process", "tool"]),
     ("net", &["capability", "encodings", "files", "process"]),
     ("packages", &["files", "net", "process"]),
+    ("openapi", &["capability", "json_schema", "net", "tool"]),
     ("tool", &["change", "json_schema"]),
     ("trust", &["files"]),
     ("model", &["capability"]),
@@ -104,7 +106,20 @@ const MAY_NAME: [(&str, &[&str]); 42] = [
     ("shipped", &["plugin"]),
     (
         "config",
-        &["agent", "capability", "files", "mcp", "model", "net", "packages", "process", "provider", "team", "trust"],
+        &[
+            "agent",
+            "capability",
+            "files",
+            "mcp",
+            "model",
+            "net",
+            "openapi",
+            "packages",
+            "process",
+            "provider",
+            "team",
+            "trust",
+        ],
     ),
     (
         "assemble",
@@ -120,6 +135,7 @@ const MAY_NAME: [(&str, &[&str]); 42] = [
             "mcp",
             "model",
             "net",
+            "openapi",
             "packages",
             "plugin",
             "process",
@@ -171,6 +187,7 @@ const MAY_NAME: [(&str, &[&str]); 42] = [
             "mcp",
             "model",
             "net",
+            "openapi",
             "packages",
             "plugin",
             "project",
@@ -342,7 +359,15 @@ fn each_library_is_used_in_one_module() {
         ("clap_mangen", &["host/src/cli/man.rs"]),
         ("anstream", &["host/src/cli/"]),
         ("crossterm", &["host/src/cli/chat/"]),
-        ("serde_saphyr", &["host/src/config/", "host/core/src/model/pricing.rs", "host/core/src/skill.rs"]),
+        (
+            "serde_saphyr",
+            &[
+                "host/src/config/",
+                "host/core/src/model/pricing.rs",
+                "host/core/src/skill.rs",
+                "host/openapi/src/document.rs",
+            ],
+        ),
         ("ignore", &["host/src/project/"]),
         ("minisign_verify", &["host/packages/src/"]),
         ("semver", &["host/packages/src/"]),

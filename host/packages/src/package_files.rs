@@ -97,7 +97,7 @@ impl PackageFiles {
         if !folder.join(Self::SIGNATURE_FILE).is_file() {
             return Ok(None);
         }
-        let text = String::from_utf8(read_file(folder, Self::SIGNATURE_FILE, limits::SIGNATURE_BYTES)?);
+        let text = String::from_utf8(read_file(folder, Self::SIGNATURE_FILE, limits::PLUGIN_SIGNATURE_BYTES)?);
         text.map(Some).map_err(|_| PackageError::NotText { of: Self::SIGNATURE_FILE.to_owned() })
     }
 
@@ -258,7 +258,7 @@ mod tests {
         assert!(matches!(error, PackageError::TooLarge { .. }), "{error}");
         assert!(matches!(package.with_manifest(vec![0xff]), Err(PackageError::NotText { .. })));
         assert_eq!(PackageFiles::read_signature(folder.path()).unwrap(), None);
-        let large = "x".repeat(usize::try_from(limits::SIGNATURE_BYTES).unwrap() + 1);
+        let large = "x".repeat(usize::try_from(limits::PLUGIN_SIGNATURE_BYTES).unwrap() + 1);
         fs::write(folder.path().join(PackageFiles::SIGNATURE_FILE), large).unwrap();
         let error = PackageFiles::read_signature(folder.path()).unwrap_err();
         assert_eq!(error.to_string(), "SHA256SUMS.minisig has more than 4096 bytes");

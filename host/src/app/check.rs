@@ -398,6 +398,9 @@ impl App {
             known.toolboxes.push(of_it.names().map(str::to_owned).collect());
             extend(&mut tools, of_it, &at("toolboxes"), &mut told.warnings);
         }
+        for uses in &agent.openapi {
+            told.take(|warnings| self.check_api_use(agent, uses, warnings));
+        }
         for (listed, id, uses) in agent.all_plugins() {
             let found = told.take(|_| {
                 let (settings, package) = self.plugin_of(agent, (listed, id), uses)?;

@@ -76,6 +76,11 @@ impl App {
             let tools = shared.tools(&config.name, toolbox)?;
             extend(&mut blueprint.agent.tools, tools, &place, &mut notices.warnings);
         }
+        let place = format!("{}.openapi", config.place());
+        for uses in &config.openapi {
+            // A document that cannot be used was reported before.
+            blueprint.apis.extend(shared.apis.of(uses, &place, &mut notices.warnings));
+        }
         // The effects are either all the host's defaults or all from the config.
         let has_defaults = config.effects.iter().flatten().any(|step| step.is_default);
         for (listed, id, uses) in config.all_plugins() {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    apis::GrantedApi,
     mcp::{GrantedServer, ServerTools},
     plugin_grants::own_ceiling,
     program_toolbox::ProgramToolbox,
@@ -40,6 +41,8 @@ pub(crate) struct AgentBlueprint {
     pub plugins: Vec<AttachedPlugin>,
     /// The MCP servers that it uses.
     pub servers: Vec<GrantedServer>,
+    /// The APIs of which it uses operations.
+    pub apis: Vec<GrantedApi>,
     /// Its toolboxes that run programs.
     pub running: Vec<ProgramToolbox>,
     /// Its tools that run agents: the tool's name and the agent's name.
@@ -97,12 +100,13 @@ impl AgentBlueprint {
         agent.options = options(config);
         let own_ceiling = own_ceiling(config, &escalation.root);
         let (root, broker, changes) = (escalation.root.clone(), escalation.broker.clone(), changes.clone());
-        let (plugins, servers, running, calls, middleware, skills) = Default::default();
+        let (plugins, servers, apis, running, calls, middleware, skills) = Default::default();
         let made = Mutex::default();
         Self {
             agent,
             plugins,
             servers,
+            apis,
             running,
             calls,
             own_ceiling,
@@ -184,7 +188,7 @@ impl AgentBlueprint {
         Ok(agent)
     }
 
-    /// Builds the agent with these plugins, and with the servers and programs that `ceiling` allows.
+    /// Builds the agent with these plugins, and with the servers, APIs and programs that `ceiling` allows.
     fn equipped(
         &self,
         plugins: Vec<AttachedPlugin>,
@@ -218,6 +222,21 @@ impl AgentBlueprint {
                     agent.name, granted_server.uses.name, decision.capability, decision.rule
                 )),
             }
+            decisions.extend(decided);
+        }
+        for api in &self.apis {
+            let place = format!("agents.{}.openapi", agent.name);
+            let (tools, decided) = api.under(&agent.name, ceiling, &self.broker, &place);
+            for decision in decided.iter().filter(|decision| !decision.allowed) {
+                notices.push(format!(
+                    "agent `{}` runs without operations of the API `{}`; to keep them, grant `{}` under {}",
+                    agent.name,
+                    api.name(),
+                    decision.capability,
+                    decision.rule
+                ));
+            }
+            extend(&mut agent.tools, tools, &place, warnings);
             decisions.extend(decided);
         }
         for running in &self.running {

@@ -126,6 +126,7 @@ impl App {
         });
         let left_out = left_out_toolboxes(&config, &shipped);
         let warnings = displaced.into_iter().chain(outranked).chain(left_out).collect();
+        config.read_api_files();
         let project = ProjectFolder::read(&config)?.with_warnings(warnings);
         config.approved = project.approved();
         let prices = project.prices()?;

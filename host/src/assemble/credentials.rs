@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::App;
 use crate::{
-    config::{AuthConfig, CredentialConfig},
+    config::CredentialConfig,
     net::{
         AuthHeader, Secret, SecretSource,
         egress::{self, Credential},
     },
+    openapi::CredentialPlace,
     plugin::{PluginManifest, PluginSettings},
 };
 
@@ -23,27 +24,42 @@ impl App {
     ) -> Vec<Arc<Credential>> {
         let mut there = Vec::new();
         for held in self.granted_credentials(settings, manifest) {
-            let left_out = |why: String| {
-                let (place, name) = (&settings.place, &held.name);
-                format!("{place}: ignoring the credential `{name}`: {why}")
-            };
-            let resolved = match self.keys.resolve(&self.source_of(held), &*self.environment).await {
-                Ok(resolved) => resolved,
-                Err(error) => {
-                    warnings.push(left_out(format!("{error}: {}", error.hint())));
-                    continue;
-                }
-            };
-            let new = resolved.warning.filter(|warning| !warnings.contains(warning));
-            warnings.extend(new);
-            let AuthConfig { header, scheme } = held.sent();
-            let auth = AuthHeader { header, scheme, key: resolved.secret };
-            match Credential::new(held.name.as_str(), &auth, held.audience()) {
-                Ok(credential) => there.push(Arc::new(credential)),
-                Err(fault) => warnings.push(left_out(fault.to_string())),
-            }
+            there.extend(self.resolved_credential(held, &settings.place, warnings).await);
         }
         there
+    }
+
+    /// Resolves a credential that `place` in the config names; `None`, with a warning, if it is missing or cannot be sent.
+    pub(super) async fn resolved_credential(
+        &self,
+        held: &CredentialConfig,
+        place: &str,
+        warnings: &mut Vec<String>,
+    ) -> Option<Arc<Credential>> {
+        let left_out = |why: String| format!("{place}: ignoring the credential `{}`: {why}", held.name);
+        let resolved = match self.keys.resolve(&self.source_of(held), &*self.environment).await {
+            Ok(resolved) => resolved,
+            Err(error) => {
+                warnings.push(left_out(format!("{error}: {}", error.hint())));
+                return None;
+            }
+        };
+        let new = resolved.warning.filter(|warning| !warnings.contains(warning));
+        warnings.extend(new);
+        let (key, audience) = (resolved.secret, held.audience());
+        let credential = match held.place() {
+            CredentialPlace::Header { name: header, scheme } => {
+                Credential::new(held.name.as_str(), &AuthHeader { header, scheme, key }, audience)
+            }
+            CredentialPlace::Query(parameter) => Credential::in_query(held.name.as_str(), parameter, key, audience),
+        };
+        match credential {
+            Ok(credential) => Some(Arc::new(credential)),
+            Err(fault) => {
+                warnings.push(left_out(fault.to_string()));
+                None
+            }
+        }
     }
 
     /// Returns warnings about the credentials that a plugin is granted, as far as possible without looking them up.
@@ -52,9 +68,7 @@ impl App {
         let mut doubts = Vec::new();
         for held in self.granted_credentials(settings, manifest) {
             let (name, audience) = (&held.name, held.audience());
-            for rule in audience.rules().filter(|rule| rule.is_readable_on_the_way()) {
-                doubts.push(format!("credentials.{name}: sent to {} unencrypted; write https://", rule.url()));
-            }
+            doubts.extend(unencrypted(held));
             if audience.meet(&http).is_empty() {
                 let urls = held.audience.join(", ");
                 doubts.push(format!(
@@ -68,14 +82,16 @@ impl App {
     /// Returns warnings about granted credentials whose environment variable is not set. It may be set where the agent is
     /// run.
     pub(crate) fn unset_credentials(&self, settings: &PluginSettings, manifest: &PluginManifest) -> Vec<String> {
-        let unset = |held: &&CredentialConfig| {
-            held.env.as_ref().is_some_and(|name| (self.environment)(name).is_none_or(|value| value.trim().is_empty()))
-        };
-        let told = |held: &CredentialConfig| {
-            let (place, name, source) = (&settings.place, &held.name, self.source_of(held));
-            format!("{place}: ignoring the credential `{name}`: {source} is not set")
-        };
-        self.granted_credentials(settings, manifest).filter(unset).map(told).collect()
+        let unset = |held: &CredentialConfig| self.unset_credential(held, &settings.place);
+        self.granted_credentials(settings, manifest).filter_map(unset).collect()
+    }
+
+    /// Returns a warning about a credential whose environment variable is not set. `place` in the config names it.
+    pub(super) fn unset_credential(&self, held: &CredentialConfig, place: &str) -> Option<String> {
+        let variable = held.env.as_ref()?;
+        let is_unset = (self.environment)(variable).is_none_or(|value| value.trim().is_empty());
+        let (name, source) = (&held.name, self.source_of(held));
+        is_unset.then(|| format!("{place}: ignoring the credential `{name}`: {source} is not set"))
     }
 
     /// Returns the secrets of all credentials with their names, as far as they are known without running a program or
@@ -106,6 +122,13 @@ impl App {
             (None, None) => SecretSource::Command(held.command.clone()),
         }
     }
+}
+
+/// Returns warnings about servers to which a credential is sent unencrypted.
+pub(super) fn unencrypted(held: &CredentialConfig) -> Vec<String> {
+    let (name, audience) = (&held.name, held.audience());
+    let readable = audience.rules().filter(|rule| rule.is_readable_on_the_way());
+    readable.map(|rule| format!("credentials.{name}: sent to {} unencrypted; write https://", rule.url())).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@
 //!   `model_pool.rs` between the runs of an app.
 //! - `credentials.rs` looks up the credentials that plugins are granted; `plugin_grants.rs` computes grants and ceilings, and
 //!   `plugins.rs` selects each plugin of an agent.
-//! - `mcp/` connects agents to MCP servers; `program_toolbox.rs` provides programs to run, and `run_resources.rs` holds the
+//! - `mcp/` connects agents to MCP servers, and `apis/` to APIs that OpenAPI documents describe; `approved_tools.rs` holds what a
+//!   person has approved of both. `program_toolbox.rs` provides programs to run, and `run_resources.rs` holds the
 //!   resources that the agents of a run share.
 //!   `locked_plugins.rs` reads which plugins are installed, and `lone_plugin.rs` loads a plugin outside of any agent.
 //! - `agent_assembly.rs` puts the parts of an agent into its blueprint (`agent_blueprint.rs`), `default_agent.rs` makes the
@@ -17,7 +18,9 @@
 mod agent_assembly;
 mod agent_blueprint;
 mod allowed_programs;
+mod apis;
 mod app;
+mod approved_tools;
 mod credentials;
 mod default_agent;
 mod entry_runner;
@@ -46,6 +49,7 @@ mod tool_conflicts;
 
 pub(crate) use agent_assembly::no_price;
 pub use allowed_programs::find_program;
+pub use apis::ReadApi;
 pub use app::App;
 pub use entry_runner::EntryRunner;
 pub use environment::Environment;

@@ -68,15 +68,17 @@ pub(crate) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
     Ceiling::of(format!("{}.delegable.grant", agent.place()), bound)
 }
 
-/// Returns the union of all grants of an agent's plugins, and the capabilities that a person may grant them at run time.
+/// Returns the union of all grants of an agent's plugins, servers and APIs, and the capabilities that a person may grant
+/// plugins at run time.
 fn used(agent: &AgentConfig, config: &Config) -> (Grant, Grant) {
     let uses = agent.all_plugins().map(|(_, _, uses)| given(uses, config).0);
     let servers = agent.toolboxes.iter().filter_map(ToolboxUse::server).map(|uses| uses.name.clone());
     let all = Grant { mcp: servers.collect(), programs: of_toolboxes(agent), ..Grant::default() };
     let ceiling = own_ceiling(agent, &config.root);
+    let apis = agent.openapi.iter().map(|uses| config.api_grant(uses));
     let asked = agent.all_plugins().flat_map(|(_, _, uses)| uses.ask.iter().copied()).collect();
     (
-        ceiling.narrow(&uses.fold(all, |all, one| all.join(&one))),
+        ceiling.narrow(&uses.chain(apis).fold(all, |all, one| all.join(&one))),
         ceiling.narrow_opened(&PromptableCapability::most(&asked)),
     )
 }

@@ -75,7 +75,8 @@ impl App {
         let called: Vec<_> = all.iter().flat_map(|who| &who.own().agent_tools).map(|uses| &*uses.agent).collect();
         let served: Vec<_> = all.iter().chain(&others).map(|who| who.own()).collect();
         let servers = self.reach_servers(&served, &mut notices).await;
-        let shared = shared.with_servers(servers);
+        let apis = self.reach_apis(&served, &mut notices).await;
+        let shared = shared.with_sources(servers, apis);
         let mut makers = RunnerFactory::new(self, model, &models, &shared);
         let (made, made_model) = makers.make(who, &mut notices).await?;
         let entrant = made.whole(&mut Vec::new())?.within(&self.budget);

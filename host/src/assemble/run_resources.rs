@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{mcp::GrantedServers, project_folder::ProjectFolder};
+use super::{apis::ReachedApis, mcp::GrantedServers, project_folder::ProjectFolder};
 use crate::{
     agent::{AgentGroup, AgentRegistry, journal::JournalState},
     approval::ApprovalBroker,
@@ -28,6 +28,8 @@ pub(crate) struct RunResources {
     pub changes: ChangeApplier,
     /// The MCP servers that were reached.
     pub servers: GrantedServers,
+    /// The APIs whose documents were read.
+    pub apis: ReachedApis,
     board: TaskBoard,
     blackboards: Mutex<HashMap<String, Blackboard>>,
 }
@@ -35,13 +37,13 @@ pub(crate) struct RunResources {
 impl RunResources {
     pub fn new(project: &ProjectFolder, broker: &ApprovalBroker, changes: ChangeApplier) -> Self {
         let (stores, board, blackboards) = (project.stores(), TaskBoard::new(), Mutex::default());
-        let servers = GrantedServers::default();
-        Self { project: project.clone(), broker: broker.clone(), stores, changes, servers, board, blackboards }
+        let (servers, apis) = (GrantedServers::default(), ReachedApis::default());
+        Self { project: project.clone(), broker: broker.clone(), stores, changes, servers, apis, board, blackboards }
     }
 
-    /// Sets the MCP servers that were reached.
-    pub fn with_servers(self, servers: GrantedServers) -> Self {
-        Self { servers, ..self }
+    /// Sets the MCP servers that were reached, and the APIs whose documents were read.
+    pub fn with_sources(self, servers: GrantedServers, apis: ReachedApis) -> Self {
+        Self { servers, apis, ..self }
     }
 
     /// Returns a new agent group without agents.

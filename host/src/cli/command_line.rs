@@ -11,7 +11,7 @@ use super::{
     build_info::LONG_VERSION,
     chat, completions, config, conformance, doctor,
     host_environment::compile_here,
-    index, init, man, mcp,
+    index, init, man, mcp, openapi,
     panic_report::bug,
     plugin, provider,
     render::{self, RunOutputFormat},
@@ -51,6 +51,9 @@ pub(super) enum CliCommand {
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
     Mcp(mcp::McpArgs),
+    /// List the APIs of the config, and approve their operations.
+    #[command(subcommand)]
+    Openapi(openapi::OpenApiCommand),
     Conformance(conformance::ConformanceArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
@@ -167,6 +170,7 @@ fn execute(command: CliCommand) -> u8 {
         CliCommand::Plugin(plugin) => plugin.execute(),
         CliCommand::Provider(provider) => provider.execute(),
         CliCommand::Mcp(mcp) => mcp.execute(),
+        CliCommand::Openapi(openapi) => openapi.execute(),
         CliCommand::Conformance(conformance) => conformance.execute(),
         CliCommand::Doctor(doctor) => doctor.execute(),
         CliCommand::Completions(completions) => completions.execute(),

@@ -26,6 +26,7 @@ mod launch;
 mod live;
 mod man;
 mod mcp;
+mod openapi;
 mod panic_report;
 mod plugin;
 mod project_search;

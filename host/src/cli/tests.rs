@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 270] = [
+const SHOWN: [(&str, &str, &str); 279] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -66,6 +66,15 @@ const SHOWN: [(&str, &str, &str); 270] = [
     ("mcp approve --yes", "mcp.rs", "unapproved_mcp_tools_are_left_out"),
     ("mcp approve --config", "mcp.rs", "unapproved_mcp_tools_are_left_out"),
     ("mcp approve --trust", "mcp.rs", "mcp_servers_start_only_in_trusted_projects"),
+    ("openapi list API", "openapi.rs", "local_document_lists_its_operations"),
+    ("openapi list --config", "openapi.rs", "documents_are_fetched_only_in_trusted_projects"),
+    ("openapi list --trust", "openapi.rs", "documents_are_fetched_only_in_trusted_projects"),
+    ("openapi list --output", "openapi.rs", "local_document_lists_its_operations"),
+    ("openapi approve API", "openapi.rs", "changed_operation_is_left_out_until_it_is_approved"),
+    ("openapi approve OPERATION", "openapi.rs", "changed_operation_is_left_out_until_it_is_approved"),
+    ("openapi approve --yes", "openapi.rs", "changed_operation_is_left_out_until_it_is_approved"),
+    ("openapi approve --config", "openapi.rs", "documents_are_fetched_only_in_trusted_projects"),
+    ("openapi approve --trust", "openapi.rs", "documents_are_fetched_only_in_trusted_projects"),
     ("batch --config", "batch.rs", "options_of_the_batch_apply_to_all_tasks"),
     ("batch --plugins", "batch.rs", "tasks_run_with_plugins_and_a_plugin_model"),
     ("batch --agent", "batch.rs", "options_of_the_batch_apply_to_all_tasks"),

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::IntoDeserializer};
 
-use super::{AgentToolUse, GrantConfig, PluginUse, StepUse, ToolboxUse, values::OptionalDuration};
+use super::{AgentToolUse, GrantConfig, OpenApiUse, PluginUse, StepUse, ToolboxUse, values::OptionalDuration};
 use crate::{
     agent::{CostTier, InteractionMode},
     capability::Budget,
@@ -35,6 +35,9 @@ pub struct AgentConfig {
     /// Toolboxes of the host and of MCP servers.
     #[serde(default)]
     pub toolboxes: Vec<ToolboxUse>,
+    /// Operations of APIs from `openapi`, each a tool.
+    #[serde(default)]
+    pub openapi: Vec<OpenApiUse>,
     /// The names of its skills; `None`: all skills of the project.
     pub skills: Option<Vec<String>>,
     /// Keywords for its abilities, for agents that choose a delegate.

@@ -40,6 +40,7 @@ impl Config {
         let keys = &self.plugin_signatures.require;
         found.note(unique("plugin_signatures.require", keys.iter().map(|key| key.name.as_str())));
         found.note(self.plugin_signatures.policy().map(drop));
+        self.api_mistakes().into_iter().for_each(|report| found.note(Err(report)));
         for provider in &self.providers {
             found.note(provider.check());
             let at = format!("providers.{}", provider.name);

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    AgentConfig, ContextConfig, CredentialConfig, GitConfig, LimitsConfig, McpServerConfig, PluginSignaturesConfig,
-    ProgramConfig, ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig, ThemeChoice, ToolboxUse,
-    UserEntries, explain::unknown, located_yaml::misplaced_key, recover,
+    AgentConfig, ContextConfig, CredentialConfig, GitConfig, LimitsConfig, McpServerConfig, OpenApiConfig,
+    PluginSignaturesConfig, ProgramConfig, ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig,
+    ThemeChoice, ToolboxUse, UserEntries, explain::unknown, located_yaml::misplaced_key, recover,
 };
 use crate::{
     capability::HttpGrant,
@@ -36,6 +36,9 @@ pub struct Config {
     /// MCP servers, each under a unique name.
     #[serde(default)]
     pub mcp_servers: Vec<McpServerConfig>,
+    /// APIs that OpenAPI documents describe, each under a unique name.
+    #[serde(default)]
+    pub openapi: Vec<OpenApiConfig>,
     /// Programs that agents and plugins may run, each under a name.
     #[serde(default)]
     pub programs: IndexMap<String, ProgramConfig>,

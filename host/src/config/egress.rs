@@ -15,6 +15,7 @@ use crate::{
     error::{ErrorKind, Fault, Report},
     limits,
     net::header_name,
+    openapi::CredentialPlace,
 };
 
 /// HTTP requests that a plugin may send: a URL, or a mapping with options.
@@ -127,6 +128,19 @@ pub struct AuthConfig {
     pub scheme: String,
 }
 
+/// The place of a request in which a credential is sent: a header, or a parameter of the query.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CredentialAuthConfig {
+    /// The name of the header.
+    pub header: Option<String>,
+    /// The word before the key in the header; empty: none.
+    #[serde(default)]
+    pub scheme: String,
+    /// The name of the query parameter, in place of a header. Addresses are logged on the way more often than headers.
+    pub query: Option<String>,
+}
+
 /// A credential that the host holds, and adds to requests of plugins that are granted it. No plugin sees its value.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -143,15 +157,20 @@ pub struct CredentialConfig {
     /// The URLs to which it may be sent, each with everything below it. The host may begin with `*.`.
     #[serde(rename = "for")]
     pub audience: Vec<String>,
-    /// The header that carries it; `None`: `authorization` with the scheme `Bearer`.
-    pub auth: Option<AuthConfig>,
+    /// The header or the query parameter that carries it; `None`: `authorization` with the scheme `Bearer`.
+    pub auth: Option<CredentialAuthConfig>,
 }
 
 impl CredentialConfig {
-    /// Returns the header and scheme with which it is sent.
-    pub fn sent(&self) -> AuthConfig {
-        let bearer = || AuthConfig { header: "authorization".into(), scheme: "Bearer".into() };
-        self.auth.clone().unwrap_or_else(bearer)
+    /// Returns the place of a request in which the host adds it.
+    pub fn place(&self) -> CredentialPlace {
+        match self.auth.clone() {
+            None => CredentialPlace::Header { name: "authorization".into(), scheme: "Bearer".into() },
+            Some(CredentialAuthConfig { query: Some(parameter), .. }) => CredentialPlace::Query(parameter),
+            Some(CredentialAuthConfig { header, scheme, query: None }) => {
+                CredentialPlace::Header { name: header.unwrap_or_default(), scheme }
+            }
+        }
     }
 
     /// Returns `true` if it is a user name and a password joined by `:`, which are sent as base64.
@@ -204,9 +223,20 @@ impl CredentialConfig {
                 return wrong(".for: must not include every server".into(), hint);
             }
         }
-        if let Some(AuthConfig { header, scheme }) = &self.auth {
+        if let Some(CredentialAuthConfig { header, scheme, query }) = &self.auth {
             let fault = |fault: Fault| Report::new(ErrorKind::Usage, format!("{at}.auth.header: {fault}"));
-            header_name(header).map_err(fault)?;
+            match (header, query) {
+                (Some(header), None) => drop(header_name(header).map_err(fault)?),
+                (None, Some(parameter)) if parameter.is_empty() || !scheme.is_empty() => {
+                    let what = ".auth: a query parameter must have a name, and no `scheme`".into();
+                    return wrong(what, "write `auth: {query: api_key}`");
+                }
+                (None, Some(_)) => {}
+                _ => {
+                    let what = ".auth: must have either `header` or `query`".into();
+                    return wrong(what, "write `auth: {header: x-api-key}`, or `auth: {query: api_key}`");
+                }
+            }
             if !scheme.bytes().all(|byte| byte.is_ascii_graphic()) || scheme.len() > limits::AUTH_SCHEME_BYTES {
                 let most = limits::AUTH_SCHEME_BYTES;
                 return wrong(
@@ -326,20 +356,28 @@ mod tests {
 
     #[test]
     fn credential_config_is_parsed() {
-        for (keys, header, scheme, is_basic) in [
-            ("name: a, env: A, for: ['https://h']", "authorization", "Bearer", false),
-            ("name: B_2-x, file: keys/b, for: ['https://*.h/v1'], auth: {header: x-api-key}", "x-api-key", "", false),
+        let header = |name: &str, scheme: &str| CredentialPlace::Header { name: name.into(), scheme: scheme.into() };
+        for (keys, place, is_basic) in [
+            ("name: a, env: A, for: ['https://h']", header("authorization", "Bearer"), false),
+            (
+                "name: B_2-x, file: keys/b, for: ['https://*.h/v1'], auth: {header: x-api-key}",
+                header("x-api-key", ""),
+                false,
+            ),
+            (
+                "name: q, env: Q, for: ['https://h'], auth: {query: api_key}",
+                CredentialPlace::Query("api_key".into()),
+                false,
+            ),
             (
                 "name: c, command: [pass, show, c], for: ['http://h'], auth: {header: authorization, scheme: basic}",
-                "authorization",
-                "basic",
+                header("authorization", "basic"),
                 true,
             ),
         ] {
             let config = parse(&held(keys)).unwrap_or_else(|report| panic!("{keys}: {report}"));
             let credential = &config.credentials[0];
-            let sent = credential.sent();
-            assert_eq!((sent.header.as_str(), sent.scheme.as_str(), credential.is_basic()), (header, scheme, is_basic));
+            assert_eq!((credential.place(), credential.is_basic()), (place, is_basic));
             assert_eq!(credential.audience().rules().count(), 1);
         }
     }
@@ -371,6 +409,10 @@ mod tests {
                 "credentials.a.auth.header: invalid header name `x y`",
             ),
             (format!("name: a, {good}, auth: {{header: x, scheme: 'a b'}}"), "credentials.a.auth.scheme: must be one"),
+            (format!("name: a, {good}, auth: {{}}"), "credentials.a.auth: must have either `header` or `query`"),
+            (format!("name: a, {good}, auth: {{header: x, query: k}}"), "must have either `header` or `query`"),
+            (format!("name: a, {good}, auth: {{query: k, scheme: x}}"), "a query parameter must have a name, and no"),
+            (format!("name: a, {good}, auth: {{query: ''}}"), "a query parameter must have a name, and no"),
             (format!("name: a, {good}, key: k"), "there is no key `key`"),
         ] {
             let report = parse(&held(&keys)).unwrap_err();

@@ -193,6 +193,7 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>)
             "agent" => "the config has no agents; add the agent under `agents`",
             "model" => "the config has no models; add the model under `providers`",
             "credential" => "the config has no credentials; add the credential under `credentials`",
+            "API" => "the config has no APIs; add the API under `openapi`",
             "program" => "the config has no programs; add the program under `programs`",
             "MCP server" => "the config has no MCP servers; add the server under `mcp_servers`",
             "skill" => "the project has no skills; write the skill as .shelly/skills/NAME/SKILL.md, or remove the name",

@@ -46,6 +46,7 @@ impl Config {
             default_provider,
             credentials,
             mcp_servers,
+            openapi,
             programs,
             // Refused in a user-wide config: it is about one folder.
             git: _,
@@ -84,6 +85,7 @@ impl Config {
         add_entries(&mut entries, ConfigEntryKind::Model, &mut self.providers, providers, |one| &one.name);
         add_entries(&mut entries, ConfigEntryKind::Credential, &mut self.credentials, credentials, |one| &one.name);
         add_entries(&mut entries, ConfigEntryKind::McpServer, &mut self.mcp_servers, mcp_servers, |one| &one.name);
+        add_entries(&mut entries, ConfigEntryKind::Api, &mut self.openapi, openapi, |one| &one.name);
         add_entries(&mut entries, ConfigEntryKind::Toolbox, &mut self.toolboxes, toolboxes, |one| one.name());
         for (name, program) in programs {
             let is_replaced = self.programs.contains_key(&name);

@@ -256,7 +256,8 @@ fn without_plugin(path: &[SettingStep]) -> Option<Vec<SettingStep>> {
 
 /// Returns `true` for the keys under which a project's entries are joined with those of the user-wide config by name.
 fn is_list_of_entries(step: &SettingStep) -> bool {
-    const LISTS: [&str; 7] = ["providers", "credentials", "mcp_servers", "programs", "toolboxes", "agents", "teams"];
+    const LISTS: [&str; 8] =
+        ["providers", "credentials", "mcp_servers", "openapi", "programs", "toolboxes", "agents", "teams"];
     matches!(step, SettingStep::Key(key) if LISTS.contains(&key.as_str()))
 }
 

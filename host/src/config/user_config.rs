@@ -85,6 +85,9 @@ impl Config {
         if let Some(index) = self.plugin_index.as_mut().filter(|index| !index.contains("://")) {
             *index = folder.join(&*index).to_string_lossy().into_owned();
         }
+        for api in self.openapi.iter_mut().filter(|api| !api.is_at_url()) {
+            api.document = folder.join(&api.document).to_string_lossy().into_owned();
+        }
         let of_servers = self.mcp_servers.iter_mut().filter_map(|server| server.command.as_mut());
         let of_programs = self.programs.values_mut().filter_map(|program| program.command.as_mut());
         let of_models = self.providers.iter_mut().filter_map(|provider| provider.api_key_command.first_mut());

@@ -44,6 +44,8 @@ pub enum ConfigEntryKind {
     Credential,
     /// An entry of `mcp_servers`.
     McpServer,
+    /// An entry of `openapi`.
+    Api,
     /// An entry of `programs`.
     Program,
     /// An entry of `toolboxes`.
@@ -57,6 +59,7 @@ impl ConfigEntryKind {
             Self::Model => "model",
             Self::Credential => "credential",
             Self::McpServer => "MCP server",
+            Self::Api => "API",
             Self::Program => "program",
             Self::Toolbox => "toolbox",
         }

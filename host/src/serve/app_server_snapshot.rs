@@ -85,7 +85,8 @@ async fn toolbox(app: &App, name: Option<&str>, notices: &mut StartupNotices) ->
         false => name.map_or_else(|| app.config.entry(), |name| app.config.who(name))?.own(),
     };
     let servers = app.reach_servers(&[config], notices).await;
-    let shared = RunResources::new(&app.project, &app.broker, app.changes()).with_servers(servers);
+    let apis = app.reach_apis(&[config], notices).await;
+    let shared = RunResources::new(&app.project, &app.broker, app.changes()).with_sources(servers, apis);
     // The agent is never run.
     let none = Arc::new(ScriptedCompleter::new([]));
     let blueprint = app.blueprint_around(config, none, &shared, notices).await?;

@@ -96,6 +96,14 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         ],
     ),
     (
+        "docs/openapi.md",
+        &[
+            ("openapi list", How::By("all/openapi.rs")),
+            ("openapi approve", How::By("all/openapi.rs")),
+            ("config check", How::By("all/openapi.rs")),
+        ],
+    ),
+    (
         "docs/mcp.md",
         &[
             ("mcp --plugins target/plugins", How::Needs("the program npx; tests/all/serving.rs serves the same")),

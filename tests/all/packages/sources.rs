@@ -63,7 +63,8 @@ fn plugin_is_found_and_installed_by_the_index_of_the_person() {
     let source = web.url("plugins/dice/plugin.toml");
     let more = (0..60).map(|at| json!({"id": format!("p{at}"), "source": source, "description": "one of many"}));
     let dice = json!({"id": "dice", "description": "Rolls dice\u{1b}[2J.", "source": source});
-    let index = json!({"plugins": [dice].into_iter().chain(more).collect::<Vec<_>>()}).to_string();
+    let plugins: Vec<_> = [dice].into_iter().chain(more).collect();
+    let index = json!({ "plugins": plugins }).to_string();
     author.file("index.json", &index);
     place.file("home/.config/shelly-host/config.yaml", format!("plugin_index: '{}'\n", web.url("index.json")));
     let run = |arguments: &[&str]| {

@@ -112,6 +112,8 @@ const CONFIGURED: &str = "providers/configured.rs";
 const WAY_OUT: &str = "../../host/src/config/egress.rs";
 /// The file that reads MCP servers.
 const SERVERS: &str = "../../host/src/config/mcp.rs";
+/// The file that reads APIs.
+const APIS: &str = "../../host/src/config/openapi/tests.rs";
 /// The file that reads programs.
 const PACKAGES: &str = "packages.rs";
 const PROGRAMS: &str = "../../host/src/config/programs.rs";
@@ -149,6 +151,9 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("credential.command", By(WAY_OUT, "credential_config_is_parsed")),
         ("credential.for", By(WAY_OUT, "credential_config_is_parsed")),
         ("credential.auth", By(WAY_OUT, "credential_config_is_parsed")),
+        ("credential_auth.header", By(WAY_OUT, "credential_config_is_parsed")),
+        ("credential_auth.scheme", By(WAY_OUT, "credential_config_is_parsed")),
+        ("credential_auth.query", By(WAY_OUT, "credential_config_is_parsed")),
         ("config.mcp_servers", By(SERVERS, "mcp_server_config_is_parsed")),
         ("server.name", By(SERVERS, "mcp_server_config_is_parsed")),
         ("server.command", By(SERVERS, "mcp_server_config_is_parsed")),
@@ -170,6 +175,17 @@ pub fn table() -> Vec<(&'static str, Shown)> {
         ("oauth.grant", By(SERVERS, "mcp_server_config_is_parsed")),
         ("oauth.issuer", By(SERVERS, "mcp_server_config_is_parsed")),
         ("oauth.networks", By(SERVERS, "mcp_server_config_is_parsed")),
+        ("config.openapi", By(APIS, "api_config_is_parsed")),
+        ("agent.openapi", By(APIS, "api_config_is_parsed")),
+        ("api.name", By(APIS, "api_config_is_parsed")),
+        ("api.document", By(APIS, "api_config_is_parsed")),
+        ("api.sha256", By(APIS, "api_config_is_parsed")),
+        ("api.base", By(APIS, "api_config_is_parsed")),
+        ("api.networks", By(APIS, "api_config_is_parsed")),
+        ("api.credential", By(APIS, "api_config_is_parsed")),
+        ("api_use.name", By(APIS, "api_config_is_parsed")),
+        ("api_use.operations", By(APIS, "api_config_is_parsed")),
+        ("api_use.confirm", By(APIS, "api_config_is_parsed")),
         ("toolbox.files", By("../../host/src/config/tests.rs", "shipped_toolbox_grants_its_plugins")),
         ("toolbox.http", By("../../host/src/config/tests.rs", "shipped_toolbox_grants_its_plugins")),
         ("toolbox.ask", By("toolboxes.rs", "forbidden_folder_requests_are_refused_without_asking")),

@@ -16,7 +16,7 @@ pub const PACKAGE_SOURCE_BYTES: usize = 2 << 10;
 /// The maximum characters of a changed text that are shown before an update, from where it differs on: two fit on a few lines.
 pub const PACKAGE_CHANGE_CHARS: usize = 180;
 /// The maximum bytes of a signature of a plugin. Those of minisign have about 300.
-pub const SIGNATURE_BYTES: u64 = 4 << 10;
+pub const PLUGIN_SIGNATURE_BYTES: u64 = 4 << 10;
 /// The maximum bytes of an index of plugins: 40,000 entries of 200.
 pub const PACKAGE_INDEX_BYTES: u64 = 8 << 20;
 /// The maximum number of plugins that a search shows: more than a person reads.

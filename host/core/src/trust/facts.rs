@@ -202,7 +202,7 @@ fn grouped_line(line: &str, risk: RiskLevel) -> (String, FactLine<'_>) {
     let (name, what) = (&line[line[..end - 1].rfind('`').unwrap_or_default()..end], line[end..].trim_start());
     let of_owner = |role| FactLine { owner: Some(owner), role, ..plain(what) };
     match kind {
-        "plugin" | "MCP server" => (format!("the {kind} {name}"), of_owner(None)),
+        "plugin" | "MCP server" | "API" => (format!("the {kind} {name}"), of_owner(None)),
         kind => (format!("the plugin {name}"), of_owner(Some(kind))),
     }
 }

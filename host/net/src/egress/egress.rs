@@ -226,7 +226,7 @@ impl EgressInner {
         let mut message = reqwest::Request::new(method.clone(), url.clone());
         message.headers_mut().clone_from(&headers);
         if let Some(credential) = credential {
-            message.headers_mut().insert(credential.header.clone(), credential.value.clone());
+            credential.add_to(&mut message);
         }
         self.fill(&mut message, body, why_cut)?;
         let before = facts.credential.clone();

@@ -58,6 +58,16 @@ pub(super) fn name(name: &[u8]) -> Result<HeaderName, Fault> {
     Ok(header)
 }
 
+/// Checks the name of a header that a request may set.
+///
+/// # Errors
+///
+/// [`Fault::Invalid`] if it is not a header name or the host sets the header itself, [`Fault::Denied`] if a server could
+/// mistake the request for another one because of it.
+pub fn check_header_name(header: &str) -> Result<(), Fault> {
+    name(header.as_bytes()).map(drop)
+}
+
 /// Converts the headers of a plugin's request.
 pub(super) fn of_request(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, Fault> {
     let (most, most_bytes) = (limits::EGRESS_REQUEST_HEADERS, limits::EGRESS_REQUEST_HEADER_BYTES);

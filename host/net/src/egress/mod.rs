@@ -35,6 +35,7 @@ pub use self::{
     egress_request::EgressRequest,
     egress_response::EgressResponse,
     facts::{EgressFacts, EgressFailure},
+    head::check_header_name,
     reply::EgressResponseBody,
     request_body::EgressRequestBody,
     responder::{HttpResponder, ResponderReply, ResponderRequest},

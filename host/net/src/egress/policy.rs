@@ -48,14 +48,13 @@ impl EgressPolicy {
             return Err(Fault::Denied { message });
         }
         let here = self.credentials.iter().filter(|credential| credential.is_for(method, url));
-        if let Some(own) = here.clone().find(|credential| target.headers.contains_key(&credential.header)) {
-            return Err(Fault::Denied {
-                message: format!(
-                    "the host sets the header `{}` for this target; leave it out, and name the credential `{}`",
-                    own.header,
-                    own.name()
-                ),
-            });
+        let taken =
+            here.clone().find_map(|credential| Some((credential, credential.taken_slot(&target.headers, url)?)));
+        if let Some((own, slot)) = taken {
+            let name = own.name();
+            let message =
+                format!("the host sets {slot} for this target; leave it out, and name the credential `{name}`");
+            return Err(Fault::Denied { message });
         }
         match wanted {
             CredentialUse::None => Ok(None),
@@ -99,8 +98,8 @@ impl EgressPolicy {
         for name in OF_THE_SENDER {
             headers.remove(name);
         }
-        for credential in &self.credentials {
-            headers.remove(&credential.header);
+        for header in self.credentials.iter().filter_map(|credential| credential.header()) {
+            headers.remove(header);
         }
     }
 }

@@ -106,7 +106,12 @@ impl App {
             let mut servers = agent.toolboxes.iter().filter_map(ToolboxUse::server);
             origin.strip_prefix("mcp:").is_some_and(|name| servers.any(|uses| uses.name == name))
         };
-        let has_it = |agent: &&AgentConfig| has_server(agent) || agent.all_plugins().any(|(_, id, _)| id == origin);
+        let has_api = |agent: &AgentConfig| {
+            origin.strip_prefix("openapi:").is_some_and(|name| agent.openapi.iter().any(|uses| uses.name == name))
+        };
+        let has_it = |agent: &&AgentConfig| {
+            has_server(agent) || has_api(agent) || agent.all_plugins().any(|(_, id, _)| id == origin)
+        };
         let agents = self.config.agents.iter().filter(has_it);
         let tool = |agent: &str| TrustedTool {
             agent: agent.into(),

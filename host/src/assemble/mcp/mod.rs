@@ -12,5 +12,5 @@ mod tests;
 
 pub(crate) use client_pool::McpClientPool;
 pub(crate) use granted_servers::GrantedServers;
-pub(crate) use server_tools::{GrantedServer, ServerTools};
+pub(crate) use server_tools::{GrantedServer, ServerTools, trusted_as};
 pub use servers::ConnectedMcpServer;

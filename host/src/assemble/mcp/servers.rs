@@ -15,13 +15,13 @@ use super::{
     server_tools::{GrantedServer, trusted_as},
 };
 use crate::{
-    assemble::{App, StartupNotices},
+    assemble::{App, StartupNotices, approved_tools::unapproved_warnings},
     config::{AgentConfig, McpServerConfig, McpServerUse, ToolboxUse},
     error::{ErrorKind, Report},
     limits,
     mcp::{McpClient, McpClientFeatures, McpError, McpRoot, PinStatus, Pins},
     net,
-    trust::PinnedServer,
+    openapi::origin_of,
 };
 
 /// A connected MCP server, and the person's approvals of it.
@@ -97,9 +97,7 @@ impl App {
     ///
     /// A [`Report`] if they cannot be stored.
     pub fn approve(&self, name: &str, pins: &Pins) -> Result<(), Report> {
-        let pinned = self.pinned(self.server_config(name)?, pins);
-        let kept = self.trust.change(&self.config.root, |answered| answered.pin(pinned));
-        kept.map_err(|error| error.report())
+        self.keep_pins(name.to_owned(), self.target_digest(self.server_config(name)?), pins)
     }
 
     /// Closes all servers so that each can finish its work, before the program ends. It takes at most twice
@@ -186,38 +184,27 @@ impl App {
         let blocked = server.client.offer(&pins).blocked;
         let named = |state| {
             let of_it = blocked.iter().filter(|blocked| blocked.state == state);
-            of_it.map(|blocked| format!("`{}`", blocked.tool.name.escape_debug())).collect::<Vec<_>>()
+            of_it.map(|blocked| blocked.tool.name.as_str()).collect::<Vec<_>>()
         };
-        let (new, changed) = (named(PinStatus::New), named(PinStatus::Changed));
-        for (what, names) in [("new", new), ("changed since you approved it", changed)] {
-            if is_told && !names.is_empty() {
-                let (count, beyond) = (names.len(), names.len().saturating_sub(limits::NAMES_SHOWN));
-                let more = if beyond > 0 { format!(" and {beyond} more") } else { String::new() };
-                let shown = names[..count - beyond].join(", ");
-                notices.warnings.push(format!(
-                    "mcp_servers.{name}: ignoring {shown}{more} ({what}); review with `shelly-host mcp list {name}`, approve with \
-                     `shelly-host mcp approve {name}`"
-                ));
-            }
+        if is_told {
+            let (place, new, changed) =
+                (format!("mcp_servers.{name}"), named(PinStatus::New), named(PinStatus::Changed));
+            notices.warnings.extend(unapproved_warnings(&place, ("mcp", name), &new, &changed));
         }
         pins
     }
 
     /// Returns the approved tools of a server with its present program or address; `None` if there are none yet.
     fn pins(&self, server: &McpServerConfig) -> Result<Option<Pins>, Report> {
-        let answered = self.trust.of(&self.config.root).map_err(|error| error.report())?;
-        let target = self.target_digest(server);
-        let pinned = answered.servers.into_iter().find(|pinned| pinned.name == server.name && pinned.target == target);
-        Ok(pinned.map(|pinned| pinned.tools.into_iter().collect()))
+        self.pins_of(&server.name, &self.target_digest(server))
     }
 
-    fn pinned(&self, server: &McpServerConfig, pins: &Pins) -> PinnedServer {
-        let tools = pins.iter().map(|(name, digest)| (name.to_owned(), digest.to_owned())).collect();
-        PinnedServer { name: server.name.clone(), target: self.target_digest(server), tools }
-    }
-
-    /// Returns the approved digest of a tool. `origin` is `mcp:SERVER`, `tool` its name as a model calls it.
+    /// Returns the approved digest of a tool. `origin` is `mcp:SERVER` or that of an API, `tool` its name as a model calls
+    /// it.
     pub(crate) fn digest_of_tool(&self, origin: &str, tool: &str) -> Option<String> {
+        if let Some(api) = self.config.openapi.iter().find(|api| origin_of(&api.name) == origin) {
+            return self.digest_of_operation(api, tool);
+        }
         let server = self.server_config(origin.strip_prefix("mcp:")?).ok()?;
         let pins = self.pins(server).ok()??;
         let found = pins.iter().find(|(name, _)| crate::mcp::tool_name(&server.name, name) == tool);

@@ -23,6 +23,7 @@ enum CompletedValue {
     /// The models of the config, and the plugins that are models.
     ModelsAndPlugins,
     McpServers,
+    Apis,
     Plugins,
     /// A plugin by its id or its path.
     PluginsAndPaths,
@@ -112,6 +113,8 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("mcp", "server", CompletedValue::McpServers),
     row("mcp approve", "tools", CompletedValue::Nothing),
     row("mcp login", "port", CompletedValue::Nothing),
+    row("openapi", "api", CompletedValue::Apis),
+    row("openapi approve", "operations", CompletedValue::Nothing),
     row("conformance", "kind", CompletedValue::PluginKinds),
     row("conformance", "suite", CompletedValue::Folders),
     row("conformance", "export", CompletedValue::Folders),
@@ -176,6 +179,7 @@ fn candidates(
         CompletedValue::Models => named(names.models(), current),
         CompletedValue::ModelsAndPlugins => named(names.models_and_plugins(), current),
         CompletedValue::McpServers => named(names.mcp_servers(), current),
+        CompletedValue::Apis => named(names.apis(), current),
         CompletedValue::Plugins => named(names.plugin_ids(), current),
         CompletedValue::PluginsAndPaths => {
             named(names.plugin_ids(), current).into_iter().chain(paths(PathCompleter::any())).collect()

@@ -140,6 +140,11 @@ impl NamesInReach {
         self.config().mcp_servers.iter().map(described).collect()
     }
 
+    /// Returns the APIs of the config.
+    pub fn apis(&self) -> Vec<DescribedName> {
+        self.config().openapi.iter().map(|api| (api.name.clone(), String::new())).collect()
+    }
+
     /// Returns the newest sessions of the project, with their titles.
     pub fn sessions(&self) -> Vec<DescribedName> {
         let listed = self.session_store().list(limits::COMPLETED_NAMES).unwrap_or_default();
@@ -190,11 +195,15 @@ mod tests {
         };
         let of = |line: &str| NamesInReach::new(&words(line), folder.path(), PersonPlaces::default());
         assert_eq!(names(of("shelly-host run --agent ").agents()), [] as [&str; 0], "there is no config");
-        write("shelly.yaml", "agents: [{name: ada, description: counts}]\nmcp_servers: [{name: files, command: x}]\n");
+        write(
+            "shelly.yaml",
+            "agents: [{name: ada, description: counts}]\nmcp_servers: [{name: files, command: x}]\nopenapi: [{name: pets, document: p.yaml}]\n",
+        );
         write("other.yaml", "agents: [{name: bob}]\nteams: [{name: crew, members: [bob], coordinator: sequence}]\n");
         let found = of("shelly-host run --agent ");
         assert_eq!(found.agents(), [("ada".to_owned(), "counts".to_owned())]);
         assert_eq!(names(found.mcp_servers()), ["files"]);
+        assert_eq!(names(found.apis()), ["pets"]);
         for line in ["shelly-host run --config other.yaml --agent ", "shelly-host run --config=other.yaml --agent "] {
             assert_eq!(names(of(line).agents()), ["bob", "crew"], "{line}");
         }

@@ -6,7 +6,7 @@ mod servers;
 
 use clap::{Args, Subcommand};
 
-pub use servers::listed_server;
+pub use servers::{McpConfigArgs, ask_for_approval, listed_server, state_word};
 
 /// Serve tools and agents to an MCP client, or manage the MCP servers of agents.
 ///

@@ -66,9 +66,22 @@ pub struct McpApproveArgs {
     from: McpConfigArgs,
 }
 
-/// The config that names the servers.
+/// Asks the person to approve what was shown. `unapproved` is the message if no person can be asked.
+pub async fn ask_for_approval(unapproved: String) -> Result<(), Report> {
+    if !ask::is_attended() {
+        return Err(Report::new(ErrorKind::Usage, unapproved)
+            .cause("no terminal to ask on")
+            .hint("approve without asking with --yes"));
+    }
+    match ask::trust("", ConsentPrompt::YesOrNo).await {
+        Consent::Yes => Ok(()),
+        Consent::Once | Consent::No => Err(Report::new(ErrorKind::Usage, "nothing was approved").cause("you declined")),
+    }
+}
+
+/// The config that names the servers or the APIs.
 #[derive(Args)]
-pub(super) struct McpConfigArgs {
+pub struct McpConfigArgs {
     /// The config file (default: .shelly/config.yaml or shelly.yaml).
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -181,18 +194,7 @@ impl McpApproveArgs {
         }
         print_for_people(&text)?;
         if !self.yes {
-            if !ask::is_attended() {
-                let message = format!("{} of `{}` are not approved", counted(wanted.len()), self.server);
-                return Err(Report::new(ErrorKind::Usage, message)
-                    .cause("no terminal to ask on")
-                    .hint("approve without asking with --yes"));
-            }
-            match ask::trust("", ConsentPrompt::YesOrNo).await {
-                Consent::Yes => {}
-                Consent::Once | Consent::No => {
-                    return Err(Report::new(ErrorKind::Usage, "nothing was approved").cause("you declined"));
-                }
-            }
+            ask_for_approval(format!("{} of `{}` are not approved", counted(wanted.len()), self.server)).await?;
         }
         app.approve(&self.server, &after)?;
         print(&format!("{} approved", counted(wanted.len())))
@@ -200,7 +202,7 @@ impl McpApproveArgs {
 }
 
 impl McpConfigArgs {
-    pub(super) fn app(&self) -> Result<App, Report> {
+    pub fn app(&self) -> Result<App, Report> {
         let (config, broker) = (
             read_config(self.config.as_ref())?,
             ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default()),
@@ -209,8 +211,8 @@ impl McpConfigArgs {
         Ok(app.with_approvals(trust::store(), false).with_logins(trust::logins()))
     }
 
-    /// Requires the person's consent to the project's files, since the servers that they name are started.
-    pub(super) async fn admit(&self, app: &App) -> Result<(), Report> {
+    /// Requires the person's consent to the project's files, since the servers that they name are started or contacted.
+    pub async fn admit(&self, app: &App) -> Result<(), Report> {
         let standing = app.standing(&trust::store(), self.config.is_some())?;
         trust::admitted(&standing, self.trust, ask::is_attended()).await.map(|_| ())
     }
@@ -220,7 +222,8 @@ fn counted(tools: usize) -> String {
     if tools == 1 { "one tool".into() } else { format!("{tools} tools") }
 }
 
-fn word(state: PinStatus) -> &'static str {
+/// Returns the word for the state of a tool.
+pub fn state_word(state: PinStatus) -> &'static str {
     match state {
         PinStatus::Unchanged => "approved",
         PinStatus::New => "new",
@@ -243,13 +246,13 @@ fn shown(config: &McpServerConfig, server: &ConnectedMcpServer, with_tools: bool
             let counts = [PinStatus::Unchanged, PinStatus::New, PinStatus::Changed, PinStatus::Gone]
                 .map(|state| (state, count(state)));
             let counts = counts.into_iter().filter(|(_, count)| *count > 0);
-            let counts: Vec<_> = counts.map(|(state, count)| format!("{count} {}", word(state))).collect();
+            let counts: Vec<_> = counts.map(|(state, count)| format!("{count} {}", state_word(state))).collect();
             writeln!(text, "{}", if counts.is_empty() { "no tools".into() } else { counts.join(", ") })
         }
     };
     if with_tools {
         for (tool, state) in &states {
-            let state = if server.pins.is_none() { "" } else { word(*state) };
+            let state = if server.pins.is_none() { "" } else { state_word(*state) };
             let about = listing.find(tool).map_or("", |tool| &tool.spec.description);
             let _ = writeln!(text, "  {:28} {state:8} {}", name(tool), one_line(about, 200));
         }
@@ -278,7 +281,7 @@ fn in_full(tool: &ServerTool, state: PinStatus) -> String {
     format!(
         "{} ({}), named {} for models\n    | {}\n    input schema: {}\n    claimed hints: {says}\n",
         name(&tool.name),
-        word(state),
+        state_word(state),
         spec.name,
         marked(&spec.description),
         escaped(spec.input_schema.get()).replace('\n', " "),

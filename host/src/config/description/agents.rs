@@ -1,8 +1,8 @@
 //! Agents.
 
 use super::{
-    AgentRuntimeInfo, StepOrder, agent_tools::agent_tool_setting, grants::ceiling_setting, plugins::PluginDescriber,
-    section::SectionDescription, shared_settings::budget_setting, toolboxes::toolbox_section,
+    AgentRuntimeInfo, StepOrder, agent_tools::agent_tool_setting, apis::api_use_section, grants::ceiling_setting,
+    plugins::PluginDescriber, section::SectionDescription, shared_settings::budget_setting, toolboxes::toolbox_section,
 };
 use crate::{
     agent::DEFAULT_PREFIX,
@@ -21,6 +21,7 @@ pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentR
         provider,
         prefix,
         toolboxes,
+        openapi,
         skills: _,
         skills_tags,
         estimated_cost,
@@ -68,6 +69,7 @@ pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentR
         ("prefix", prefix_setting(prefix.as_deref())),
     ]);
     section.show_list("toolboxes", toolboxes);
+    section.show_list("openapi", openapi.iter().map(|uses| api_use_section(name, uses, config)));
     section.show_all([
         ("skills", is(&known.skills)),
         ("skills_tags", is(skills_tags)),

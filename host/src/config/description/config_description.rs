@@ -1,10 +1,10 @@
 //! The config as a whole.
 
 use super::{
-    AgentRuntimeInfo, ConfigRuntimeInfo, PluginRuntimeInfo, agents::agent_section, credentials::credential_section,
-    fixed_limits, plugins::PluginDescriber, programs::program_section, providers::provider_section,
-    section::SectionDescription, servers::server_section, teams::team_section, toolboxes::toolbox_section,
-    user_entries::disclose_user_entries,
+    AgentRuntimeInfo, ConfigRuntimeInfo, PluginRuntimeInfo, agents::agent_section, apis::api_section,
+    credentials::credential_section, fixed_limits, plugins::PluginDescriber, programs::program_section,
+    providers::provider_section, section::SectionDescription, servers::server_section, teams::team_section,
+    toolboxes::toolbox_section, user_entries::disclose_user_entries,
 };
 use crate::{
     config::{
@@ -32,6 +32,7 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
         default_provider,
         credentials,
         mcp_servers,
+        openapi,
         programs,
         git: GitConfig { work_dir },
         plugin_dirs: _,
@@ -83,6 +84,10 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
     section.show_list(
         "mcp_servers",
         mcp_servers.iter().map(|one| of_project(ConfigEntryKind::McpServer, &one.name, server_section(one, config))),
+    );
+    section.show_list(
+        "openapi",
+        openapi.iter().map(|one| of_project(ConfigEntryKind::Api, &one.name, api_section(one, config))),
     );
     let programs = programs.iter().map(|(name, one)| {
         (name.clone(), of_project(ConfigEntryKind::Program, name, program_section(name, one, config)))

@@ -3,10 +3,11 @@
 use super::{section::SectionDescription, wording::shown_command};
 use crate::{
     config::{
-        AuthConfig, Config, CredentialConfig,
+        Config, CredentialConfig,
         effective_setting::{is, map},
     },
     files,
+    openapi::CredentialPlace,
     trust::{RiskLevel, quoted, quoted_path},
 };
 
@@ -34,9 +35,12 @@ pub(super) fn credential_section(credential: &CredentialConfig, config: &Config)
         let line = format!("the credential {} {is_what}, sent to {}", quoted(name), quoted(&rule.url()));
         section.disclose(risk, line);
     }
-    // A header of the servers that are disclosed.
-    let AuthConfig { header, scheme } = credential.sent();
+    // A part of requests to the servers that are disclosed.
     let of_auth = |value: &str| is(value).noted_if(auth.is_none(), "default");
-    section.show("auth", map([("header", of_auth(&header)), ("scheme", of_auth(&scheme))]));
+    let auth = match credential.place() {
+        CredentialPlace::Header { name, scheme } => map([("header", of_auth(&name)), ("scheme", of_auth(&scheme))]),
+        CredentialPlace::Query(parameter) => map([("query", is(&parameter))]),
+    };
+    section.show("auth", auth);
     section
 }

@@ -6,6 +6,7 @@
 
 mod agent_tools;
 mod agents;
+mod apis;
 mod config_description;
 mod credentials;
 mod effective_config;

@@ -36,6 +36,7 @@ pub(super) fn team_section(team: &TeamConfig, config: &Config, known: &AgentRunt
         budget,
         plugins: _,
         agent_tools: _,
+        openapi: _,
         effects: _,
         middleware,
         ceiling,

@@ -394,3 +394,37 @@ fn program_facts_list_programs_and_users() {
     };
     assert_ne!(long("a"), long("b"));
 }
+
+#[test]
+fn api_facts_list_documents_servers_and_methods() {
+    let root = tempfile::tempdir().unwrap();
+    let document = "openapi: 3.0.0\nservers: [{url: 'https://h.example/v1'}]\n\
+                    paths: {/pets: {get: {operationId: list}, post: {operationId: add}}}\n";
+    std::fs::write(root.path().join("pets.yaml"), document).unwrap();
+    let text = "credentials: [{name: key, env: KEY, for: ['https://h.example']}]\n\
+                openapi:\n- {name: pets, document: pets.yaml, credential: key, networks: [10.0.0.0/8]}\n\
+                - {name: web, document: 'https://w.example/o.json'}\n\
+                agents: [{name: a, openapi: [{name: pets, operations: [list], confirm: false}, web]}]\n";
+    let config = Config::parse(text, root.path().into()).unwrap();
+    config.read_api_files();
+    let facts = config.facts();
+    let all: Vec<_> = facts.lines().filter(|line| line.contains("API")).collect();
+    let file = quoted_path(&root.path().canonicalize().unwrap().join("pets.yaml"));
+    let described = format!(
+        "the API `pets` is described by the file {file}; the arguments of its tools are sent to `https://h.example/v1`"
+    );
+    assert_eq!(
+        all,
+        [
+            "the API `pets` gets the credential `key`",
+            described.as_str(),
+            "the API `pets` may have its server in the network `10.0.0.0/8`",
+            "the API `web` is described by the document at `https://w.example/o.json`; the arguments of its tools are sent to \
+             `https://w.example`",
+            "the agent `a`: the API `pets` is used, without asking you before each call",
+            "the agent `a`: the API `pets` may send GET requests to `https://h.example/v1`",
+            "the agent `a`: the API `web` is used, asking you only before calls other than GET and HEAD",
+            "the agent `a`: the API `web` may send requests of any method to `https://w.example`",
+        ]
+    );
+}

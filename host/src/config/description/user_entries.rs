@@ -23,7 +23,7 @@ pub(super) fn disclose_user_entries(section: &mut SectionDescription, config: &C
 
 fn risk(kind: ConfigEntryKind) -> RiskLevel {
     match kind {
-        ConfigEntryKind::Model | ConfigEntryKind::Credential => RiskLevel::Sends,
+        ConfigEntryKind::Model | ConfigEntryKind::Credential | ConfigEntryKind::Api => RiskLevel::Sends,
         ConfigEntryKind::McpServer | ConfigEntryKind::Program => RiskLevel::Runs,
         ConfigEntryKind::Toolbox => RiskLevel::Little,
     }
@@ -39,6 +39,8 @@ fn used_user_entries(config: &Config) -> BTreeSet<(ConfigEntryKind, &str)> {
     }
     let of_project = config.providers.iter().filter(|one| !user.contains(ConfigEntryKind::Model, &one.name));
     named.extend(of_project.flat_map(|one| &one.credentials).map(|name| (ConfigEntryKind::Credential, name.as_str())));
+    let apis = config.openapi.iter().filter(|one| !user.contains(ConfigEntryKind::Api, &one.name));
+    named.extend(apis.filter_map(|one| Some((ConfigEntryKind::Credential, one.credential.as_deref()?))));
     let toolboxes = config.toolboxes.iter().filter(|one| !user.contains(ConfigEntryKind::Toolbox, one.name()));
     let toolboxes = toolboxes.filter(|_| config.agents.is_empty());
     named.extend(toolboxes.flat_map(named_by_toolbox));
@@ -50,6 +52,7 @@ fn used_user_entries(config: &Config) -> BTreeSet<(ConfigEntryKind, &str)> {
 fn named_by_runner(agent: &AgentConfig) -> Vec<(ConfigEntryKind, &str)> {
     let mut named: Vec<_> = agent.provider.iter().map(|name| (ConfigEntryKind::Model, name.as_str())).collect();
     named.extend(agent.toolboxes.iter().flat_map(named_by_toolbox));
+    named.extend(agent.openapi.iter().map(|uses| (ConfigEntryKind::Api, uses.name.as_str())));
     for (_, _, uses) in agent.all_plugins() {
         for (kind, names) in [
             (ConfigEntryKind::Model, &uses.models),

@@ -9,6 +9,7 @@ providers:
   - {name: own, kind: plugin, plugin: ollama, http: ['http://localhost:1']}
 credentials: [{name: github, env: GITHUB_TOKEN, for: ['https://api.github.com']}]
 mcp_servers: [{name: web, command: web-server}]
+openapi: [{name: pets, document: 'https://h.example/openapi.json'}]
 programs: {cargo: {args: [[test]]}}
 toolboxes: [{name: exec, programs: [cargo]}]
 ";
@@ -45,6 +46,8 @@ fn each_use_of_a_user_entry_is_a_fact() {
         ("agents: [{name: a, plugins: {p: {programs: [cargo]}}}]", "program `cargo`"),
         ("agents: [{name: a, toolboxes: [{name: exec, programs: [cargo]}]}]", "program `cargo`"),
         ("agents: [{name: a, toolboxes: [web]}]", "MCP server `web`"),
+        ("agents: [{name: a, openapi: [pets]}]", "API `pets`"),
+        ("openapi: [{name: own, document: o.yaml, credential: github}]", "credential `github`"),
         ("toolboxes: [web]", "MCP server `web`"),
     ] {
         let lines = lines(project, USER);

@@ -188,3 +188,30 @@ async fn unsent_credential_is_not_in_facts() {
     assert!(matches!(failure.fault, Fault::Denied { .. }), "{failure:?}");
     assert_eq!((failure.facts.credential, failure.facts.address), (None, Some("10.0.0.1".parse().unwrap())));
 }
+
+#[tokio::test]
+async fn credential_in_the_query_is_sent_and_redacted() {
+    let redirect = answer("302 Found", "location: /v1/next\r\n", "");
+    let echo = || answer("200 OK", "", "you sent key=sk-very-secret");
+    let server = TestServer::start(vec![redirect, echo(), echo()]).await;
+    let v1 = format!("{}/v1", server.url);
+    let credential = |url: &str| Credential::in_query("one", "key", Secret::new(KEY), granted(&[url])).unwrap();
+    let egress = with(granted(&[&server.url]), vec![Arc::new(credential(&v1))]);
+    let mut response = egress.send(named("one", get(format!("{v1}?q=1")))).await.unwrap();
+    assert_eq!(response.facts.credential.as_deref(), Some("one"));
+    assert!(!response.facts.url.contains(KEY), "{}", response.facts.url);
+    let body = response.body.chunk().await.unwrap().unwrap();
+    assert!(!String::from_utf8_lossy(&body).contains(KEY), "{body:?}");
+    drop(response);
+    let lines: Vec<_> = server.requests().iter().map(|one| one.lines().next().unwrap().to_owned()).collect();
+    assert_eq!(lines, ["GET /v1?q=1&key=sk-very-secret HTTP/1.1", "GET /v1/next?key=sk-very-secret HTTP/1.1"]);
+    // Elsewhere it is not sent, and a plugin cannot set the parameter itself.
+    let any = EgressRequest { credential: CredentialUse::Any, ..get(format!("{}/v2", server.url)) };
+    drop(egress.send(any).await.unwrap());
+    assert!(!server.requests().last().unwrap().contains(KEY));
+    let said = denied(&egress, get(format!("{v1}?key=mine"))).await;
+    assert!(said.starts_with("the host sets the query parameter `key` for this target; leave it out"), "{said}");
+    for key in ["abc", "a\nbcdef"] {
+        assert!(Credential::in_query("one", "key", Secret::new(key), granted(&[&v1])).is_err(), "{key:?}");
+    }
+}

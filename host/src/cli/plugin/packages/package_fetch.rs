@@ -121,7 +121,7 @@ impl PackageFetcher {
     /// Gets the signature beside a plugin; `None` if the server has none there, or answers with something else.
     async fn signature_from(&self, url: &Url) -> Result<Option<String>, Report> {
         let url = beside(url, PackageFiles::SIGNATURE_FILE);
-        let bytes = download(&self.http, &url, limits::SIGNATURE_BYTES).await;
+        let bytes = download(&self.http, &url, limits::PLUGIN_SIGNATURE_BYTES).await;
         let bytes = match bytes {
             // A page that says that there is nothing.
             Err(PackageError::TooLarge { .. }) => None,
