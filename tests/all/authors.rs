@@ -11,6 +11,10 @@ use serde_json::Value;
 
 use crate::support::{Place, Ran};
 
+/// The kinds of the contract, by their names on the command line.
+const KINDS_WITH_SDK: [&str; 7] =
+    ["tool", "effect", "run-middleware", "model-middleware", "tool-middleware", "provider", "coordinator"];
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
@@ -202,6 +206,8 @@ fn plugin_new_writes_each_language_and_replaces_nothing() {
         assert!(ran.stdout.contains(&format!("wrote     {lang}/{file}\n")), "{}", ran.shown());
         assert!(ran.stdout.contains("\n  shelly-host plugin build\n"), "{}", ran.shown());
         assert!(place.path().join(lang).join(file).is_file());
+        let written = ran.stdout.lines().filter(|line| line.starts_with("wrote ")).count();
+        assert!(written <= 14, "a copied package is one line: {}", ran.shown());
     }
     place.file("mine/plugin.toml", "mine");
     let ran = place.run(&["plugin", "new", "dice", "--dir", "mine"]);
@@ -216,6 +222,87 @@ fn plugin_new_writes_each_language_and_replaces_nothing() {
         let ran = place.run(&[&["plugin", "new"], words].concat());
         assert!(ran.code == 2 && ran.stderr.contains(says), "{}", ran.shown());
     }
+}
+
+/// Returns `true` if there is a Python that runs the SDK, and says so if there is none.
+fn has_python() -> bool {
+    let is_new_enough = ["-c", "import sys; sys.exit(sys.version_info < (3, 10))"];
+    let found = Command::new("python3").args(is_new_enough).status().is_ok_and(|status| status.success());
+    if !found {
+        eprintln!("not tested: there is no Python 3.10 or newer");
+    }
+    found
+}
+
+/// Runs the unit tests of a folder, which must have some.
+fn run_python_tests(folder: &Path, words: &[&str]) {
+    let mut command = Command::new("python3");
+    command.args(["-m", "unittest"]).args(words).current_dir(folder).env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains("Ran 0 tests"), "{}: {said}", folder.display());
+}
+
+/// Returns `true` if there is a Node that runs the SDK, and says so if there is none.
+fn has_node() -> bool {
+    let is_new_enough =
+        "const [major, minor] = process.versions.node.split('.'); process.exit(major * 100 + +minor < 2006 ? 1 : 0)";
+    let found = Command::new("node").args(["--eval", is_new_enough]).status().is_ok_and(|status| status.success());
+    if !found {
+        eprintln!("not tested: there is no Node 20.6 or newer");
+    }
+    found
+}
+
+/// Runs the unit tests of a folder, which must have some. `register` is the module that fakes the interfaces of the host.
+fn run_node_tests(folder: &Path, register: Option<&str>) {
+    let mut command = Command::new("node");
+    command.args(register.map(|module| format!("--import={module}"))).args(["--test", "--test-reporter=tap"]);
+    let output = command.current_dir(folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && !said.contains("\n# tests 0\n"), "{}: {said}", folder.display());
+}
+
+#[test]
+fn typescript_sdk_passes_its_unit_tests() {
+    if has_node() {
+        run_node_tests(&root().join("sdk/typescript"), Some("./src/register.js"));
+    }
+}
+
+#[test]
+fn new_javascript_plugin_of_each_kind_passes_its_test() {
+    if !has_node() {
+        return;
+    }
+    let place = Place::new();
+    for kind in KINDS_WITH_SDK {
+        ok(place.run(&["plugin", "new", kind, "--lang", "javascript", "--kind", kind]));
+        run_node_tests(&place.path().join(kind), Some("./src/shelly-plugin/register.js"));
+    }
+    ok(place.run(&["plugin", "new", "words", "--lang", "javascript", "--world", "plain"]));
+    run_node_tests(&place.path().join("words"), None);
+}
+
+#[test]
+fn python_sdk_passes_its_unit_tests() {
+    if has_python() {
+        run_python_tests(&root().join("sdk/python"), &["discover", "-t", ".", "-s", "tests"]);
+    }
+}
+
+#[test]
+fn new_python_plugin_of_each_kind_passes_its_test() {
+    if !has_python() {
+        return;
+    }
+    let place = Place::new();
+    for kind in KINDS_WITH_SDK {
+        ok(place.run(&["plugin", "new", kind, "--lang", "python", "--kind", kind]));
+        run_python_tests(&place.path().join(kind), &[]);
+    }
+    ok(place.run(&["plugin", "new", "words", "--lang", "python", "--world", "plain"]));
+    run_python_tests(&place.path().join("words"), &[]);
 }
 
 #[test]

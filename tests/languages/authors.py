@@ -57,8 +57,9 @@ LARGE = " ".join(["one three five"] * 69_900)
 MISTAKES = {
     "rust": [("src/lib.rs", "shelly_plugin::export!(tools: [CountText]);", "", "`shelly_plugin::export!`")],
     "python": [
-        ("app.py", "class Tool(", "class Tol(", "define `class Tool(exports.Tool)`"),
-        ("app.py", "from logic", "from wit_world.imports import kv\nfrom logic", "add `import shelly:plugin/kv@0.1.0;`"),
+        ("app.py", "Tool = export(", "Tol = export(", "write `Tool = export(…)`"),
+        ("app.py", "import PluginError", "import kv, PluginError", "add `import shelly:plugin/kv@0.1.0;`"),
+        ("app.py", "(text: str)", "(text)", "correct the Python code"),
         ("wit/plugin.wit", "// import shelly:plugin/http", "import shelly:plugin/http", "write `http = true` under [wants]"),
         ("wit/plugin.wit", "import shelly:plugin/log@0.1.0;", "import shelly:plugin/lag@0.1.0;", "correct the WIT"),
     ],
@@ -67,8 +68,9 @@ MISTAKES = {
         ("src/plugin.js", "import {", "import { get } from 'shelly:plugin/kv@0.1.0'; get;\nimport {", "`kv = true` under [wants]"),
     ],
     "typescript": [
-        ("src/plugin.ts", "const name = ", "const name: number = ", "correct what the compiler says"),
-        ("src/plugin.ts", "import type { Guest }", "import 'shelly:plugin/kv@0.1.0';\nimport type { Guest }", "import shelly:plugin/kv"),
+        ("src/plugin.ts", "s.string(", "s.integer(", "correct what the compiler says"),
+        ("src/plugin.ts", "import {", "import 'shelly:plugin/kv@0.1.0';\nimport {", "import shelly:plugin/kv"),
+        ("src/plugin.ts", "import {", "import './shelly-plugin/kv.js';\nimport {", "import shelly:plugin/kv"),
     ],
     "go": [("contract.go", "//go:wasmexport shelly:plugin/tool@0.1.0#call", "", "write `//go:wasmexport shelly:plugin/tool@0.1.0#call`")],
     "c": [

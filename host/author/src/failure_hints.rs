@@ -4,6 +4,7 @@ use crate::{
     contract::{interface_of, qualified, want_of},
     language::PluginLanguage,
     plugin_project::PluginProject,
+    project_kind::ProjectKind,
 };
 
 /// Returns the cause of a failure and its mend, from the last lines of the tool that failed. The cause is `None` if the tool
@@ -23,8 +24,11 @@ fn of_python(last: &[String]) -> (Option<String>, String) {
     let cause = cause.or(last.iter().rev().find(|line| !line.trim().is_empty())).map(|line| line.trim().to_owned());
     let text = cause.as_deref().unwrap_or_default();
     let hint = if let Some(class) = between(text, "has no attribute '", "'") {
-        let base = if class == "WitWorld" { "wit_world.WitWorld".into() } else { format!("exports.{class}") };
-        format!("define `class {class}({base})` in the module: the world exports it")
+        match class {
+            "WitWorld" => "define `class WitWorld(wit_world.WitWorld)` in the module: the world exports it".into(),
+            class if is_kind(class) => format!("write `{class} = export(…)` in the module: the world exports it"),
+            class => format!("define `class {class}(exports.{class})` in the module: the world exports it"),
+        }
     } else if text.contains("abstract method") {
         let class = between(text, "abstract class ", " ").unwrap_or("that exports it");
         let (_, listed) = text.split_once("abstract method").unwrap_or_default();
@@ -33,6 +37,8 @@ fn of_python(last: &[String]) -> (Option<String>, String) {
         format!("define {} in the class {class}", methods.join(" and "))
     } else if let Some(module) = missing_import(text) {
         import_hint(PluginLanguage::Python, &module.replace('_', "-"))
+    } else if text.contains("No module named 'shelly_plugin'") {
+        "the SDK is missing: shelly-host plugin new writes it into shelly_plugin of a new project".into()
     } else if let Some(module) = between(text, "No module named '", "'") {
         format!(
             "put the module `{module}` beside the plugin; a package without compiled parts can be installed there: pip \
@@ -45,6 +51,11 @@ fn of_python(last: &[String]) -> (Option<String>, String) {
         "correct the Python code: the module is loaded once while it is built".into()
     };
     (cause, hint)
+}
+
+/// Returns `true` for the class of a kind of the contract, such as `RunMiddleware`.
+fn is_kind(class: &str) -> bool {
+    ProjectKind::ALL.iter().any(|kind| kind.name().replace('-', "").eq_ignore_ascii_case(class))
 }
 
 /// Returns the import of the world that Python code names and the world does not have.
@@ -62,6 +73,9 @@ fn of_javascript(language: PluginLanguage, last: &[String]) -> (Option<String>, 
     let unknown = ["TS2307: Cannot find module '", "for side-effect import of '"];
     if let Some(module) = unknown.iter().find_map(|words| between(&text, words, "'")) {
         return (None, module_hint(language, module));
+    }
+    if let Some(module) = between(&text, "Could not resolve \"shelly:", "\"") {
+        return (None, module_hint(language, &format!("shelly:{module}")));
     }
     if text.contains("error TS") || text.contains("✘ [ERROR]") {
         return (None, "correct what the compiler says above; types/ is written anew from wit/ at each build".into());
@@ -206,7 +220,7 @@ pub fn undeclared_import(language: PluginLanguage, import: &str, line: &str) -> 
 pub fn other_kinds(language: PluginLanguage, declared: &str, exported: &str) -> String {
     let export = match language {
         PluginLanguage::Rust => "name them in `shelly_plugin::export!` in src/lib.rs",
-        PluginLanguage::Python => "export them from the world in wit/, and define their classes in app.py",
+        PluginLanguage::Python => "export them from the world in wit/, and from app.py: `Effect = export(…)`",
         PluginLanguage::TypeScript | PluginLanguage::JavaScript => {
             "export them from the world in wit/, and from the source of the plugin"
         }
@@ -243,7 +257,9 @@ mod tests {
     #[test]
     fn python_error_leads_to_a_mend_in_python() {
         for (error, says) in [
-            ("AttributeError: module 'app' has no attribute 'Tool'", "define `class Tool(exports.Tool)`"),
+            ("AttributeError: module 'app' has no attribute 'Tool'", "write `Tool = export(…)` in the module"),
+            ("AttributeError: module 'app' has no attribute 'RunMiddleware'", "write `RunMiddleware = export(…)`"),
+            ("AttributeError: module 'app' has no attribute 'Own'", "define `class Own(exports.Own)` in the module"),
             ("AttributeError: module 'app' has no attribute 'WitWorld'", "define `class WitWorld(wit_world.WitWorld)`"),
             (
                 "TypeError: Can't instantiate abstract class Tool without an implementation for abstract methods 'call', 'specs'",
@@ -255,6 +271,7 @@ mod tests {
             ),
             ("ModuleNotFoundError: No module named 'wit_world.imports.kv'", "`import shelly:plugin/kv@0.1.0;`"),
             ("ModuleNotFoundError: No module named 'yaml.x'", "pip install --target . yaml"),
+            ("ModuleNotFoundError: No module named 'shelly_plugin'", "plugin new writes it into shelly_plugin"),
             ("SyntaxError: invalid syntax (app.py, line 1)", "correct the Python code"),
         ] {
             let output =
@@ -328,6 +345,7 @@ mod tests {
                 "src/plugin.ts(1,22): error TS2322: Type 'string' is not assignable to type 'number'.",
                 "correct what the compiler says",
             ),
+            ("✘ [ERROR] Could not resolve \"shelly:plugin/kv@0.1.0\"", "`import shelly:plugin/kv@0.1.0;`"),
         ] {
             let (cause, hint) = of(ts, output);
             assert_eq!(cause, None, "it is shown above, with its place");

@@ -11,7 +11,9 @@ use crate::{
     project_kind::ProjectKind,
     project_name::ProjectName,
     project_wit::ProjectWit,
-    sdk_sources::{SDK_FOLDER, sdk_files},
+    sdk_sources::{
+        JAVASCRIPT_SDK_FOLDER, PYTHON_SDK_FOLDER, SDK_FOLDER, javascript_sdk_files, python_sdk_files, sdk_files,
+    },
     templates,
     typescript_types::{TYPES_FILE, typescript_types},
 };
@@ -68,8 +70,19 @@ impl NewProject {
             files.push((TYPES_FILE.into(), typescript_types(&parsed)));
         }
         files.extend(wit.into_iter().map(|(path, text)| (format!("{WIT_FOLDER}/{path}"), text)));
-        if is_rust && !is_plain {
-            files.extend(sdk_files().map(|(path, text)| (format!("{SDK_FOLDER}/{path}"), text.to_owned())));
+        match self.language {
+            PluginLanguage::Rust if !is_plain => {
+                files.extend(sdk_files().map(|(path, text)| (format!("{SDK_FOLDER}/{path}"), text.to_owned())));
+            }
+            PluginLanguage::Python if !is_plain => {
+                let sdk = python_sdk_files();
+                files.extend(sdk.map(|(path, text)| (format!("{PYTHON_SDK_FOLDER}/{path}"), text.to_owned())));
+            }
+            PluginLanguage::JavaScript | PluginLanguage::TypeScript if !is_plain => {
+                let sdk = javascript_sdk_files();
+                files.extend(sdk.map(|(path, text)| (format!("{JAVASCRIPT_SDK_FOLDER}/{path}"), text.to_owned())));
+            }
+            _ => {}
         }
         Ok(files)
     }
@@ -105,7 +118,7 @@ impl NewProject {
         let extension = if self.language == PluginLanguage::TypeScript { "ts" } else { "js" };
         // The parts that contain marks come first.
         let marks = [
-            ("@{test}\n", templates::test_part(self.language)),
+            ("@{test}\n", templates::test_part(self.language, self.kind)),
             ("@{change}", self.change()),
             ("@{install}", self.install()),
             ("@{wasi}\n", wasi),
@@ -165,17 +178,17 @@ impl NewProject {
                 "`app.py` is the plugin, and `wit/@{id}.wit` the functions that it exports. What it prints is in the plugin's log."
             }
             (PluginLanguage::Python, _) => {
-                "`app.py` is the plugin. `wit/plugin.wit` says what it imports of the host, and the files in \
-                 `wit/deps/shelly-plugin` what there is. What it prints is in the plugin's log. `componentize-py -d wit -w plugin \
-                 bindings bindings` writes the types for your editor."
+                "`app.py` is the plugin. It uses the SDK in `shelly_plugin`, whose README says what a plugin can do. \
+                 `wit/plugin.wit` says what it imports of the host. What it prints is in the plugin's log."
             }
             (_, ProjectKind::Plain) => {
                 "`src/plugin.@{ext}` is the plugin, and `wit/@{id}.wit` the functions that it exports. What it writes to the \
                  console is in the plugin's log."
             }
             (_, _) => {
-                "`src/plugin.@{ext}` is the plugin. `wit/plugin.wit` says what it imports of the host, and the files in \
-                 `wit/deps/shelly-plugin` what there is. What it writes to the console is in the plugin's log."
+                "`src/plugin.@{ext}` is the plugin. It uses the SDK in `src/shelly-plugin`, whose README says what a plugin can \
+                 do. `wit/plugin.wit` says what it imports of the host, and the files in `wit/deps/shelly-plugin` what there is. \
+                 What it writes to the console is in the plugin's log."
             }
         }
     }
@@ -220,7 +233,9 @@ mod tests {
         for project in all() {
             for (path, text) in project.files().unwrap() {
                 let shown = format!("{} {}: {path}", project.language, project.kind);
-                let is_of_sdk = path.starts_with(SDK_FOLDER);
+                let is_of_sdk = [SDK_FOLDER, PYTHON_SDK_FOLDER, JAVASCRIPT_SDK_FOLDER]
+                    .iter()
+                    .any(|folder| path.starts_with(&format!("{folder}/")));
                 assert!(is_of_sdk || !text.contains("@{"), "{shown}\n{text}");
                 assert!(!text.is_empty() && text.ends_with('\n'), "{shown}");
                 let is_ours = !path.ends_with(".wit") && !is_of_sdk && path != TYPES_FILE && path != "package.json";
@@ -284,11 +299,11 @@ mod tests {
         let found: BTreeSet<_> = files_below(&folder).into_iter().map(|(path, _)| folder.join(path)).collect();
         assert_eq!(written.into_iter().collect::<BTreeSet<_>>(), found);
         fs::write(folder.join("app.py"), "mine").unwrap();
-        fs::remove_file(folder.join("logic.py")).unwrap();
+        fs::remove_file(folder.join("test_app.py")).unwrap();
         let error = project.write(&folder).unwrap_err();
         let AuthorError::InTheWay { paths } = &error else { panic!("{error}") };
-        assert!(paths.contains(&folder.join("app.py")) && !paths.contains(&folder.join("logic.py")), "{paths:?}");
+        assert!(paths.contains(&folder.join("app.py")) && !paths.contains(&folder.join("test_app.py")), "{paths:?}");
         assert_eq!(fs::read_to_string(folder.join("app.py")).unwrap(), "mine");
-        assert!(!folder.join("logic.py").exists(), "nothing is written then");
+        assert!(!folder.join("test_app.py").exists(), "nothing is written then");
     }
 }

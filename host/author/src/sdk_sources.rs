@@ -1,4 +1,4 @@
-//! The sources of the SDK for Rust, which a new project gets a copy of: the crate is not in a registry.
+//! The sources of the SDKs, of which a new project gets a copy: they are in no registry.
 
 use crate::contract::CONTRACT_FILES;
 
@@ -45,6 +45,103 @@ const SDK_FILES: &[(&str, &str)] = &[
     sdk_file!("src/types.rs"),
 ];
 
+/// The folder of a Python project that holds the copy of the SDK: `import` finds it beside `app.py`.
+pub const PYTHON_SDK_FOLDER: &str = "shelly_plugin";
+
+macro_rules! python_file {
+    ($path:literal) => {
+        ($path, include_str!(concat!("../../../sdk/python/shelly_plugin/", $path)))
+    };
+}
+
+/// The modules of the SDK for Python, by their path below `sdk/python/shelly_plugin`.
+const PYTHON_FILES: &[(&str, &str)] = &[
+    python_file!("__init__.py"),
+    python_file!("_adapters.py"),
+    python_file!("_bindings.py"),
+    python_file!("_lift.py"),
+    python_file!("_lower.py"),
+    python_file!("attachments.py"),
+    python_file!("chat.py"),
+    python_file!("clock.py"),
+    python_file!("config.py"),
+    python_file!("coordinator.py"),
+    python_file!("docstring.py"),
+    python_file!("effect.py"),
+    python_file!("errors.py"),
+    python_file!("exports.py"),
+    python_file!("http.py"),
+    python_file!("kv.py"),
+    python_file!("log.py"),
+    python_file!("model_middleware.py"),
+    python_file!("outgoing.py"),
+    python_file!("process.py"),
+    python_file!("progress.py"),
+    python_file!("provider.py"),
+    python_file!("py.typed"),
+    python_file!("random.py"),
+    python_file!("run_middleware.py"),
+    python_file!("schema.py"),
+    python_file!("sink.py"),
+    python_file!("state.py"),
+    python_file!("streamed.py"),
+    python_file!("testing.py"),
+    python_file!("tool_middleware.py"),
+    python_file!("tools.py"),
+    python_file!("types.py"),
+];
+
+/// Returns the files of the SDK for Python with its README, by their path below [`PYTHON_SDK_FOLDER`].
+pub fn python_sdk_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let readme = ("README.md", include_str!("../../../sdk/python/README.md"));
+    PYTHON_FILES.iter().copied().chain([readme])
+}
+
+/// The folder of a project in JavaScript or TypeScript that holds the copy of the SDK: componentize-js reads files beside the
+/// plugin.
+pub const JAVASCRIPT_SDK_FOLDER: &str = "src/shelly-plugin";
+
+macro_rules! javascript_file {
+    ($path:literal) => {
+        ($path, include_str!(concat!("../../../sdk/typescript/src/", $path)))
+    };
+}
+
+/// The modules of the SDK for JavaScript and TypeScript, by their path below `sdk/typescript/src`.
+const JAVASCRIPT_FILES: &[(&str, &str)] = &[
+    javascript_file!("bytes.js"),
+    javascript_file!("config.d.ts"),
+    javascript_file!("config.js"),
+    javascript_file!("errors.d.ts"),
+    javascript_file!("errors.js"),
+    javascript_file!("hooks.js"),
+    javascript_file!("http.d.ts"),
+    javascript_file!("http.js"),
+    javascript_file!("index.d.ts"),
+    javascript_file!("index.js"),
+    javascript_file!("kinds.d.ts"),
+    javascript_file!("kinds.js"),
+    javascript_file!("kv.d.ts"),
+    javascript_file!("kv.js"),
+    javascript_file!("log.d.ts"),
+    javascript_file!("log.js"),
+    javascript_file!("register.js"),
+    javascript_file!("schema.d.ts"),
+    javascript_file!("schema.js"),
+    javascript_file!("streamed.d.ts"),
+    javascript_file!("streamed.js"),
+    javascript_file!("testing.d.ts"),
+    javascript_file!("testing.js"),
+    javascript_file!("tool.d.ts"),
+    javascript_file!("tool.js"),
+];
+
+/// Returns the files of the SDK for JavaScript and TypeScript with its README, by their path below [`JAVASCRIPT_SDK_FOLDER`].
+pub fn javascript_sdk_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let readme = ("README.md", include_str!("../../../sdk/typescript/README.md"));
+    JAVASCRIPT_FILES.iter().copied().chain([readme])
+}
+
 /// Returns the files of the SDK with its contract, by their path below [`SDK_FOLDER`].
 pub fn sdk_files() -> impl Iterator<Item = (String, &'static str)> {
     let sources = SDK_FILES.iter().map(|(path, text)| ((*path).to_owned(), *text));
@@ -63,6 +160,20 @@ mod tests {
 
     fn root() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
+    #[test]
+    fn copies_of_other_sdks_have_each_of_their_modules() {
+        let python: BTreeSet<_> = python_sdk_files().map(|(path, _)| path.to_owned()).collect();
+        let javascript: BTreeSet<_> = javascript_sdk_files().map(|(path, _)| path.to_owned()).collect();
+        for (folder, copied) in [("sdk/python/shelly_plugin", python), ("sdk/typescript/src", javascript)] {
+            // Python writes `__pycache__` beside the modules that it has loaded.
+            let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+            let names = entries.filter(|path| path.is_file()).map(|path| path.file_name().unwrap().to_owned());
+            let mut found: BTreeSet<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+            assert!(found.insert("README.md".to_owned()), "{folder}: the README is beside the folder of the modules");
+            assert_eq!(copied, found, "{folder}");
+        }
     }
 
     #[test]
@@ -112,5 +223,8 @@ mod tests {
             assert_eq!(version(&sdk, name), version(&workspace, name), "{name}");
         }
         assert_eq!(version(&sdk, "version"), version(&workspace, "version"));
+        assert_eq!(version(&text("sdk/python/pyproject.toml"), "version"), version(&workspace, "version"));
+        let package: serde_json::Value = serde_json::from_str(&text("sdk/typescript/package.json")).unwrap();
+        assert_eq!(package["version"], version(&workspace, "version"));
     }
 }

@@ -31,6 +31,25 @@ macro_rules! for_each_kind {
     };
 }
 
+/// Defines a function from a kind with an SDK to one of its files, and from a component with a world of its own to `None`.
+macro_rules! for_each_kind_with_sdk {
+    ($(#[$doc:meta])* $name:ident, $folder:literal, $file:literal) => {
+        $(#[$doc])*
+        fn $name(kind: ProjectKind) -> Option<&'static str> {
+            Some(match kind {
+                ProjectKind::Tool => text!(concat!($folder, "tool", $file)),
+                ProjectKind::Effect => text!(concat!($folder, "effect", $file)),
+                ProjectKind::RunMiddleware => text!(concat!($folder, "run-middleware", $file)),
+                ProjectKind::ModelMiddleware => text!(concat!($folder, "model-middleware", $file)),
+                ProjectKind::ToolMiddleware => text!(concat!($folder, "tool-middleware", $file)),
+                ProjectKind::Provider => text!(concat!($folder, "provider", $file)),
+                ProjectKind::Coordinator => text!(concat!($folder, "coordinator", $file)),
+                ProjectKind::Plain => return None,
+            })
+        }
+    };
+}
+
 for_each_kind! {
     /// Returns `plugin.toml`. The mark `@{wasi}` in it is a line of `[wants]` or nothing.
     pub manifest, "manifest/", ".toml", "plain"
@@ -45,16 +64,13 @@ for_each_kind! {
 }
 for_each_kind!(rust_source, "rust/", ".rs.in", "plain");
 for_each_kind!(python_source, "python/", "/app.py", "plain");
-for_each_kind!(python_logic, "python/", "/logic.py", "tool");
-for_each_kind!(python_test, "python/", "/test_logic.py", "tool");
 for_each_kind!(javascript_source, "javascript/", "/plugin.js", "plain");
-for_each_kind!(javascript_logic, "javascript/", "/logic.js", "tool");
-for_each_kind! {
-    /// Returns the test, which is the same in both languages: esbuild finds `logic.ts` under the name `logic.js`.
-    javascript_test, "javascript/", "/logic.test.js", "tool"
-}
 for_each_kind!(typescript_source, "typescript/", "/plugin.ts", "plain");
-for_each_kind!(typescript_logic, "typescript/", "/logic.ts", "tool");
+for_each_kind_with_sdk!(python_test, "python/", "/test_app.py");
+for_each_kind_with_sdk! {
+    /// Returns the test, which is the same in both languages: esbuild finds `plugin.ts` under the name `plugin.js`.
+    javascript_test, "javascript/", "/plugin.test.js"
+}
 
 /// Returns the input with which a plugin of this kind is tried; `None` for tools, whose arguments stand on the command line.
 pub fn trial(kind: ProjectKind) -> Option<&'static str> {
@@ -97,28 +113,54 @@ pub fn sources(language: PluginLanguage, kind: ProjectKind) -> Vec<TemplateFile>
             (".gitignore", text!("rust/gitignore")),
             ("src/lib.rs", rust_source(kind)),
         ],
-        PluginLanguage::Python => vec![
-            ("pyproject.toml", text!("python/pyproject.toml")),
-            (".gitignore", text!("python/gitignore")),
-            ("app.py", python_source(kind)),
-            ("logic.py", python_logic(kind)),
-            ("test_logic.py", python_test(kind)),
-        ],
-        PluginLanguage::JavaScript => vec![
-            ("package.json", text!("javascript/package.json")),
-            (".gitignore", text!("javascript/gitignore")),
-            ("src/plugin.js", javascript_source(kind)),
-            ("src/logic.js", javascript_logic(kind)),
-            ("test/logic.test.js", javascript_test(kind)),
-        ],
-        PluginLanguage::TypeScript => vec![
-            ("package.json", text!("typescript/package.json")),
-            ("tsconfig.json", text!("typescript/tsconfig.json")),
-            (".gitignore", text!("typescript/gitignore")),
-            ("src/plugin.ts", typescript_source(kind)),
-            ("src/logic.ts", typescript_logic(kind)),
-            ("test/logic.test.ts", javascript_test(kind)),
-        ],
+        PluginLanguage::Python => {
+            let mut files = vec![
+                ("pyproject.toml", text!("python/pyproject.toml")),
+                (".gitignore", text!("python/gitignore")),
+                ("app.py", python_source(kind)),
+            ];
+            files.extend(match python_test(kind) {
+                Some(test) => vec![("test_app.py", test)],
+                None => vec![
+                    ("logic.py", text!("python/plain/logic.py")),
+                    ("test_logic.py", text!("python/plain/test_logic.py")),
+                ],
+            });
+            files
+        }
+        PluginLanguage::JavaScript => {
+            let mut files =
+                vec![(".gitignore", text!("javascript/gitignore")), ("src/plugin.js", javascript_source(kind))];
+            files.extend(match javascript_test(kind) {
+                Some(test) => {
+                    vec![("package.json", text!("javascript/package.json")), ("test/plugin.test.js", test)]
+                }
+                None => vec![
+                    ("package.json", text!("javascript/plain/package.json")),
+                    ("src/logic.js", text!("javascript/plain/logic.js")),
+                    ("test/logic.test.js", text!("javascript/plain/logic.test.js")),
+                ],
+            });
+            files
+        }
+        PluginLanguage::TypeScript => {
+            let mut files = vec![
+                ("tsconfig.json", text!("typescript/tsconfig.json")),
+                (".gitignore", text!("typescript/gitignore")),
+                ("src/plugin.ts", typescript_source(kind)),
+            ];
+            files.extend(match javascript_test(kind) {
+                Some(test) => {
+                    vec![("package.json", text!("typescript/package.json")), ("test/plugin.test.ts", test)]
+                }
+                None => vec![
+                    ("package.json", text!("typescript/plain/package.json")),
+                    ("src/logic.ts", text!("typescript/plain/logic.ts")),
+                    ("test/logic.test.ts", text!("javascript/plain/logic.test.js")),
+                ],
+            });
+            files
+        }
         PluginLanguage::Go => {
             let mut files = vec![
                 ("go.mod", text!("go/go.mod.in")),
@@ -150,10 +192,14 @@ pub fn sources(language: PluginLanguage, kind: ProjectKind) -> Vec<TemplateFile>
 }
 
 /// Returns the part of the README on tests; none for a language that has no test without further packages.
-pub fn test_part(language: PluginLanguage) -> &'static str {
+pub fn test_part(language: PluginLanguage, kind: ProjectKind) -> &'static str {
     match language {
         PluginLanguage::Rust => text!("rust/readme.md"),
+        PluginLanguage::Python if kind == ProjectKind::Plain => text!("python/readme-plain.md"),
         PluginLanguage::Python => text!("python/readme.md"),
+        PluginLanguage::TypeScript | PluginLanguage::JavaScript if kind == ProjectKind::Plain => {
+            text!("javascript/readme-plain.md")
+        }
         PluginLanguage::TypeScript | PluginLanguage::JavaScript => text!("javascript/readme.md"),
         PluginLanguage::Go => text!("go/readme.md"),
         PluginLanguage::C => "",
@@ -179,10 +225,10 @@ mod tests {
                 .map(str::to_owned)
                 .into();
         for language in PluginLanguage::ALL {
-            used.insert(test_part(language).to_owned());
             for kind in language.kinds() {
                 let own = [manifest(kind), usage(kind), cases(kind), trial(kind).unwrap_or_default()];
                 used.extend(own.map(str::to_owned));
+                used.insert(test_part(language, kind).to_owned());
                 used.extend(sources(language, kind).into_iter().map(|(_, text)| text.to_owned()));
             }
         }

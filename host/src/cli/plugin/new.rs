@@ -79,7 +79,8 @@ impl PluginNewArgs {
 
 /// Returns the folder of a copied package that a file belongs to.
 fn copied(path: &Path) -> Option<&'static str> {
-    ["vendor/shelly-plugin", "wit/deps/shelly-plugin"].into_iter().find(|folder| path.starts_with(folder))
+    let folders = ["vendor/shelly-plugin", "shelly_plugin", "src/shelly-plugin", "wit/deps/shelly-plugin"];
+    folders.into_iter().find(|folder| path.starts_with(folder))
 }
 
 fn next(folder: &Path, language: PluginLanguage) -> String {

@@ -1,14 +1,17 @@
 // A coordinator that lets the members of a team work one after the other, for some rounds.
-import { get as params } from "shelly:plugin/config@0.1.0";
+import { params } from "./shelly-plugin/config.js";
+import { exportCoordinator, s } from "./shelly-plugin/index.js";
 
-import { chosen } from "./logic.js";
+// The params in the config.
+const PARAMS = s.object({ rounds: s.integer("The number of times that each member works.").default(1) });
 
-export const coordinator = {
-  next(moment, state) {
-    const { rounds = 1 } = JSON.parse(params());
-    const member = chosen(moment.members.map((member) => member.name), moment.step, rounds);
-    // The answer of the team is the last reply in its chat.
-    if (member === undefined) return { state: new Uint8Array(), action: { tag: "done", val: undefined } };
-    return { state, action: { tag: "run", val: [{ member }] } };
+export const coordinator = exportCoordinator({
+  next({ members, step }, state) {
+    if (step >= members.length * params(PARAMS).rounds) {
+      // The answer of the team is the last reply in its chat.
+      return { state: new Uint8Array(), action: { tag: "done", val: undefined } };
+    }
+    const { name } = members[step % members.length];
+    return { state, action: { tag: "run", val: [{ member: name }] } };
   },
-};
+});

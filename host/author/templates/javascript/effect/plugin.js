@@ -1,17 +1,19 @@
 // An effect that reminds the agent to come to an end when it has taken many turns.
-import { get as params } from "shelly:plugin/config@0.1.0";
+import { params } from "./shelly-plugin/config.js";
+import { exportEffect, s } from "./shelly-plugin/index.js";
 
-import { reminder } from "./logic.js";
+// The params in the config.
+const PARAMS = s.object({ turns: s.integer("The number of turns after which the agent is reminded.").default(10) });
 
-export const effect = {
-  eval(moment, state) {
-    const { turns = 10 } = JSON.parse(params());
-    const note = reminder(moment.iteration, turns);
-    if (note === undefined) {
+export const effect = exportEffect({
+  eval({ iteration }, state) {
+    const { turns } = params(PARAMS);
+    if (iteration < turns) {
       // Until then the host does not start this plugin again.
       return { state, action: { tag: "edits", val: [] }, wake: { iteration: turns } };
     }
+    const note = `You have taken ${iteration} turns. Come to an end, or say what is still missing.`;
     // A wake without a condition: no further call in this run.
     return { state, action: { tag: "edits", val: [{ tag: "note", val: note }] }, wake: {} };
   },
-};
+});

@@ -1,17 +1,17 @@
 // A model middleware that refuses requests that are larger than allowed.
-import { get as params } from "shelly:plugin/config@0.1.0";
+import { params } from "./shelly-plugin/config.js";
+import { PluginError, exportModelMiddleware, s } from "./shelly-plugin/index.js";
 
-import { refusal } from "./logic.js";
+// The params in the config.
+const PARAMS = s.object({ max_tokens: s.integer("The estimated tokens of the largest request.").default(100_000) });
 
-export const modelMiddleware = {
-  before(_cx, sending) {
-    const { max_tokens = 100_000 } = JSON.parse(params());
-    const why = refusal(sending.tokens, BigInt(max_tokens));
-    if (why !== undefined) return { tag: "reject", val: { tag: "too-large", val: why } };
+export const modelMiddleware = exportModelMiddleware({
+  before(_cx, { tokens }) {
+    const most = params(PARAMS).max_tokens;
+    if (tokens > most) {
+      const error = new PluginError("too-large", `the request has about ${tokens} tokens, ${most} are allowed`);
+      return { tag: "reject", val: error.toContract() };
+    }
     return { tag: "proceed", val: { state: new Uint8Array() } };
   },
-
-  after(_cx, _sending, _reply, _state) {
-    return { tag: "accept" };
-  },
-};
+});

@@ -1,19 +1,17 @@
 // A run middleware that asks again, once, when an answer is empty.
-import { get as params } from "shelly:plugin/config@0.1.0";
+import { params } from "./shelly-plugin/config.js";
+import { exportRunMiddleware, isAnswer, s, textOf } from "./shelly-plugin/index.js";
 
-import { isEmptyAnswer } from "./logic.js";
+// The params in the config.
+const PARAMS = s.object({
+  feedback: s.string("What the agent is told after an empty answer.").default("Your answer was empty. Answer in words."),
+});
 
-export const runMiddleware = {
-  before(_cx, _input) {
-    return { tag: "proceed", val: { state: new Uint8Array() } };
+export const runMiddleware = exportRunMiddleware({
+  after(_cx, { reply, attempt }, state) {
+    // The message of an agent that hands over or has failed is no answer.
+    const isEmpty = reply.tag === "ok" && isAnswer(reply.val) && textOf(reply.val).trim() === "";
+    if (!isEmpty || attempt > 0) return { tag: "accept" };
+    return { tag: "retry", val: { feedback: params(PARAMS).feedback, delayMs: 0n, state } };
   },
-
-  after(_cx, outcome, state) {
-    if (outcome.attempt > 0 || outcome.reply.tag !== "ok") return { tag: "accept" };
-    const { parts, meta } = outcome.reply.val;
-    const texts = parts.flatMap((part) => (part.tag === "text" ? [part.val] : []));
-    if (!isEmptyAnswer(texts, new Map(meta))) return { tag: "accept" };
-    const { feedback = "Your answer was empty. Answer in words." } = JSON.parse(params());
-    return { tag: "retry", val: { feedback, delayMs: 0n, state } };
-  },
-};
+});

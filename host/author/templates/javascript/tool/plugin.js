@@ -1,31 +1,24 @@
 // A tool that counts the words, lines and characters of a text.
-import { counts } from "./logic.js";
+import { PURE, PluginError, defineTool, exportTools, s } from "./shelly-plugin/index.js";
 
-const name = "@{tool}";
-// The arguments: the model reads the descriptions.
-const inputSchema = JSON.stringify({
-  type: "object",
-  properties: { text: { type: "string", description: "The text to count in." } },
-  required: ["text"],
-});
-// It only computes from its arguments.
-const hints = { readOnly: true, nonDestructive: true, idempotent: true, closedWorld: true };
-
-export const tool = {
-  specs() {
-    const description = "Counts the words, lines and characters of a text.";
-    return [{ name, description, inputSchema, hints, meta: [] }];
-  },
-
-  call(call) {
-    if (call.name !== name) {
-      throw { tag: "not-found", val: `unknown tool \`${call.name}\`; available tools: ${name}` };
-    }
-    const { text } = JSON.parse(call.arguments);
-    if (typeof text !== "string" || text === "") {
+export const countText = defineTool({
+  name: "@{tool}",
+  description: "Counts the words, lines and characters of a text.",
+  // The model reads the descriptions of the arguments.
+  args: s.object({ text: s.string("The text to count in.") }),
+  // It only computes from its arguments.
+  hints: PURE,
+  run({ text }) {
+    if (text === "") {
       // The model reads the error and tries again: say what would be right.
-      throw { tag: "invalid", val: "`text` must be a string that is not empty" };
+      throw new PluginError("invalid", "`text` is empty; pass the text to count in");
     }
-    return [{ tag: "json", val: JSON.stringify(counts(text)) }];
+    return {
+      words: text.split(/\s+/).filter(Boolean).length,
+      lines: text.replace(/\n$/, "").split("\n").length,
+      characters: [...text].length,
+    };
   },
-};
+});
+
+export const tool = exportTools(countText);

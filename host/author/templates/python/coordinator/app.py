@@ -1,20 +1,30 @@
 """A coordinator that lets the members of a team work one after the other, for some rounds."""
 
-import json
+from dataclasses import dataclass
 
-from wit_world import exports
-from wit_world.exports.coordinator import Action_Done, Action_Run, Assignment, Step
-from wit_world.imports import config
-
-from logic import chosen
+from shelly_plugin import coordinator, export
+from shelly_plugin.config import params
+from shelly_plugin.coordinator import Assignment, Done, Moment, Run, Step
 
 
-class Coordinator(exports.Coordinator):
-    def next(self, moment, state):
-        # The params of the config.
-        rounds = json.loads(config.get()).get("rounds", 1)
-        member = chosen([member.name for member in moment.members], moment.step, rounds)
-        if member is None:
+@dataclass
+class Params:
+    """The params in the config.
+
+    Attributes:
+        rounds: The number of times that each member works.
+    """
+
+    rounds: int = 1
+
+
+class Rounds(coordinator.Coordinator):
+    def next(self, moment: Moment, state: bytes) -> Step:
+        members = moment.members
+        if not members or moment.step // len(members) >= params(Params).rounds:
             # The answer of the team is the last reply in its chat.
-            return Step(b"", Action_Done(None))
-        return Step(state, Action_Run([Assignment(member, None)]))
+            return Step(Done())
+        return Step(Run([Assignment(members[moment.step % len(members)].name)]), state)
+
+
+Coordinator = export(Rounds)

@@ -1,21 +1,32 @@
 """An effect that reminds the agent to come to an end when it has taken many turns."""
 
-import json
+from dataclasses import dataclass
 
-from wit_world import exports
-from wit_world.exports.effect import Action_Edits, Edit_Note, Step, Wake
-from wit_world.imports import config
-
-from logic import reminder
+from shelly_plugin import effect, export
+from shelly_plugin.config import params
+from shelly_plugin.effect import Moment, Note, Step, Wake
 
 
-class Effect(exports.Effect):
-    def eval(self, moment, state):
-        # The params of the config.
-        turns = json.loads(config.get()).get("turns", 10)
-        note = reminder(moment.iteration, turns)
-        if note is None:
+@dataclass
+class Params:
+    """The params in the config.
+
+    Attributes:
+        turns: The number of turns after which the agent is reminded.
+    """
+
+    turns: int = 10
+
+
+class Reminder(effect.Effect):
+    def eval(self, moment: Moment, state: bytes) -> Step:
+        turns = params(Params).turns
+        if moment.iteration < turns:
             # Until then the host does not start this plugin again.
-            return Step(state, Action_Edits([]), Wake(turns, None, None, None))
+            return Step(state, wake=Wake(iteration=turns))
+        note = f"You have taken {moment.iteration} turns. Come to an end, or say what is still missing."
         # A wake without a condition: no further call in this run.
-        return Step(state, Action_Edits([Edit_Note(note)]), Wake(None, None, None, None))
+        return Step(state, [Note(note)], wake=Wake())
+
+
+Effect = export(Reminder)

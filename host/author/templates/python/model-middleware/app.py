@@ -1,28 +1,31 @@
 """A model middleware that refuses requests that are larger than allowed."""
 
-import json
+from dataclasses import dataclass
 
-from wit_world import exports
-from wit_world.exports.model_middleware import (
-    AfterDecision_Accept,
-    BeforeDecision_Proceed,
-    BeforeDecision_Reject,
-    Pass,
-)
-from wit_world.imports import config
-from wit_world.imports.types import Error_TooLarge
-
-from logic import refusal
+from shelly_plugin import PluginError, export, model_middleware
+from shelly_plugin.config import params
+from shelly_plugin.model_middleware import BeforeDecision, Proceed, Reject, Sending
+from shelly_plugin.types import RunContext
 
 
-class ModelMiddleware(exports.ModelMiddleware):
-    def before(self, cx, sending):
-        # The params of the config.
-        most = json.loads(config.get()).get("max_tokens", 100_000)
-        why = refusal(sending.tokens, most)
-        if why is not None:
-            return BeforeDecision_Reject(Error_TooLarge(why))
-        return BeforeDecision_Proceed(Pass(None, None, b""))
+@dataclass
+class Params:
+    """The params in the config.
 
-    def after(self, cx, sending, reply, state):
-        return AfterDecision_Accept()
+    Attributes:
+        max_tokens: The estimated tokens of the largest request.
+    """
+
+    max_tokens: int = 100_000
+
+
+class MaxRequest(model_middleware.ModelMiddleware):
+    def before(self, cx: RunContext, sending: Sending) -> BeforeDecision:
+        most = params(Params).max_tokens
+        if sending.tokens > most:
+            message = f"the request has about {sending.tokens} tokens, {most} are allowed"
+            return Reject(PluginError("too-large", message))
+        return Proceed()
+
+
+ModelMiddleware = export(MaxRequest)

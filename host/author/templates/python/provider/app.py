@@ -1,24 +1,36 @@
-"""A model that repeats what it is told."""
+"""A model that repeats what it is told. The README of `shelly_plugin` has one that asks a server."""
 
-import json
+from dataclasses import dataclass
 
-from componentize_py_types import Err
-from wit_world import exports
-from wit_world.imports import config, sink
-from wit_world.imports.types import Completion, Error_Invalid, Part_Text, Role, StopReason_EndTurn, Usage
-
-from logic import answer
+from shelly_plugin import PluginError, export, provider
+from shelly_plugin.config import params
+from shelly_plugin.streamed import Streamed
+from shelly_plugin.types import Completion, Request, Usage
 
 
-class Provider(exports.Provider):
-    def complete(self, model, request):
-        said = [message for message in request.messages if message.role == Role.USER]
+@dataclass
+class Params:
+    """The params in the config.
+
+    Attributes:
+        prefix: The text before each answer.
+    """
+
+    prefix: str = ""
+
+
+class Echo(provider.Provider):
+    def complete(self, model: str, request: Request) -> Completion:
+        said = [message.text for message in request.messages if message.role == "user"]
         if not said:
-            raise Err(Error_Invalid("the conversation has no message of a user"))
-        texts = [part.value for part in said[-1].parts if isinstance(part, Part_Text)]
-        # The params of the config.
-        text = answer(json.loads(config.get()).get("prefix", ""), texts)
-        # Each piece is shown as soon as it is emitted. Together they must be the text that is returned.
-        sink.emit(sink.Delta_Text(text))
-        words = len(text.split())
-        return Completion([Part_Text(text)], StopReason_EndTurn(), Usage(words, words, 0, 0), model, [])
+            raise PluginError("invalid", "the conversation has no message of a user")
+        # Each piece is shown as soon as it is added.
+        reply = Streamed(model)
+        reply.text(params(Params).prefix)
+        reply.text(said[-1])
+        words = len(said[-1].split())
+        reply.usage(Usage(input_tokens=words, output_tokens=words))
+        return reply.finish()
+
+
+Provider = export(Echo)

@@ -1,33 +1,32 @@
 """A run middleware that asks again, once, when an answer is empty."""
 
-import json
+from dataclasses import dataclass
 
-from componentize_py_types import Ok
-from wit_world import exports
-from wit_world.exports.run_middleware import (
-    AfterDecision_Accept,
-    AfterDecision_Retry,
-    Again,
-    BeforeDecision_Proceed,
-    Pass,
-)
-from wit_world.imports import config
-from wit_world.imports.types import Part_Text
-
-from logic import is_empty_answer
+from shelly_plugin import Message, export, run_middleware
+from shelly_plugin.config import params
+from shelly_plugin.run_middleware import Accept, AfterDecision, Outcome, Retry
+from shelly_plugin.types import RunContext
 
 
-class RunMiddleware(exports.RunMiddleware):
-    def before(self, cx, input):
-        return BeforeDecision_Proceed(Pass(None, b""))
+@dataclass
+class Params:
+    """The params in the config.
 
-    def after(self, cx, outcome, state):
-        if outcome.attempt > 0 or not isinstance(outcome.reply, Ok):
-            return AfterDecision_Accept()
-        reply = outcome.reply.value
-        texts = [part.value for part in reply.parts if isinstance(part, Part_Text)]
-        if not is_empty_answer(texts, dict(reply.meta)):
-            return AfterDecision_Accept()
-        # The params of the config.
-        feedback = json.loads(config.get()).get("feedback", "Your answer was empty. Answer in words.")
-        return AfterDecision_Retry(Again(feedback, 0, state))
+    Attributes:
+        feedback: The text that the agent is told after an empty answer.
+    """
+
+    feedback: str = "Your answer was empty. Answer in words."
+
+
+class NoEmptyAnswer(run_middleware.RunMiddleware):
+    def after(self, cx: RunContext, outcome: Outcome, state: bytes) -> AfterDecision:
+        reply = outcome.reply
+        # The message of an agent that hands over or has failed is no answer.
+        is_empty = isinstance(reply, Message) and reply.is_answer and not reply.text.strip()
+        if not is_empty or outcome.attempt > 0:
+            return Accept()
+        return Retry(params(Params).feedback, state=state)
+
+
+RunMiddleware = export(NoEmptyAnswer)

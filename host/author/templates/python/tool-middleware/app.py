@@ -1,23 +1,30 @@
 """A tool middleware that asks a person before each call of a tool that may change something."""
 
-import json
+from dataclasses import dataclass, field
 
-from wit_world import exports
-from wit_world.exports.tool_middleware import Decision, Question, Verdict_Allow, Verdict_Ask
-from wit_world.imports import config
-from wit_world.imports.types import ToolHints
-
-from logic import question
+from shelly_plugin import ToolHints, export, tool_middleware
+from shelly_plugin.config import params
+from shelly_plugin.tool_middleware import Allow, AskPerson, Decision, Target
+from shelly_plugin.types import RunContext, ToolCall
 
 
-class ToolMiddleware(exports.ToolMiddleware):
-    def before(self, cx, call, target):
-        # The params of the config: tools that are called without a question.
-        allowed = json.loads(config.get()).get("allow", [])
-        text = question(call.name, ToolHints.READ_ONLY in target.hints, allowed)
+@dataclass
+class Params:
+    """The params in the config.
+
+    Attributes:
+        allow: Tools that are called without a question.
+    """
+
+    allow: list[str] = field(default_factory=list)
+
+
+class AskFirst(tool_middleware.ToolMiddleware):
+    def before(self, cx: RunContext, call: ToolCall, target: Target) -> Decision:
+        if ToolHints.READ_ONLY in target.hints or call.name in params(Params).allow:
+            return Allow()
         # After "yes, for this session" the host does not ask again for the same topic.
-        verdict = Verdict_Allow() if text is None else Verdict_Ask(Question(text, call.name))
-        return Decision(verdict, None, b"")
+        return AskPerson(f"`{call.name}` may change something", topic=call.name)
 
-    def after(self, cx, call, outcome, state):
-        return None
+
+ToolMiddleware = export(AskFirst)

@@ -1,21 +1,21 @@
 // A model that repeats what it is told.
-import { get as params } from "shelly:plugin/config@0.1.0";
-import type { Guest } from "shelly:plugin/provider@0.1.0";
-import { emit } from "shelly:plugin/sink@0.1.0";
-import type { Error } from "shelly:plugin/types@0.1.0";
+import { params } from "./shelly-plugin/config.js";
+import { PluginError, exportProvider, s, textOf } from "./shelly-plugin/index.js";
+import { Streamed } from "./shelly-plugin/streamed.js";
 
-import { answer } from "./logic.js";
+// The params in the config.
+const PARAMS = s.object({ prefix: s.string("The text before each answer.").default("") });
 
-export const provider: Guest = {
-  complete(model, request) {
-    const said = request.messages.filter((message) => message.role === "user").at(-1);
-    if (!said) throw { tag: "invalid", val: "the conversation has no message of a user" } satisfies Error;
-    const { prefix = "" } = JSON.parse(params()) as { prefix?: string };
-    const text = answer(prefix, said.parts.flatMap((part) => (part.tag === "text" ? [part.val] : [])));
-    // Each piece is shown as soon as it is emitted. Together they must be the text that is returned.
-    emit({ tag: "text", val: text });
-    const words = BigInt(text.split(/\s+/).filter(Boolean).length);
-    const usage = { inputTokens: words, outputTokens: words, cacheReadTokens: 0n, cacheWriteTokens: 0n };
-    return { parts: [{ tag: "text", val: text }], stop: { tag: "end-turn" }, usage, model, meta: [] };
+export const provider = exportProvider({
+  complete(model, { messages }) {
+    const said = messages.filter(({ role }) => role === "user").at(-1);
+    if (said === undefined) throw new PluginError("invalid", "the conversation has no message of a user");
+    // Each piece is shown as soon as it is added.
+    const reply = new Streamed(model);
+    reply.text(params(PARAMS).prefix);
+    reply.text(textOf(said));
+    const words = textOf(said).split(/\s+/).filter(Boolean).length;
+    reply.usage({ inputTokens: words, outputTokens: words });
+    return reply.finish();
   },
-};
+});

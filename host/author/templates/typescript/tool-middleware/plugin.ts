@@ -1,20 +1,16 @@
 // A tool middleware that asks a person before each call of a tool that may change something.
-import { get as params } from "shelly:plugin/config@0.1.0";
-import type { Guest, Verdict } from "shelly:plugin/tool-middleware@0.1.0";
+import { params } from "./shelly-plugin/config.js";
+import { exportToolMiddleware, s } from "./shelly-plugin/index.js";
 
-import { question } from "./logic.js";
+// The params in the config.
+const PARAMS = s.object({ allow: s.array(s.string(), "Tools that are called without a question.").default([]) });
 
-export const toolMiddleware: Guest = {
-  before(_cx, call, target) {
-    // Tools that are called without a question.
-    const { allow = [] } = JSON.parse(params()) as { allow?: string[] };
-    const text = question(call.name, target.hints.readOnly ?? false, allow);
+export const toolMiddleware = exportToolMiddleware({
+  before(_cx, { name }, { hints }) {
+    const state = new Uint8Array();
+    if (hints.readOnly || params(PARAMS).allow.includes(name)) return { verdict: { tag: "allow" }, state };
     // After "yes, for this session" the host does not ask again for the same topic.
-    const verdict: Verdict = text === undefined ? { tag: "allow" } : { tag: "ask", val: { text, topic: call.name } };
-    return { verdict, state: new Uint8Array() };
+    const question = { text: `\`${name}\` may change something`, topic: name };
+    return { verdict: { tag: "ask", val: question }, state };
   },
-
-  after(_cx, _call, _outcome, _state) {
-    return undefined;
-  },
-};
+});

@@ -1,0 +1,5 @@
+"""The bindings of a world with everything."""
+
+from contract import CONTRACT
+
+CONTRACT.install()
