@@ -91,14 +91,17 @@ impl<'a> SchemaReader<'a> {
         let Some(map) = node.map().filter(|_| self.left > 0) else { return JsonMap::new() };
         self.left -= 1;
         let Some(target) = map.get("$ref").and_then(JsonNode::text) else { return self.object(map, depth) };
-        if self.open.contains(&target) || self.open.len() >= limits::OPENAPI_REFERENCES {
-            return JsonMap::new();
-        }
+        let is_bounded = !self.open.contains(&target) && self.open.len() < limits::OPENAPI_REFERENCES;
         // A reference that leads nowhere says nothing about the value.
-        let Ok(found) = self.document.target(target) else { return JsonMap::new() };
-        self.open.push(target);
-        let mut schema = self.schema(found, depth);
-        self.open.pop();
+        let mut schema = match self.document.target(target) {
+            Ok(found) if is_bounded => {
+                self.open.push(target);
+                let schema = self.schema(found, depth);
+                self.open.pop();
+                schema
+            }
+            _ => JsonMap::new(),
+        };
         if let Some(text) = map.get("description").and_then(JsonNode::text) {
             schema.insert("description".into(), described(text));
         }

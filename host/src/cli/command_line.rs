@@ -72,8 +72,9 @@ Exit codes:
     0  success
     1  the run failed, or its answer could not be written to standard output; batch: tasks
        failed or did not begin; index --check: the index is out of date; doctor: there is a
-       problem; plugin call, step, complete: the plugin has returned an error; conformance: an
-       attack did not end as expected; session: a part is damaged, or a change cannot be undone
+       problem; plugin call, step, complete: the plugin has returned an error; plugin test: a
+       case failed; plugin check: there is a problem; conformance: an attack did not end as
+       expected; session: a part is damaged, or a change cannot be undone
     2  wrong usage, config or task, or a project or a session that is not trusted
     3  a required plugin cannot be used; plugin call, step, complete: the plugin cannot be
        loaded, crashed, timed out or exceeded a limit
