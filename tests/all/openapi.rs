@@ -221,7 +221,7 @@ fn local_document_lists_its_operations() {
     let first = &json["apis"][0]["operations"][0];
     assert_eq!((&first["name"], &first["called"]), (&json!("listPets"), &json!("pets__listPets")));
     assert_eq!(json["apis"][0]["left_out"][0]["name"], "uploadPhoto");
-    let checked = place.run(&["config", "check", "--trust"]);
+    let checked = place.run(&["config", "check"]);
     let says = "openapi.pets: operations that cannot be tools: `uploadPhoto` (the body is `multipart/form-data`";
     assert!(checked.code == 0 && checked.shown().contains(says), "{}", checked.shown());
     let none = place.run(&["openapi", "list", "cats", "--trust"]);
@@ -246,11 +246,11 @@ fn config_check_reports_unusable_documents_and_names() {
     ] {
         place.file("pets.yaml", document);
         config(&place, &model, "document: pets.yaml", uses, "");
-        let checked = place.run(&["config", "check", "--trust"]);
+        let checked = place.run(&["config", "check"]);
         assert!(checked.shown().contains(says), "{says}: {}", checked.shown());
     }
     config(&place, &model, "document: none.yaml", "pets", "");
-    let checked = place.run(&["config", "check", "--trust"]);
+    let checked = place.run(&["config", "check"]);
     assert!(checked.code == 2 && checked.shown().contains("none.yaml: no such file or folder"), "{}", checked.shown());
     // An agent works without an API whose document cannot be used.
     let ran = run(&place, &[]);
@@ -299,12 +299,14 @@ fn with_document() -> (Server, Arc<Mutex<String>>) {
 
 #[test]
 fn changed_operation_is_left_out_until_it_is_approved() {
-    let place = Place::new();
+    let place = Place::untrusted();
     let (server, text) = with_document();
     let keys = format!("document: 'http://127.0.0.1:{}/openapi.yaml'", server.port);
     let offered_now = || {
         let model = scripted(&[]);
         config(&place, &model, &keys, "{name: pets, operations: ['* /pets']}", "");
+        // The model's port is another one each time.
+        assert_eq!(place.run(&["config", "trust", "--yes"]).code, 0);
         let ran = run(&place, &[]);
         (offered(&model), ran.shown())
     };

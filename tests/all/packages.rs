@@ -67,7 +67,7 @@ fn installed_plugin_runs_until_it_is_altered() {
     place.file("other.wasm", wat::parse_str(FUNCTIONS).unwrap());
     fs::copy(place.path().join("other.wasm"), folder.join("c.wasm")).unwrap();
     let altered = ["c.wasm is sha256:", ", but [DIR]/shelly.lock names sha256:", "plugin install` without a name gets"];
-    refused(&check(&place), 3, &altered);
+    refused(&check(&place), 2, &altered);
     // It comes from where it came from before, and only as it was.
     refused(&place.run(&["plugin", "install"]), 2, &["cannot read [DIR]/plugins/dice", "cause: no such file"]);
     fs::rename(place.path().join("away"), place.path().join("plugins")).unwrap();
@@ -79,7 +79,7 @@ fn installed_plugin_runs_until_it_is_altered() {
     fs::remove_dir_all(&store).unwrap();
     refused(
         &check(&place),
-        3,
+        2,
         &["plugin `dice` is in [DIR]/shelly.lock, but not in", "plugin install` without a name"],
     );
     put_dice(&place, "1.0.0", "", FUNCTIONS);
@@ -122,7 +122,7 @@ fn plugin_that_a_person_names_is_not_of_a_project() {
     };
     // What the person grants to a plugin is not for whatever a project has under its id.
     let check = ["config", "check", "--load", "--trust"];
-    refused(&run(&check), 3, &["plugin `dice`"]);
+    refused(&run(&check), 2, &["there is no plugin `dice`"]);
     fine(run(&["plugin", "install", "plugins/dice", "--user"]));
     fine(run(&check));
 }
@@ -199,13 +199,13 @@ fn plugin_without_a_required_signature_is_refused() {
     // The rule holds before each run, and that of the person too.
     place.file("shelly.yaml", format!("{CONFIG}{}", rule("eve", &eve)));
     let other = "plugin `dice` must not be used: it is signed by another key than that of `eve`";
-    refused(&check(&place), 3, &[other]);
+    refused(&check(&place), 2, &[other]);
     place.file("shelly.yaml", CONFIG);
     fine(check(&place));
     place.file("home/.config/shelly-host/config.yaml", rule("eve", &eve));
     let words = ["config", "check", "--load", "--trust"];
     let home = place.path().join("home");
-    refused(&place.ran(place.command(&words).env("HOME", &home).output().unwrap()), 3, &[other]);
+    refused(&place.ran(place.command(&words).env("HOME", &home).output().unwrap()), 2, &[other]);
 
     // A signature goes with the plugin through a registry.
     let registry = registry::Registry::start();

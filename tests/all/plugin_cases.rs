@@ -178,7 +178,10 @@ fn mistakes_in_cases_are_named_with_their_place() {
             "- {name: one, cal: {tool: calculate}}",
             &["there is no key `cal` (cases.yaml, line 1", "did you mean `call`?"][..],
         ),
-        ("- {name: one, call: {tool: calc}}", &["there is no tool `calc` (cases.yaml, case `one`)", "`calculate`"]),
+        (
+            "- {name: one, call: {tool: calc}}",
+            &["there is no tool `calc` (cases.yaml, case `one`)", "available: calculate"],
+        ),
         ("- {name: one, call: {tool: calculate}, params: {x: 1}}", &["`params` of the case", "case `one`"]),
         ("- {name: one, call: {tool: calculate}, grants: {confirm: true}}", &["`confirm` has no effect outside"]),
         ("- {name: one, step: {}}", &["plugin `calculator` has no steps"]),

@@ -8,8 +8,13 @@ use std::{
 };
 
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+use serde_json::json;
 
-use crate::{PLUGIN_ROOT, support::Place};
+use crate::{
+    PLUGIN_ROOT,
+    bad_input::{FOUR, Server, answer},
+    support::Place,
+};
 
 /// A run of the program at a terminal.
 pub struct TerminalRun {
@@ -267,12 +272,25 @@ fn index_takes_the_display_flags() {
 #[test]
 fn no_with_words_tells_the_agent_what_to_do_instead() {
     let place = place();
-    let config = fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
-    place.file("shelly.yaml", config.replace("mode: read}]}", "mode: read}], confirm: true}"));
+    // A scripted model would make the same call again after the words of a person.
+    let model = Server::start(|request| {
+        let call = json!({"id": "1", "type": "function", "function": {"name": "read_file", "arguments": "{\"path\":\"notes.md\"}"}});
+        match request.contains("look at the other one") {
+            true => answer("200 OK", FOUR),
+            false => answer(
+                "200 OK",
+                &json!({"choices": [{"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}).to_string(),
+            ),
+        }
+    });
+    let uses = "{name: helper, plugins: {read-files: {files: [{path: ., mode: read}], confirm: true}}}";
+    let config = model.config("").replace("{name: helper}", uses);
+    place.file("shelly.yaml", format!("plugin_dirs: ['{PLUGIN_ROOT}']\n{config}"));
     let shell = "shelly-host run --trust 'Read the note.'";
     let ran = typing_at(&place, 80, &[], shell, Some(("allow? [y]es, once;", "n look at the other one\n")));
     let text = ran.lines.join("\n");
     assert!(ran.code == 0 && text.contains("after n you may say what to do instead"), "{text}");
+    assert!(text.contains("Four."), "{text}");
     assert!(text.contains("✗ read_file"), "{text}");
     let state = place.path().join("state");
     let mut command = place.command(&["session", "show", "last"]);

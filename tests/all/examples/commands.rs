@@ -69,6 +69,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("plugin search dice", How::By("all/packages/sources.rs")),
             ("plugin vendor", How::By("all/packages/sources.rs")),
             ("plugin remove dice", How::By("all/packages.rs")),
+            ("plugin inspect", How::By("all/packages.rs")),
         ],
     ),
     ("docs/batch.md", &[("batch ", How::By("all/batch.rs"))]),

@@ -1,4 +1,4 @@
-//! What the agents at work share: the open tasks of their board, and the newest values of their blackboards.
+//! The open tasks of the board of the agents at work, and the newest values of their blackboards.
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 

@@ -13,7 +13,7 @@ pub(super) struct CaseObservation {
     pub fault: Option<Fault>,
     /// The messages about what is not granted.
     pub denials: Vec<String>,
-    /// What the plugin asked of the host and the case has no answer for.
+    /// The requests of the plugin to the host that the case does not answer.
     pub unanswered: Vec<String>,
 }
 
