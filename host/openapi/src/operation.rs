@@ -137,7 +137,8 @@ impl ApiOperation {
         let (parameters, body) =
             (parameters.into_iter().map(|one| one.parameter).collect::<Vec<_>>(), body.map(|described| described.body));
         let base = cx.base.as_str().trim_end_matches('/').to_owned();
-        let grant = HttpGrant::entry(&format!("{base}{}", template.prefix()), &[method.clone()], cx.networks)?;
+        let grant =
+            HttpGrant::entry(&format!("{base}{}", template.prefix()), std::slice::from_ref(method), cx.networks)?;
         let input_schema = schema.to_json();
         let value: Value = serde_json::from_str(&input_schema).map_err(|error| error.to_string())?;
         let checked = InputSchema::new(&value).map_err(|why| format!("the schema cannot be enforced: {why}"))?;

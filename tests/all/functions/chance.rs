@@ -126,7 +126,7 @@ impl Type {
             }
             Self::List(inner) => vec(inner.value(), 0..4).prop_map(Value::from).boxed(),
             Self::Map(key, value) => {
-                let entries = vec((Self::Plain(*key).value(), value.value()), 0..4);
+                let entries = vec((Self::Plain(key).value(), value.value()), 0..4);
                 let is_object = *key == "string";
                 entries.prop_map(move |entries| if is_object { object(entries) } else { pairs(entries) }).boxed()
             }

@@ -60,7 +60,7 @@ fn updated_yaml(text: &str, updates: &[(usize, Map<String, Value>)]) -> Option<S
         // Empty lines and comments before the next case belong to that case.
         let belongs = |at: &usize| {
             let line = lines[*at];
-            !line.trim().is_empty() && !(is_comment(line) && depth(line) < margin)
+            !(line.trim().is_empty() || is_comment(line) && depth(line) < margin)
         };
         let (from, to) = match place.key {
             Some(key) => {
