@@ -73,7 +73,7 @@ impl PluginReview {
     }
 
     /// Returns the names under `[wants]` that the plugin has no use for: the component imports nothing that needs them. The
-    /// models and powers that it wants have no imports of their own.
+    /// models and powers that it wants have no imports of their own, and `wasi` needs no grant.
     pub fn idle_wants(&self) -> Vec<&'static str> {
         let manifest = &self.manifest;
         if manifest.wants_are_optional {
@@ -97,11 +97,7 @@ impl PluginReview {
             (Capability::Programs, granted(Capability::Programs)),
         ];
         let idle = used.into_iter().filter(|(capability, is_used)| wanted.has(*capability) && !is_used);
-        let mut names: Vec<_> = idle.map(|(capability, _)| capability.name()).collect();
-        if manifest.wasi && !needs.iter().any(|need| need.is_in_base()) {
-            names.push("wasi");
-        }
-        names
+        idle.map(|(capability, _)| capability.name()).collect()
     }
 
     /// Returns the versions of the contract that the component was built for; none if it does not use the contract.
@@ -148,7 +144,7 @@ mod tests {
             (Some("sends HTTP requests"), Some("http = true")),
         ];
         assert_eq!(missing, expected);
-        assert_eq!(both.idle_wants(), ["clock", "wasi"]);
+        assert_eq!(both.idle_wants(), ["clock"]);
         assert!(matches!(&both.package, Err(PluginError::NotAskedFor { .. })), "{:?}", both.package);
         let fine = review(&["clock"], "clock = true").await;
         assert!(fine.idle_wants().is_empty() && fine.package.is_ok(), "{:?}", fine.package);
