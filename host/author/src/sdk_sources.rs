@@ -2,94 +2,91 @@
 
 use crate::contract::CONTRACT_FILES;
 
-/// The folder of a Rust project that holds the copy of the SDK.
-pub const SDK_FOLDER: &str = "vendor/shelly-plugin";
-
-macro_rules! sdk_file {
-    ($path:literal) => {
-        ($path, include_str!(concat!("../../../sdk/rust/", $path)))
+/// The files of a folder of `sdk/`, each as its path below that folder and its text.
+macro_rules! sdk_files {
+    ($folder:literal: $($path:literal,)*) => {
+        &[$(($path, include_str!(concat!("../../../sdk/", $folder, $path)))),*]
     };
 }
 
+/// The folder of a Rust project that holds the copy of the SDK.
+pub const SDK_FOLDER: &str = "vendor/shelly-plugin";
+
 /// The files of the SDK without its contract, by their path below `sdk/rust`.
-const SDK_FILES: &[(&str, &str)] = &[
-    sdk_file!("Cargo.toml"),
-    sdk_file!("README.md"),
-    sdk_file!("src/bindings.rs"),
-    sdk_file!("src/chat.rs"),
-    sdk_file!("src/coordinator.rs"),
-    sdk_file!("src/effect.rs"),
-    sdk_file!("src/export.rs"),
-    sdk_file!("src/fs.rs"),
-    sdk_file!("src/heap.rs"),
-    sdk_file!("src/http/body.rs"),
-    sdk_file!("src/http/events.rs"),
-    sdk_file!("src/http/lines.rs"),
-    sdk_file!("src/http/mod.rs"),
-    sdk_file!("src/http/split.rs"),
-    sdk_file!("src/http/status.rs"),
-    sdk_file!("src/imports.rs"),
-    sdk_file!("src/json.rs"),
-    sdk_file!("src/kinds.rs"),
-    sdk_file!("src/kv.rs"),
-    sdk_file!("src/lib.rs"),
-    sdk_file!("src/media.rs"),
-    sdk_file!("src/names.rs"),
-    sdk_file!("src/near.rs"),
-    sdk_file!("src/shorten.rs"),
-    sdk_file!("src/streamed.rs"),
-    sdk_file!("src/summary.rs"),
-    sdk_file!("src/summary_tests.rs"),
-    sdk_file!("src/text.rs"),
-    sdk_file!("src/tool.rs"),
-    sdk_file!("src/types.rs"),
-];
+const SDK_FILES: &[(&str, &str)] = sdk_files! {
+    "rust/":
+    "Cargo.toml",
+    "README.md",
+    "src/bindings.rs",
+    "src/chat.rs",
+    "src/coordinator.rs",
+    "src/effect.rs",
+    "src/export.rs",
+    "src/fs.rs",
+    "src/heap.rs",
+    "src/http/body.rs",
+    "src/http/events.rs",
+    "src/http/lines.rs",
+    "src/http/mod.rs",
+    "src/http/split.rs",
+    "src/http/status.rs",
+    "src/imports.rs",
+    "src/json.rs",
+    "src/kinds.rs",
+    "src/kv.rs",
+    "src/lib.rs",
+    "src/media.rs",
+    "src/names.rs",
+    "src/near.rs",
+    "src/shorten.rs",
+    "src/streamed.rs",
+    "src/summary.rs",
+    "src/summary_tests.rs",
+    "src/text.rs",
+    "src/tool.rs",
+    "src/types.rs",
+};
 
 /// The folder of a Python project that holds the copy of the SDK: `import` finds it beside `app.py`.
 pub const PYTHON_SDK_FOLDER: &str = "shelly_plugin";
 
-macro_rules! python_file {
-    ($path:literal) => {
-        ($path, include_str!(concat!("../../../sdk/python/shelly_plugin/", $path)))
-    };
-}
-
 /// The modules of the SDK for Python, by their path below `sdk/python/shelly_plugin`.
-const PYTHON_FILES: &[(&str, &str)] = &[
-    python_file!("__init__.py"),
-    python_file!("_adapters.py"),
-    python_file!("_bindings.py"),
-    python_file!("_lift.py"),
-    python_file!("_lower.py"),
-    python_file!("attachments.py"),
-    python_file!("chat.py"),
-    python_file!("clock.py"),
-    python_file!("config.py"),
-    python_file!("coordinator.py"),
-    python_file!("docstring.py"),
-    python_file!("effect.py"),
-    python_file!("errors.py"),
-    python_file!("exports.py"),
-    python_file!("http.py"),
-    python_file!("kv.py"),
-    python_file!("log.py"),
-    python_file!("model_middleware.py"),
-    python_file!("outgoing.py"),
-    python_file!("process.py"),
-    python_file!("progress.py"),
-    python_file!("provider.py"),
-    python_file!("py.typed"),
-    python_file!("random.py"),
-    python_file!("run_middleware.py"),
-    python_file!("schema.py"),
-    python_file!("sink.py"),
-    python_file!("state.py"),
-    python_file!("streamed.py"),
-    python_file!("testing.py"),
-    python_file!("tool_middleware.py"),
-    python_file!("tools.py"),
-    python_file!("types.py"),
-];
+const PYTHON_FILES: &[(&str, &str)] = sdk_files! {
+    "python/shelly_plugin/":
+    "__init__.py",
+    "_adapters.py",
+    "_bindings.py",
+    "_lift.py",
+    "_lower.py",
+    "attachments.py",
+    "chat.py",
+    "clock.py",
+    "config.py",
+    "coordinator.py",
+    "docstring.py",
+    "effect.py",
+    "errors.py",
+    "exports.py",
+    "http.py",
+    "kv.py",
+    "log.py",
+    "model_middleware.py",
+    "outgoing.py",
+    "process.py",
+    "progress.py",
+    "provider.py",
+    "py.typed",
+    "random.py",
+    "run_middleware.py",
+    "schema.py",
+    "sink.py",
+    "state.py",
+    "streamed.py",
+    "testing.py",
+    "tool_middleware.py",
+    "tools.py",
+    "types.py",
+};
 
 /// Returns the files of the SDK for Python with its README, by their path below [`PYTHON_SDK_FOLDER`].
 pub fn python_sdk_files() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -101,40 +98,35 @@ pub fn python_sdk_files() -> impl Iterator<Item = (&'static str, &'static str)> 
 /// plugin.
 pub const JAVASCRIPT_SDK_FOLDER: &str = "src/shelly-plugin";
 
-macro_rules! javascript_file {
-    ($path:literal) => {
-        ($path, include_str!(concat!("../../../sdk/typescript/src/", $path)))
-    };
-}
-
 /// The modules of the SDK for JavaScript and TypeScript, by their path below `sdk/typescript/src`.
-const JAVASCRIPT_FILES: &[(&str, &str)] = &[
-    javascript_file!("bytes.js"),
-    javascript_file!("config.d.ts"),
-    javascript_file!("config.js"),
-    javascript_file!("errors.d.ts"),
-    javascript_file!("errors.js"),
-    javascript_file!("hooks.js"),
-    javascript_file!("http.d.ts"),
-    javascript_file!("http.js"),
-    javascript_file!("index.d.ts"),
-    javascript_file!("index.js"),
-    javascript_file!("kinds.d.ts"),
-    javascript_file!("kinds.js"),
-    javascript_file!("kv.d.ts"),
-    javascript_file!("kv.js"),
-    javascript_file!("log.d.ts"),
-    javascript_file!("log.js"),
-    javascript_file!("register.js"),
-    javascript_file!("schema.d.ts"),
-    javascript_file!("schema.js"),
-    javascript_file!("streamed.d.ts"),
-    javascript_file!("streamed.js"),
-    javascript_file!("testing.d.ts"),
-    javascript_file!("testing.js"),
-    javascript_file!("tool.d.ts"),
-    javascript_file!("tool.js"),
-];
+const JAVASCRIPT_FILES: &[(&str, &str)] = sdk_files! {
+    "typescript/src/":
+    "bytes.js",
+    "config.d.ts",
+    "config.js",
+    "errors.d.ts",
+    "errors.js",
+    "hooks.js",
+    "http.d.ts",
+    "http.js",
+    "index.d.ts",
+    "index.js",
+    "kinds.d.ts",
+    "kinds.js",
+    "kv.d.ts",
+    "kv.js",
+    "log.d.ts",
+    "log.js",
+    "register.js",
+    "schema.d.ts",
+    "schema.js",
+    "streamed.d.ts",
+    "streamed.js",
+    "testing.d.ts",
+    "testing.js",
+    "tool.d.ts",
+    "tool.js",
+};
 
 /// Returns the files of the SDK for JavaScript and TypeScript with its README, by their path below [`JAVASCRIPT_SDK_FOLDER`].
 pub fn javascript_sdk_files() -> impl Iterator<Item = (&'static str, &'static str)> {

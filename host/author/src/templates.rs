@@ -11,22 +11,28 @@ macro_rules! text {
     };
 }
 
-/// Defines a function from a kind to one of its files, with the path `$folder/KIND$file`. The folder of a component with a
-/// world of its own is `$plain`, which may be that of the tool.
+/// The file of a kind, with the path `$folder/KIND$file`; `$plain` for a component with a world of its own.
+macro_rules! of_kind {
+    ($kind:ident, $folder:literal, $file:literal, $plain:expr) => {
+        match $kind {
+            ProjectKind::Tool => text!(concat!($folder, "tool", $file)),
+            ProjectKind::Effect => text!(concat!($folder, "effect", $file)),
+            ProjectKind::RunMiddleware => text!(concat!($folder, "run-middleware", $file)),
+            ProjectKind::ModelMiddleware => text!(concat!($folder, "model-middleware", $file)),
+            ProjectKind::ToolMiddleware => text!(concat!($folder, "tool-middleware", $file)),
+            ProjectKind::Provider => text!(concat!($folder, "provider", $file)),
+            ProjectKind::Coordinator => text!(concat!($folder, "coordinator", $file)),
+            ProjectKind::Plain => $plain,
+        }
+    };
+}
+
+/// Defines a function from a kind to one of its files.
 macro_rules! for_each_kind {
-    ($(#[$doc:meta])* $vis:vis $name:ident, $folder:literal, $file:literal, $plain:literal) => {
+    ($(#[$doc:meta])* $vis:vis $name:ident, $folder:literal, $file:literal) => {
         $(#[$doc])*
         $vis fn $name(kind: ProjectKind) -> &'static str {
-            match kind {
-                ProjectKind::Tool => text!(concat!($folder, "tool", $file)),
-                ProjectKind::Effect => text!(concat!($folder, "effect", $file)),
-                ProjectKind::RunMiddleware => text!(concat!($folder, "run-middleware", $file)),
-                ProjectKind::ModelMiddleware => text!(concat!($folder, "model-middleware", $file)),
-                ProjectKind::ToolMiddleware => text!(concat!($folder, "tool-middleware", $file)),
-                ProjectKind::Provider => text!(concat!($folder, "provider", $file)),
-                ProjectKind::Coordinator => text!(concat!($folder, "coordinator", $file)),
-                ProjectKind::Plain => text!(concat!($folder, $plain, $file)),
-            }
+            of_kind!(kind, $folder, $file, text!(concat!($folder, "plain", $file)))
         }
     };
 }
@@ -36,40 +42,33 @@ macro_rules! for_each_kind_with_sdk {
     ($(#[$doc:meta])* $name:ident, $folder:literal, $file:literal) => {
         $(#[$doc])*
         fn $name(kind: ProjectKind) -> Option<&'static str> {
-            Some(match kind {
-                ProjectKind::Tool => text!(concat!($folder, "tool", $file)),
-                ProjectKind::Effect => text!(concat!($folder, "effect", $file)),
-                ProjectKind::RunMiddleware => text!(concat!($folder, "run-middleware", $file)),
-                ProjectKind::ModelMiddleware => text!(concat!($folder, "model-middleware", $file)),
-                ProjectKind::ToolMiddleware => text!(concat!($folder, "tool-middleware", $file)),
-                ProjectKind::Provider => text!(concat!($folder, "provider", $file)),
-                ProjectKind::Coordinator => text!(concat!($folder, "coordinator", $file)),
-                ProjectKind::Plain => return None,
-            })
+            Some(of_kind!(kind, $folder, $file, return None))
         }
     };
 }
 
 for_each_kind! {
     /// Returns `plugin.toml`. The mark `@{wasi}` in it is a line of `[wants]` or nothing.
-    pub manifest, "manifest/", ".toml", "plain"
+    pub manifest, "manifest/", ".toml"
 }
 for_each_kind! {
     /// Returns the part of the README that says how the plugin is used.
-    pub usage, "readme/", ".md", "plain"
+    pub usage, "readme/", ".md"
 }
 for_each_kind! {
     /// Returns the test cases.
-    pub cases, "cases/", ".yaml", "plain"
+    pub cases, "cases/", ".yaml"
 }
-for_each_kind!(rust_source, "rust/", ".rs.in", "plain");
-for_each_kind!(python_source, "python/", "/app.py", "plain");
-for_each_kind!(javascript_source, "javascript/", "/plugin.js", "plain");
-for_each_kind!(typescript_source, "typescript/", "/plugin.ts", "plain");
+for_each_kind!(rust_source, "rust/", ".rs.in");
+for_each_kind!(python_source, "python/", "/app.py");
 for_each_kind_with_sdk!(python_test, "python/", "/test_app.py");
 for_each_kind_with_sdk! {
+    /// Returns the plugin, which is the same in JavaScript and TypeScript: its types come from the SDK.
+    script_source, "javascript/", "/plugin.js"
+}
+for_each_kind_with_sdk! {
     /// Returns the test, which is the same in both languages: esbuild finds `plugin.ts` under the name `plugin.js`.
-    javascript_test, "javascript/", "/plugin.test.js"
+    script_test, "javascript/", "/plugin.test.js"
 }
 
 /// Returns the input with which a plugin of this kind is tried; `None` for tools, whose arguments stand on the command line.
@@ -129,14 +128,16 @@ pub fn sources(language: PluginLanguage, kind: ProjectKind) -> Vec<TemplateFile>
             files
         }
         PluginLanguage::JavaScript => {
-            let mut files =
-                vec![(".gitignore", text!("javascript/gitignore")), ("src/plugin.js", javascript_source(kind))];
-            files.extend(match javascript_test(kind) {
-                Some(test) => {
-                    vec![("package.json", text!("javascript/package.json")), ("test/plugin.test.js", test)]
-                }
+            let mut files = vec![(".gitignore", text!("javascript/gitignore"))];
+            files.extend(match script_source(kind).zip(script_test(kind)) {
+                Some((source, test)) => vec![
+                    ("package.json", text!("javascript/package.json")),
+                    ("src/plugin.js", source),
+                    ("test/plugin.test.js", test),
+                ],
                 None => vec![
                     ("package.json", text!("javascript/plain/package.json")),
+                    ("src/plugin.js", text!("javascript/plain/plugin.js")),
                     ("src/logic.js", text!("javascript/plain/logic.js")),
                     ("test/logic.test.js", text!("javascript/plain/logic.test.js")),
                 ],
@@ -147,14 +148,16 @@ pub fn sources(language: PluginLanguage, kind: ProjectKind) -> Vec<TemplateFile>
             let mut files = vec![
                 ("tsconfig.json", text!("typescript/tsconfig.json")),
                 (".gitignore", text!("typescript/gitignore")),
-                ("src/plugin.ts", typescript_source(kind)),
             ];
-            files.extend(match javascript_test(kind) {
-                Some(test) => {
-                    vec![("package.json", text!("typescript/package.json")), ("test/plugin.test.ts", test)]
-                }
+            files.extend(match script_source(kind).zip(script_test(kind)) {
+                Some((source, test)) => vec![
+                    ("package.json", text!("typescript/package.json")),
+                    ("src/plugin.ts", source),
+                    ("test/plugin.test.ts", test),
+                ],
                 None => vec![
                     ("package.json", text!("typescript/plain/package.json")),
+                    ("src/plugin.ts", text!("typescript/plain/plugin.ts")),
                     ("src/logic.ts", text!("typescript/plain/logic.ts")),
                     ("test/logic.test.ts", text!("javascript/plain/logic.test.js")),
                 ],

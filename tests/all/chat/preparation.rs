@@ -1,4 +1,4 @@
-//! What a person types while a chat is prepared, which takes seconds if the code of its plugins is not in the cache.
+//! A message that a person types while a chat is prepared, which takes seconds if its plugins must be compiled.
 
 use std::{fs, process::Command};
 
