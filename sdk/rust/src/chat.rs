@@ -8,15 +8,13 @@
 pub use host::{Entry, Traits};
 
 use crate::{
-    bindings::imports::shelly::plugin::chat as host,
-    imports::only_in_host,
+    host::chat as host,
     types::{Message, Part, Role},
 };
 
 /// Returns the number of messages.
 #[track_caller]
 pub fn length() -> u32 {
-    only_in_host("chat::length");
     host::length()
 }
 
@@ -24,7 +22,6 @@ pub fn length() -> u32 {
 /// out. This call is cheap. Bound: 1,024 messages a call (the first ones).
 #[track_caller]
 pub fn entries(start: u32, end: u32) -> Vec<Entry> {
-    only_in_host("chat::entries");
     host::entries(start, end)
 }
 
@@ -32,21 +29,18 @@ pub fn entries(start: u32, end: u32) -> Vec<Entry> {
 /// at least one if there is one; call again for the rest.
 #[track_caller]
 pub fn read(start: u32, end: u32) -> Vec<Message> {
-    only_in_host("chat::read");
     host::read(start, end)
 }
 
 /// Returns the current position of a message; `None` if it was removed or replaced.
 #[track_caller]
 pub fn find(id: u64) -> Option<u32> {
-    only_in_host("chat::find");
     host::find(id)
 }
 
 /// Returns the names of the agent's tools, before effects hide any.
 #[track_caller]
 pub fn tools() -> Vec<String> {
-    only_in_host("chat::tools");
     host::tools()
 }
 

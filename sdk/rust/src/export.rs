@@ -84,6 +84,12 @@ macro_rules! __export_kind {
         #[cfg(target_arch = "wasm32")]
         $crate::bindings::$kind::export!(Plugin with_types_in $crate::bindings::$kind);
 
+        // The section that names the imports lies in the object file of this function, which a linker leaves out as long as
+        // nothing refers to it.
+        #[cfg(target_arch = "wasm32")]
+        #[used]
+        static IMPORTS: fn() = $crate::bindings::imports::__link_custom_section_describing_imports;
+
         #[cfg(not(target_arch = "wasm32"))]
         const _: fn() = $crate::bindings::$kind::check::<Plugin>;
     };

@@ -1,29 +1,15 @@
 //! The functions that the host provides to a plugin. `log` and the params are always available, the others if they were
 //! granted. A plugin imports only the functions that it calls.
 //!
-//! In unit tests on the developer's machine there is no host: log entries go to standard error, params are `{}`, progress
-//! is dropped, and pieces of a reply are kept for the test. All other functions panic with their name, so that one test
-//! fails and the others continue.
+//! In unit tests on the developer's machine a [`testing::Host`](crate::testing::Host) answers. Without one, log entries go
+//! to standard error, params are `{}`, and progress is dropped. All other functions panic with their name, so that one
+//! test fails and the others continue. Pieces of a reply are kept for the test.
 
 use serde::de::DeserializeOwned;
 
-use crate::{bindings::imports::shelly::plugin as host, types::Error};
+use crate::{host, types::Error};
 
-const IN_HOST: bool = cfg!(target_arch = "wasm32");
-
-/// Panics in a unit test that calls a function of the host. The generated function would abort the process with all of
-/// its tests.
-#[track_caller]
-pub(crate) fn only_in_host(function: &str) {
-    if !IN_HOST {
-        panic!(
-            "shelly_plugin::{function} calls the host, which does not exist in a unit test; pass the data to the \
-             tested function as an argument, or run the plugin in shelly-host"
-        );
-    }
-}
-
-/// Defines functions of the host that panic outside of it.
+/// Defines functions of the host.
 macro_rules! of_host {
     ($(#[$about:meta])* $module:ident { $($(#[$doc:meta])* $name:ident($($arg:ident: $of:ty),*) -> $result:ty;)* }) => {
         $(#[$about])*
@@ -38,7 +24,6 @@ macro_rules! of_host {
             $($(#[$doc])*
             #[track_caller]
             pub fn $name($($arg: $of),*) -> $result {
-                super::only_in_host(concat!(stringify!($module), "::", stringify!($name)));
                 host::$module::$name($($arg),*)
             })*
         }
@@ -91,38 +76,31 @@ of_host! {
 
 /// Returns the plugin's params for this agent. The error names the field that is wrong.
 pub fn config<T: DeserializeOwned>() -> Result<T, Error> {
-    let params = if IN_HOST { host::config::get() } else { "{}".to_owned() };
-    crate::json::parse(&params).map_err(|cause| Error::Invalid(format!("params: {cause}")))
+    crate::json::parse(&host::config::get()).map_err(|cause| Error::Invalid(format!("params: {cause}")))
 }
 
 /// The host's log. The macros [`debug!`](crate::debug), [`info!`](crate::info), [`warn!`](crate::warn) and
 /// [`error!`](crate::error) are the easiest way to write to it.
 pub mod log {
-    use super::{IN_HOST, host};
+    use super::host;
 
     #[doc(inline)]
     pub use host::log::Level;
 
     /// Writes one entry. Bounds: 4 KiB an entry (cut), 1,000 entries a call (then dropped and counted).
     pub fn write(level: Level, message: &str) {
-        if IN_HOST {
-            host::log::write(level, message);
-        } else {
-            eprintln!("{level:?}: {message}");
-        }
+        host::log::write(level, message);
     }
 }
 
 /// The progress of a tool call.
 pub mod progress {
-    use super::{IN_HOST, host};
+    use super::host;
 
     /// Reports that `done` of `total` is finished, in a unit of your choice. `done` only grows; `total` is `None` if the
     /// end is not known.
     pub fn report(done: f64, total: Option<f64>, message: Option<&str>) {
-        if IN_HOST {
-            host::progress::report(done, total, message);
-        }
+        host::progress::report(done, total, message);
     }
 }
 

@@ -13,7 +13,7 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{bindings::imports::shelly::plugin::kv as host, imports::only_in_host, types::Error};
+use crate::{host::kv as host, types::Error};
 
 #[doc(inline)]
 pub use host::Entry;
@@ -21,21 +21,18 @@ pub use host::Entry;
 /// Reads a value. Keys have 1 to 512 bytes.
 #[track_caller]
 pub fn get(key: &str) -> Result<Option<Entry>, Error> {
-    only_in_host("kv::get");
     host::get(key)
 }
 
 /// Writes a value, whatever the key holds. Bounds: 1 MiB a value, 64 MiB and 65,536 keys a store ([`Error::Exhausted`]).
 #[track_caller]
 pub fn set(key: &str, value: &[u8]) -> Result<(), Error> {
-    only_in_host("kv::set");
     host::set(key, Some(value))
 }
 
 /// Removes a key if it exists.
 #[track_caller]
 pub fn remove(key: &str) -> Result<(), Error> {
-    only_in_host("kv::remove");
     host::set(key, None)
 }
 
@@ -43,7 +40,6 @@ pub fn remove(key: &str) -> Result<(), Error> {
 /// the key must not exist. Otherwise changes nothing and returns `false`: read again and repeat, or use [`update`].
 #[track_caller]
 pub fn compare_and_swap(key: &str, expected: Option<u64>, value: Option<&[u8]>) -> Result<bool, Error> {
-    only_in_host("kv::compare_and_swap");
     host::compare_and_swap(key, expected, value)
 }
 
@@ -51,7 +47,6 @@ pub fn compare_and_swap(key: &str, expected: Option<u64>, value: Option<&[u8]>) 
 /// the last key as `after`.
 #[track_caller]
 pub fn keys(prefix: &str, after: Option<&str>) -> Result<Vec<String>, Error> {
-    only_in_host("kv::keys");
     host::keys(prefix, after)
 }
 

@@ -41,6 +41,15 @@ pub use {schemars, serde, serde_json};
 #[doc(hidden)]
 pub use export::Guarded;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
+
+// The functions of the host: in a component the generated ones, elsewhere those of a `testing::Host`.
+#[cfg(target_arch = "wasm32")]
+use bindings::imports::shelly::plugin as host;
+#[cfg(not(target_arch = "wasm32"))]
+use testing::fakes as host;
+
 #[doc(hidden)]
 #[allow(missing_docs, clippy::all, reason = "generated")]
 pub mod bindings;

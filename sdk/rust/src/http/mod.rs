@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{bindings::imports::shelly::plugin::http as host, imports::only_in_host, types::Error};
+use crate::{host::http as host, types::Error};
 
 mod body;
 mod events;
@@ -138,7 +138,6 @@ impl Request {
     #[track_caller]
     pub fn send(self) -> Result<Response, Error> {
         let (head, body, origin) = self.parts()?;
-        only_in_host("http::Request::send");
         Ok(Response::of(host::send(&head, &body)?, origin))
     }
 
@@ -146,7 +145,6 @@ impl Request {
     #[track_caller]
     pub fn upload(self) -> Result<Upload, Error> {
         let (head, body, origin) = self.parts()?;
-        only_in_host("http::Request::upload");
         let mut upload = Upload { host: host::begin(&head)?, origin };
         upload.write(&body)?;
         Ok(upload)
@@ -225,7 +223,6 @@ impl Response {
 /// Returns the names of the credentials that are granted and exist.
 #[track_caller]
 pub fn credentials() -> Vec<String> {
-    only_in_host("http::credentials");
     host::credentials()
 }
 
