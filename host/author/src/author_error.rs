@@ -7,7 +7,7 @@ use std::{
 
 use shelly_core::error::{ErrorKind, Report, legible, why_unreadable};
 
-use crate::{language::PluginLanguage, project_kind::ProjectKind};
+use crate::{javascript_engine::JavaScriptEngine, language::PluginLanguage, project_kind::ProjectKind};
 
 /// The reason why a project was not written or not built.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +16,15 @@ pub enum AuthorError {
     /// A language has no template of a kind.
     #[error("there is no template of kind `{kind}` in {language}")]
     NotOffered { language: PluginLanguage, kind: ProjectKind },
+    /// An engine has no template of a kind.
+    #[error("there is no template of kind `{kind}` for {engine}")]
+    NotOfferedByEngine { engine: JavaScriptEngine, kind: ProjectKind },
+    /// A name of an engine that does not exist.
+    #[error("{message}")]
+    Engine { message: String },
+    /// An engine for JavaScript in a project of another language.
+    #[error("{engine} runs plugins in JavaScript and TypeScript, and this one is in {language}")]
+    EngineOfOtherLanguage { engine: JavaScriptEngine, language: PluginLanguage },
     /// Files are where a project was to be written.
     #[error("there are files that this would replace; nothing was written")]
     InTheWay { paths: Vec<PathBuf> },
@@ -89,6 +98,12 @@ impl AuthorError {
                 let others: Vec<_> = others.map(PluginLanguage::name).collect();
                 usage().hint(format!("in {language} there are {kinds}; {kind} is there in {}", others.join(", ")))
             }
+            Self::NotOfferedByEngine { engine, .. } => {
+                let kinds = join(&engine.kinds(), ", ");
+                usage().hint(format!("for {engine} there are {kinds}; leave the engine out for other kinds"))
+            }
+            Self::Engine { .. } => usage().hint("correct `engine` under [build] in plugin.toml"),
+            Self::EngineOfOtherLanguage { .. } => usage().hint("leave the engine out, or choose one of these languages"),
             Self::InTheWay { paths } => {
                 let report = paths.iter().fold(usage(), |report, path| report.cause(shown(path)));
                 report.hint("move these files away, or choose another folder")

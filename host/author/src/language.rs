@@ -66,6 +66,11 @@ impl PluginLanguage {
         !matches!(self, Self::Rust)
     }
 
+    /// Returns `true` if an engine for JavaScript runs plugins in the language.
+    pub const fn has_engine(self) -> bool {
+        matches!(self, Self::JavaScript | Self::TypeScript)
+    }
+
     /// Returns the kinds of projects that there are in the language.
     pub fn kinds(self) -> Vec<ProjectKind> {
         match self {

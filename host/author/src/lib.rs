@@ -21,6 +21,7 @@ mod build_record;
 mod contract;
 mod encoding;
 mod failure_hints;
+mod javascript_engine;
 mod language;
 mod new_project;
 mod plugin_project;
@@ -44,6 +45,7 @@ pub use contract::{
     CONTRACT_FILES, whole as whole_contract, world as contract_world, world_names as contract_world_names,
 };
 pub use failure_hints::{other_kinds as hint_for_other_kinds, undeclared_import as hint_for_undeclared_import};
+pub use javascript_engine::JavaScriptEngine;
 pub use language::PluginLanguage;
 pub use new_project::NewProject;
 pub use plugin_project::{PluginProject, ProjectSettings};

@@ -7,6 +7,7 @@ use shelly_core::files;
 use crate::{
     author_error::AuthorError,
     contract::{CONTRACT_FILES, CONTRACT_FOLDER, WIT_FOLDER, plugin_world},
+    javascript_engine::JavaScriptEngine,
     language::PluginLanguage,
     project_kind::ProjectKind,
     project_name::ProjectName,
@@ -24,6 +25,7 @@ pub struct NewProject {
     name: ProjectName,
     kind: ProjectKind,
     language: PluginLanguage,
+    engine: JavaScriptEngine,
 }
 
 impl NewProject {
@@ -34,8 +36,25 @@ impl NewProject {
     /// [`AuthorError::NotOffered`] if there is no template of this kind in this language.
     pub fn new(name: ProjectName, kind: ProjectKind, language: PluginLanguage) -> Result<Self, AuthorError> {
         match language.kinds().contains(&kind) {
-            true => Ok(Self { name, kind, language }),
+            true => Ok(Self { name, kind, language, engine: JavaScriptEngine::default() }),
             false => Err(AuthorError::NotOffered { language, kind }),
+        }
+    }
+
+    /// Sets the engine of a project in JavaScript or TypeScript.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorError::EngineOfOtherLanguage`] for other languages, [`AuthorError::NotOfferedByEngine`] if the engine does not run
+    /// plugins of this kind.
+    pub fn with_engine(self, engine: JavaScriptEngine) -> Result<Self, AuthorError> {
+        let (language, kind) = (self.language, self.kind);
+        if !language.has_engine() {
+            return Err(AuthorError::EngineOfOtherLanguage { engine, language });
+        }
+        match engine.kinds().contains(&kind) {
+            true => Ok(Self { engine, ..self }),
+            false => Err(AuthorError::NotOfferedByEngine { engine, kind }),
         }
     }
 
@@ -50,7 +69,11 @@ impl NewProject {
             .map(|(path, text)| (path.to_owned(), self.filled(text)))
             .collect();
         let readme = [templates::README_HEAD, templates::usage(self.kind), templates::README_TAIL].concat();
-        files.push(("plugin.toml".into(), self.filled(templates::manifest(self.kind))));
+        let mut manifest = self.filled(templates::manifest(self.kind));
+        if self.engine != JavaScriptEngine::default() {
+            manifest.push_str(&format!("\n[build]\nengine = \"{}\"\n", self.engine.name()));
+        }
+        files.push(("plugin.toml".into(), manifest));
         files.push(("README.md".into(), self.filled(&readme)));
         files.push((format!("cases/{}.yaml", self.name), self.filled(templates::cases(self.kind))));
         files.extend(templates::trial(self.kind).map(|text| ("trial.yaml".into(), text.to_owned())));
@@ -108,7 +131,14 @@ impl NewProject {
 
     /// Puts the project's names in the places of the marks.
     fn filled(&self, text: &str) -> String {
-        let wasi = if self.language.imports_wasi() { templates::WASI_WANT } else { "" };
+        let is_quickjs = self.engine == JavaScriptEngine::QuickJs;
+        let wasi = if self.language.imports_wasi() && !is_quickjs { templates::WASI_WANT } else { "" };
+        let engine = if is_quickjs { "import \"./shelly-plugin/quickjs.js\";\n" } else { "" };
+        let componentizer = format!("\"{}\": \"@{{{}}}\"", self.engine.package(), self.engine.componentizer());
+        let console = match self.engine {
+            JavaScriptEngine::SpiderMonkey => "What it writes to the console is in the plugin's log.",
+            JavaScriptEngine::QuickJs => "QuickJS runs it: there is no console, no clock, and no integer beyond 2^53.",
+        };
         let dependencies = match self.kind {
             ProjectKind::Plain => templates::RUST_PLAIN_DEPENDENCIES,
             _ => templates::RUST_DEPENDENCIES,
@@ -121,6 +151,9 @@ impl NewProject {
             ("@{test}\n", templates::test_part(self.language, self.kind)),
             ("@{change}", self.change()),
             ("@{install}", self.install()),
+            ("@{console}", console),
+            ("@{engine}\n", engine),
+            ("@{componentizer}", &componentizer),
             ("@{wasi}\n", wasi),
             ("@{dependencies}\n", dependencies),
             ("@{about}", &about),
@@ -182,13 +215,12 @@ impl NewProject {
                  `wit/plugin.wit` says what it imports of the host. What it prints is in the plugin's log."
             }
             (_, ProjectKind::Plain) => {
-                "`src/plugin.@{ext}` is the plugin, and `wit/@{id}.wit` the functions that it exports. What it writes to the \
-                 console is in the plugin's log."
+                "`src/plugin.@{ext}` is the plugin, and `wit/@{id}.wit` the functions that it exports. @{console}"
             }
             (_, _) => {
                 "`src/plugin.@{ext}` is the plugin. It uses the SDK in `src/shelly-plugin`, whose README says what a plugin can \
                  do. `wit/plugin.wit` says what it imports of the host, and the files in `wit/deps/shelly-plugin` what there is. \
-                 What it writes to the console is in the plugin's log."
+                 @{console}"
             }
         }
     }
@@ -225,7 +257,14 @@ mod tests {
         let pairs = PluginLanguage::ALL
             .into_iter()
             .flat_map(|language| language.kinds().into_iter().map(move |kind| (language, kind)));
-        pairs.map(|(language, kind)| project("my-plugin", kind, language))
+        pairs.map(|(language, kind)| project("my-plugin", kind, language)).chain(of_quickjs())
+    }
+
+    fn of_quickjs() -> Vec<NewProject> {
+        let quickjs = JavaScriptEngine::QuickJs;
+        let of = |kind, language| project("my-plugin", kind, language).with_engine(quickjs).unwrap();
+        let languages = [PluginLanguage::JavaScript, PluginLanguage::TypeScript];
+        quickjs.kinds().into_iter().flat_map(|kind| languages.map(|language| of(kind, language))).collect()
     }
 
     #[test]
@@ -254,7 +293,7 @@ mod tests {
             let (_, manifest) = files.iter().find(|(path, _)| path == "plugin.toml").unwrap();
             assert_eq!(
                 manifest.contains("wasi = \"powerless\""),
-                project.language != PluginLanguage::Rust,
+                project.language != PluginLanguage::Rust && project.engine != JavaScriptEngine::QuickJs,
                 "{manifest}"
             );
             let kind = if project.kind == ProjectKind::Plain { "functions" } else { project.kind.name() };
@@ -276,6 +315,27 @@ mod tests {
             assert_eq!(sections, wanted, "{readme}");
             assert!(!readme.contains("\n\n\n"), "{readme}");
         }
+    }
+
+    #[test]
+    fn project_for_quickjs_names_it_everywhere() {
+        for project in of_quickjs() {
+            let files = project.files().unwrap();
+            let text = |name: &str| &files.iter().find(|(path, _)| path == name).unwrap().1;
+            assert!(text("plugin.toml").ends_with("\n[build]\nengine = \"quickjs\"\n"));
+            assert!(text("package.json").contains("\"componentize-qjs\": \"0."));
+            assert!(!text("package.json").contains("componentize-js"));
+            assert!(text("README.md").contains("there is no console, no clock"));
+            let source = if project.language == PluginLanguage::JavaScript { "src/plugin.js" } else { "src/plugin.ts" };
+            let imports_engine = text(source).contains("\nimport \"./shelly-plugin/quickjs.js\";\nimport {");
+            assert_eq!(imports_engine, project.kind == ProjectKind::Tool, "only the SDK needs to know");
+        }
+        let quickjs = JavaScriptEngine::QuickJs;
+        let effect = project("a", ProjectKind::Effect, PluginLanguage::JavaScript).with_engine(quickjs);
+        let hint = effect.unwrap_err().report().with_hint();
+        assert!(hint.contains("no template of kind `effect` for QuickJS") && hint.contains("tool, plain"), "{hint}");
+        let python = project("a", ProjectKind::Tool, PluginLanguage::Python).with_engine(quickjs);
+        assert!(matches!(python, Err(AuthorError::EngineOfOtherLanguage { .. })));
     }
 
     #[test]

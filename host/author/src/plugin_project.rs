@@ -8,7 +8,10 @@ use std::{
 
 use shelly_core::files::resolved;
 
-use crate::{author_error::AuthorError, contract::WIT_FOLDER, language::PluginLanguage, project_wit::ProjectWit};
+use crate::{
+    author_error::AuthorError, contract::WIT_FOLDER, javascript_engine::JavaScriptEngine, language::PluginLanguage,
+    project_wit::ProjectWit,
+};
 
 /// The folder of a project that its plugin is built into.
 pub(crate) const BUILD_FOLDER: &str = "build";
@@ -22,6 +25,8 @@ pub struct ProjectSettings {
     pub component: String,
     /// `language` under `[build]`.
     pub language: Option<String>,
+    /// `engine` under `[build]`.
+    pub engine: Option<String>,
     /// `world` under `[build]`.
     pub world: Option<String>,
     /// `source` under `[build]`.
@@ -37,6 +42,8 @@ pub struct PluginProject {
     pub folder: PathBuf,
     /// The language.
     pub language: PluginLanguage,
+    /// The engine, for JavaScript and TypeScript.
+    pub(crate) engine: JavaScriptEngine,
     /// The facts of its manifest.
     pub settings: ProjectSettings,
     /// The folder that is built into.
@@ -55,6 +62,13 @@ impl PluginProject {
             Some(name) => name.parse().map_err(|message| AuthorError::Language { message })?,
             None => language_of(&folder)?,
         };
+        let engine = match &settings.engine {
+            Some(name) => name.parse().map_err(|message| AuthorError::Engine { message })?,
+            None => JavaScriptEngine::default(),
+        };
+        if settings.engine.is_some() && !language.has_engine() {
+            return Err(AuthorError::EngineOfOtherLanguage { engine, language });
+        }
         if let Some(source) = &settings.source {
             let is_below =
                 Path::new(source).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -67,7 +81,7 @@ impl PluginProject {
             }
         }
         let build_folder = folder.join(BUILD_FOLDER);
-        Ok(Self { folder, language, settings, build_folder })
+        Ok(Self { folder, language, engine, settings, build_folder })
     }
 
     /// Returns the project with another folder to build into, in which everything is made anew.
@@ -188,6 +202,26 @@ mod tests {
         assert!(two.hint.unwrap().contains("`language = \"rust\" or \"go\"`"));
         let unknown = report(&[], Some("cobol\u{1b}"));
         assert!(unknown.message.contains("unknown language `cobol\\u{1b}`; use one of rust,"), "{unknown}");
+    }
+
+    #[test]
+    fn engine_is_for_javascript_and_typescript_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |language: &str, engine: Option<&str>| {
+            let (language, engine) = (Some(language.to_owned()), engine.map(str::to_owned));
+            let settings = ProjectSettings { language, engine, ..ProjectSettings::default() };
+            PluginProject::recognise(folder.path(), settings).map(|project| project.engine)
+        };
+        assert_eq!(of("javascript", None).unwrap(), JavaScriptEngine::SpiderMonkey);
+        for language in ["javascript", "typescript"] {
+            assert_eq!(of(language, Some("quickjs")).unwrap(), JavaScriptEngine::QuickJs);
+        }
+        let unknown = of("javascript", Some("v8\u{1b}")).unwrap_err().report().with_hint();
+        assert!(unknown.contains("unknown engine `v8\\u{1b}`; use one of spidermonkey, quickjs"), "{unknown}");
+        assert!(unknown.contains("correct `engine` under [build]"), "{unknown}");
+        let other = of("python", Some("quickjs")).unwrap_err().report().with_hint();
+        assert!(other.contains("JavaScript and TypeScript, and this one is in Python"), "{other}");
+        assert_eq!(of("python", None).unwrap(), JavaScriptEngine::SpiderMonkey, "nothing asks for it");
     }
 
     #[test]

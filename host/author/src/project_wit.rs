@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde_json::{Value, json};
 use wit_component::WitPrinter;
-use wit_parser::{PackageId, PackageMetadata, Resolve, World, WorldId, WorldItem, render_anyhow_error};
+use wit_parser::{
+    Function, PackageId, PackageMetadata, Resolve, Type, TypeDefKind, World, WorldId, WorldItem, render_anyhow_error,
+};
 
 use crate::{author_error::AuthorError, contract::interface_of};
 
@@ -94,6 +96,29 @@ impl ProjectWit {
         self.world().exports.keys().map(|key| self.resolve.name_world_key(key)).collect()
     }
 
+    /// Returns the names of the functions that take or return integers of 64 bits, as the world and its interfaces have them.
+    /// Those of the contract are left out: it counts nothing beyond 2^53.
+    pub(crate) fn functions_of_wide_integers(&self) -> Vec<String> {
+        let is_wide = |function: &Function| {
+            let types = function.params.iter().map(|param| &param.ty).chain(&function.result);
+            types.into_iter().any(|ty| has_wide_integer(&self.resolve, ty))
+        };
+        let mut names = Vec::new();
+        for (key, item) in self.world().imports.iter().chain(self.world().exports.iter()) {
+            let of_world = self.resolve.name_world_key(key);
+            match item {
+                WorldItem::Function(function) if is_wide(function) => names.push(of_world),
+                WorldItem::Interface { id, .. } if interface_of(&of_world).is_none() => {
+                    let functions =
+                        self.resolve.interfaces[*id].functions.values().filter(|function| is_wide(function));
+                    names.extend(functions.map(|function| format!("{of_world} {}", function.name)));
+                }
+                _ => {}
+            }
+        }
+        names
+    }
+
     /// Returns the content of the custom section `package-docs` with the comments of the world; `None` if there is none. A
     /// component calls its own world `root`.
     pub(crate) fn docs(&self) -> Option<Vec<u8>> {
@@ -114,6 +139,33 @@ impl ProjectWit {
         let mut printer = WitPrinter::default();
         printer.print(&self.resolve, self.package, &[]).ok()?;
         Some(printer.output.to_string())
+    }
+}
+
+/// Returns `true` for a type that has an integer of 64 bits in it. A type of WIT does not contain itself.
+fn has_wide_integer(resolve: &Resolve, ty: &Type) -> bool {
+    let has = |ty: &Type| has_wide_integer(resolve, ty);
+    let id = match ty {
+        Type::U64 | Type::S64 => return true,
+        Type::Id(id) => *id,
+        _ => return false,
+    };
+    match &resolve.types[id].kind {
+        TypeDefKind::Record(record) => record.fields.iter().any(|field| has(&field.ty)),
+        TypeDefKind::Tuple(tuple) => tuple.types.iter().any(has),
+        TypeDefKind::Variant(variant) => variant.cases.iter().filter_map(|case| case.ty.as_ref()).any(has),
+        TypeDefKind::Result(result) => result.ok.iter().chain(&result.err).any(has),
+        TypeDefKind::Option(of)
+        | TypeDefKind::List(of)
+        | TypeDefKind::FixedLengthList(of, _)
+        | TypeDefKind::Type(of) => has(of),
+        TypeDefKind::Map(key, value) => has(key) || has(value),
+        TypeDefKind::Future(of) | TypeDefKind::Stream(of) => of.as_ref().is_some_and(has),
+        TypeDefKind::Handle(_)
+        | TypeDefKind::Resource
+        | TypeDefKind::Flags(_)
+        | TypeDefKind::Enum(_)
+        | TypeDefKind::Unknown => false,
     }
 }
 
@@ -148,6 +200,23 @@ mod tests {
         let error = ProjectWit::read(folder.path(), None).unwrap_err();
         let AuthorError::Wit { message, .. } = &error else { panic!("{error}") };
         assert!(message.contains("a.wit:3"), "{message}");
+    }
+
+    #[test]
+    fn functions_of_wide_integers_are_named() {
+        let wit = of(
+            "package a:b;
+             interface i { record r { at: option<list<u64>> } f: func(r: r); g: func() -> u32; }
+             world w {
+               import i; import h: func() -> result<string, s64>; import k: func(a: string) -> f64;
+               export f: func(a: tuple<u8, s64>); export l: func() -> list<u32>;
+             }",
+            None,
+        );
+        assert_eq!(wit.unwrap().functions_of_wide_integers(), ["a:b/i f", "h", "f"]);
+        let of_contract =
+            "package shelly:plugin@0.1.0; interface clock { now: func() -> u64; } world w { import clock; }";
+        assert!(of(of_contract, None).unwrap().functions_of_wide_integers().is_empty());
     }
 
     #[test]

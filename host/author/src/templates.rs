@@ -100,8 +100,13 @@ pub const README_TAIL: &str = text!("readme/tail.md");
 
 /// The versions of the toolchains that a new project names, by their marks. They are those that the templates were tried
 /// with.
-pub const VERSIONS: [(&str, &str); 4] =
-    [("componentize-py", "0.25.1"), ("componentize-js", "0.23.0"), ("esbuild", "0.28.2"), ("typescript", "7.0.2")];
+pub const VERSIONS: [(&str, &str); 5] = [
+    ("componentize-py", "0.25.1"),
+    ("componentize-js", "0.23.0"),
+    ("componentize-qjs", "0.4.5"),
+    ("esbuild", "0.28.2"),
+    ("typescript", "7.0.2"),
+];
 
 /// Returns the files of a project in this language that depend on its kind, without WIT, manifest and README.
 pub fn sources(language: PluginLanguage, kind: ProjectKind) -> Vec<TemplateFile> {

@@ -91,8 +91,8 @@ pub use adapter::{
 #[doc(hidden)]
 pub use compile::sandbox;
 pub use compile::{
-    COMPILE_WORKER, CompileConfig, CompileLimits, CompileSandboxStatus, CompileSite, CompileStep, CompileWorker,
-    ComponentCompiler, engine_config,
+    COMPILE_WORKER, CompileConfig, CompileLimits, CompileObserver, CompileProfile, CompileSandboxStatus, CompileSite,
+    CompileStart, CompileStep, CompileWorker, ComponentCompiler, engine_config,
 };
 pub use component::{Anatomy, read_bounded};
 pub use contract::{CONTRACT, PluginKind};

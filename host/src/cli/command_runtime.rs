@@ -1,4 +1,4 @@
-use super::signals;
+use super::{compile_progress::with_compile_progress, signals};
 use crate::error::{ErrorKind, Report};
 
 /// The runtime for commands that wait for single operations.
@@ -17,14 +17,15 @@ pub fn runtime() -> Result<CommandRuntime, Report> {
 }
 
 impl CommandRuntime {
-    /// Waits for `work`. A signal drops it, and with it the programs that it has started, and ends the process.
+    /// Waits for `work`, and shows at a terminal what is compiled meanwhile. A signal drops the work, and with it the programs that
+    /// it has started, and ends the process.
     pub fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
         let interrupt = signals::ended();
         let done = self.0.block_on(async {
             tokio::select! {
                 biased;
                 code = interrupt => Err(code),
-                done = work => Ok(done),
+                done = with_compile_progress(work) => Ok(done),
             }
         });
         done.unwrap_or_else(|code| signals::exit(code))

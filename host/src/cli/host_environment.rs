@@ -8,9 +8,10 @@ use std::{
     },
 };
 
+use super::compile_progress::CompileProgressObserver;
 use crate::{
     app::Environment,
-    plugin::{CompileConfig, CompileSite, PACKAGED_FOLDER, PluginDirs, ShippedPlugins},
+    plugin::{CompileConfig, CompileObserver, CompileSite, PACKAGED_FOLDER, PluginDirs, ShippedPlugins},
 };
 
 /// Returns the variables of this process.
@@ -51,13 +52,15 @@ pub fn compile_here() {
     COMPILES_HERE.store(true, Ordering::Relaxed);
 }
 
-/// Returns the compiler settings: each component is compiled in a process of its own, and the code is cached between runs.
+/// Returns the compiler settings: each component is compiled in a process of its own, which a person is told of if that takes
+/// long, and the code is cached between runs.
 pub fn compiling() -> CompileConfig {
     let site = match COMPILES_HERE.load(Ordering::Relaxed) {
         true => CompileSite::InProcess,
         false => CompileSite::OwnProgram,
     };
-    CompileConfig { cache: cache_directory(), site, ..CompileConfig::default() }
+    let observer = Some(Arc::new(CompileProgressObserver) as Arc<dyn CompileObserver>);
+    CompileConfig { cache: cache_directory(), site, observer, ..CompileConfig::default() }
 }
 
 /// Returns the cache directory of compiled code.

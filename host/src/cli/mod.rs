@@ -8,6 +8,7 @@ mod chat;
 mod command_line;
 mod command_runtime;
 mod command_words;
+mod compile_progress;
 mod completions;
 mod config;
 mod config_files;

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 279] = [
+const SHOWN: [(&str, &str, &str); 280] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -125,6 +125,7 @@ const SHOWN: [(&str, &str, &str); 279] = [
     ("plugin inspect --output", "wiring.rs", "plugin_list_covers_the_named_config"),
     ("plugin new NAME", "authors.rs", "plugin_new_writes_each_language_and_replaces_nothing"),
     ("plugin new --kind", "authors.rs", "new_rust_plugin_of_each_kind_is_built_and_runs"),
+    ("plugin new --engine", "authors.rs", "project_for_quickjs_is_built_by_its_own_program"),
     ("plugin new --lang", "authors.rs", "plugin_new_writes_each_language_and_replaces_nothing"),
     ("plugin new --world", "authors.rs", "new_rust_component_with_its_own_world_is_a_tool"),
     ("plugin new --dir", "authors.rs", "plugin_new_writes_each_language_and_replaces_nothing"),

@@ -1,4 +1,5 @@
 // The error that a plugin throws, and that the host's functions throw in a plugin.
+import { asInteger } from "./integers.js";
 
 const KINDS = [
   ...["invalid", "denied", "not-found", "too-large", "exhausted"],
@@ -21,17 +22,18 @@ export class PluginError extends Error {
   /** The error as the contract has it. */
   toContract() {
     if (!RETRIED.includes(this.kind)) return { tag: this.kind, val: this.message };
-    return { tag: this.kind, val: { message: this.message, afterMs: asBigInt(this.afterMs) } };
+    return { tag: this.kind, val: { message: this.message, afterMs: afterMs(this.afterMs) } };
   }
 
   static fromContract({ tag, val }) {
     if (!RETRIED.includes(tag)) return new PluginError(tag, val);
-    return new PluginError(tag, val.message, val.afterMs === undefined ? undefined : Number(val.afterMs));
+    // What is missing is null in some engines.
+    return new PluginError(tag, val.message, val.afterMs == null ? undefined : Number(val.afterMs));
   }
 }
 
-function asBigInt(number) {
-  return number === undefined ? undefined : BigInt(Math.ceil(number));
+function afterMs(number) {
+  return number === undefined ? undefined : asInteger(Math.ceil(number));
 }
 
 function isContractError(value) {
@@ -56,7 +58,8 @@ export function answer(call) {
     if (error instanceof PluginError) throw error.toContract();
     const payload = error?.payload ?? error;
     if (isContractError(payload)) throw payload;
-    console.error(error?.stack ? `${error}\n${error.stack}` : String(error));
+    // Not every engine has a console.
+    globalThis.console?.error(error?.stack ? `${error}\n${error.stack}` : String(error));
     throw { tag: "other", val: `the plugin failed: ${error}` };
   }
 }

@@ -2,6 +2,7 @@
 import { emit } from "shelly:plugin/sink@0.1.0";
 
 import { PluginError } from "./errors.js";
+import { asInteger } from "./integers.js";
 
 const MOST_BYTES = 16 << 20;
 const MOST_CALLS = 1_024;
@@ -10,7 +11,7 @@ const PIECE = 64;
 // A character has at most four bytes, and a piece at most 64 KiB.
 const MOST_EMITTED = (64 << 10) / 4;
 
-const asBigInt = (number = 0) => BigInt(number);
+const count = (number = 0) => asInteger(number);
 
 export class Streamed {
   #model;
@@ -87,9 +88,9 @@ export class Streamed {
 
 function usageOf({ inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }) {
   return {
-    inputTokens: asBigInt(inputTokens),
-    outputTokens: asBigInt(outputTokens),
-    cacheReadTokens: asBigInt(cacheReadTokens),
-    cacheWriteTokens: asBigInt(cacheWriteTokens),
+    inputTokens: count(inputTokens),
+    outputTokens: count(outputTokens),
+    cacheReadTokens: count(cacheReadTokens),
+    cacheWriteTokens: count(cacheWriteTokens),
   };
 }

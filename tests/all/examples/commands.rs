@@ -119,6 +119,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("plugin certify", How::By("all/ceilings.rs")),
         ],
     ),
+    ("docs/other-languages.md", &[("plugin new slug --lang javascript --engine quickjs", How::By("all/authors.rs"))]),
     (
         "docs/providers.md",
         &[

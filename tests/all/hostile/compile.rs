@@ -12,8 +12,8 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use shelly_host::plugin::{
-    CompileConfig, CompileFailure, CompileLimits, CompileSite, ComponentCompiler, Limits, Plugin, PluginCatalog,
-    PluginEngine, PluginError,
+    CompileConfig, CompileFailure, CompileLimits, CompileProfile, CompileSite, ComponentCompiler, Limits, Plugin,
+    PluginCatalog, PluginEngine, PluginError,
 };
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ fn strict(program: &Path, cache: Option<PathBuf>) -> CompileConfig {
         wall: Duration::from_secs(60),
         code_bytes: 64 << 20,
     };
-    CompileConfig { cache, site: CompileSite::Program { path: program.into() }, limits }
+    CompileConfig { cache, site: CompileSite::Program { path: program.into() }, limits, ..CompileConfig::default() }
 }
 
 /// A component that can be a plugin, with one more core module of these functions, which take and give nothing.
@@ -339,6 +339,44 @@ async fn cached_component_needs_no_compile_child() {
     // Where others can write nothing is believed.
     fs::set_permissions(&cache, fs::Permissions::from_mode(0o770)).unwrap();
     assert!(load(&place, "good", &compiler(strict(nobody, Some(cache)))).await.is_err());
+}
+
+#[tokio::test]
+async fn development_compile_keeps_functions_of_its_project() {
+    let (place, home) = (place_with_tool(), TempDir::new().unwrap());
+    let cache = home.path().join("cache");
+    let of_project = |name: &str| {
+        let profile = CompileProfile::Development { project: home.path().join(name) };
+        compiler(CompileConfig { profile, ..strict(Path::new(PROGRAM), Some(cache.clone())) })
+    };
+    let kept = || {
+        let paths = fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|end| end == "functions")).collect::<Vec<_>>()
+    };
+    let good = load(&place, "good", &of_project("a")).await.unwrap();
+    assert_eq!(call(&good, "t", "{}").await.text(), "ok");
+    let first = kept();
+    let [functions] = &first[..] else { panic!("{first:?}") };
+    let before = fs::read(functions).unwrap();
+
+    // The next build has one more function. What is in it is read back through a child.
+    put(&place, "good", &with_functions(&[straight(600)]));
+    let good = load(&place, "good", &of_project("a")).await.unwrap();
+    assert_eq!(call(&good, "t", "{}").await.text(), "ok");
+    assert!(fs::read(functions).unwrap().len() > before.len());
+
+    // Functions that were altered are compiled again.
+    fs::write(functions, "altered").unwrap();
+    put(&place, "good", &with_functions(&[straight(1_200)]));
+    let good = load(&place, "good", &of_project("a")).await.unwrap();
+    assert_eq!(call(&good, "t", "{}").await.text(), "ok");
+    assert!(fs::read(functions).unwrap().len() > before.len());
+
+    // Another project and optimised code have nothing of them.
+    load(&place, "good", &of_project("b")).await.unwrap();
+    assert_eq!(kept().len(), 2);
+    load(&place, "good", &compiler(strict(Path::new(PROGRAM), Some(cache.clone())))).await.unwrap();
+    assert_eq!(kept().len(), 2);
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! JavaScript: componentize-js. TypeScript is checked by tsc and made one file of JavaScript by esbuild before.
+//! JavaScript: componentize-js, or componentize-qjs for QuickJS. TypeScript is checked by tsc and made one file of JavaScript by
+//! esbuild before.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,6 +12,7 @@ use super::plugin_build::{BuiltComponent, PluginBuild, read};
 use crate::{
     author_error::AuthorError,
     contract::WIT_FOLDER,
+    javascript_engine::JavaScriptEngine,
     language::PluginLanguage,
     project_wit::ProjectWit,
     toolchain::find_node_tool,
@@ -19,7 +21,8 @@ use crate::{
 
 pub(super) fn component(build: &mut PluginBuild<'_>) -> Result<BuiltComponent, AuthorError> {
     let project = build.project;
-    let program = find_node_tool(build.environment, project.language, &project.folder, "componentize-js")?;
+    let componentizer = project.engine.componentizer();
+    let program = find_node_tool(build.environment, project.language, &project.folder, componentizer)?;
     let wit = project.wit()?;
     let source = match project.language {
         PluginLanguage::TypeScript => bundle(build, &wit)?,
@@ -27,15 +30,42 @@ pub(super) fn component(build: &mut PluginBuild<'_>) -> Result<BuiltComponent, A
     };
     let output = project.work().join("component.wasm");
     let mut command = Command::new(program);
-    command.arg(&source).args(["--wit", WIT_FOLDER, "--world-name", wit.world_name()]);
-    // The runtime imports wasi:http unless this turns it off, and `fetch` needs it.
-    let disabled: &[&str] = if project.settings.wants_http { &["fetch-event"] } else { &["http", "fetch-event"] };
-    for feature in disabled {
-        command.args(["--disable", feature]);
+    match project.engine {
+        JavaScriptEngine::SpiderMonkey => {
+            command.arg(&source).args(["--wit", WIT_FOLDER, "--world-name", wit.world_name()]);
+            // The runtime imports wasi:http unless this turns it off, and `fetch` needs it.
+            let disabled: &[&str] =
+                if project.settings.wants_http { &["fetch-event"] } else { &["http", "fetch-event"] };
+            for feature in disabled {
+                command.args(["--disable", feature]);
+            }
+            command.arg("--out").arg(&output);
+        }
+        JavaScriptEngine::QuickJs => {
+            note_wide_integers(build, &wit);
+            command.arg("--js").arg(&source).args(["--wit", WIT_FOLDER, "--world", wit.world_name()]);
+            // Without asynchronous functions, which the host does not call, and without imports of WASI.
+            command.args(["--sync", "--opt-size", "--stub-wasi"]);
+            command.arg("--output").arg(&output);
+        }
     }
-    command.arg("--out").arg(&output);
     build.run_tool(&mut command)?;
     Ok((read(&output, limits::COMPONENT_BYTES)?, Some(wit)))
+}
+
+/// Tells the author which functions pass integers that QuickJS rounds.
+fn note_wide_integers(build: &mut PluginBuild<'_>, wit: &ProjectWit) {
+    let functions = wit.functions_of_wide_integers();
+    if functions.is_empty() {
+        return;
+    }
+    let named: Vec<_> = functions.iter().take(limits::NAMES_SHOWN).map(|name| format!("`{name}`")).collect();
+    let more = if functions.len() > limits::NAMES_SHOWN { ", …" } else { "" };
+    build.note(&format!(
+        "warning: QuickJS rounds integers of 64 bits beyond 2^53, as {}{more} may pass; pass strings, or remove `engine` under \
+         [build] in plugin.toml",
+        named.join(", ")
+    ));
 }
 
 /// Checks the types and bundles the sources. Returns the bundle.

@@ -46,6 +46,11 @@ impl<'a> PluginBuild<'a> {
         Self { cancellation: Some(cancellation), ..self }
     }
 
+    /// Shows a line of the build itself.
+    pub(super) fn note(&mut self, line: &str) {
+        (self.show)(line);
+    }
+
     /// Runs a tool in the project's folder and shows what it writes.
     ///
     /// # Errors

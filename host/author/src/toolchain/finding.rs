@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{build_environment::BuildEnvironment, installation::install_command};
+use super::{
+    build_environment::BuildEnvironment,
+    installation::{install_command, install_node_tool},
+};
 use crate::{author_error::AuthorError, language::PluginLanguage};
 
 /// A C compiler for WASI.
@@ -63,7 +66,7 @@ pub(crate) fn find_node_tool(
         why: format!("which is neither in {} nor on PATH", project.join("node_modules").display()),
         install: match project.join("package.json").is_file() {
             true => "npm install".into(),
-            false => install_command(language),
+            false => install_node_tool(language, name),
         },
     })
 }
@@ -138,6 +141,9 @@ mod tests {
         let node = || find_node_tool(&environment, PluginLanguage::JavaScript, &project, "componentize-js");
         let error = node().unwrap_err().report();
         assert!(error.hint.unwrap().contains("npm install --save-dev @bytecodealliance/componentize-js@"));
+        let quickjs = find_node_tool(&environment, PluginLanguage::JavaScript, &project, "componentize-qjs");
+        let hint = quickjs.unwrap_err().report().hint.unwrap();
+        assert!(hint.contains("npm install --save-dev componentize-qjs@"), "{hint}");
         fs::write(project.join("package.json"), "{}").unwrap();
         assert_eq!(node().unwrap_err().report().hint.unwrap(), "install it: npm install");
         for path in ["path/componentize-js", "work/node_modules/.bin/componentize-js"] {

@@ -1,10 +1,19 @@
 //! The commands that install toolchains.
 
-use crate::{language::PluginLanguage, templates::VERSIONS};
+use crate::{javascript_engine::JavaScriptEngine, language::PluginLanguage, templates::VERSIONS};
 
 /// Returns the version of a toolchain that new projects name.
 pub(crate) fn version_of(tool: &str) -> &'static str {
     VERSIONS.iter().find(|(name, _)| *name == tool).map_or("", |(_, version)| version)
+}
+
+/// Returns the command that installs a program of npm for a language.
+pub(crate) fn install_node_tool(language: PluginLanguage, tool: &str) -> String {
+    let engine = JavaScriptEngine::QuickJs;
+    match tool == engine.componentizer() {
+        true => format!("npm install --save-dev {}@{}", engine.package(), version_of(tool)),
+        false => install_command(language),
+    }
 }
 
 /// Returns the command that installs the toolchain of a language.

@@ -13,7 +13,7 @@ use super::{
     finding::{find_c_compiler, find_node_tool, find_python_tool, find_tool, has_wasm_std},
     installation::install_command,
 };
-use crate::{author_error::AuthorError, language::PluginLanguage};
+use crate::{author_error::AuthorError, javascript_engine::JavaScriptEngine, language::PluginLanguage};
 
 /// The state of a language's toolchain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +95,12 @@ async fn language_state(
 fn needed(environment: &BuildEnvironment, folder: &Path, language: PluginLanguage) -> Vec<NeededTool> {
     let version = || vec!["--version".to_owned()];
     let node = |name: &str| (name.to_owned(), find_node_tool(environment, language, folder, name), version());
+    // Either engine is enough. Without both, the usual one is missing.
+    let componentizer = || {
+        let mut found = JavaScriptEngine::ALL.map(|engine| node(engine.componentizer())).into_iter();
+        let usual = found.next().unwrap_or_else(|| node(JavaScriptEngine::default().componentizer()));
+        if usual.1.is_ok() { usual } else { found.find(|(_, found, _)| found.is_ok()).unwrap_or(usual) }
+    };
     match language {
         PluginLanguage::Rust => {
             ["rustc", "cargo"].map(|name| (name.to_owned(), find_tool(environment, language, name), version())).into()
@@ -103,8 +109,8 @@ fn needed(environment: &BuildEnvironment, folder: &Path, language: PluginLanguag
             let name = "componentize-py";
             vec![(name.to_owned(), find_python_tool(environment, folder, name), version())]
         }
-        PluginLanguage::JavaScript => vec![node("componentize-js")],
-        PluginLanguage::TypeScript => vec![node("componentize-js"), node("esbuild"), node("tsc")],
+        PluginLanguage::JavaScript => vec![componentizer()],
+        PluginLanguage::TypeScript => vec![componentizer(), node("esbuild"), node("tsc")],
         PluginLanguage::Go => vec![("go".into(), find_tool(environment, language, "go"), vec!["version".into()])],
         PluginLanguage::C => match find_c_compiler(environment) {
             Ok(found) => {

@@ -6,6 +6,10 @@ use std::time::Duration;
 
 /// The time after which a person is told why a run has not begun. Starting with compiled code takes less.
 pub const START_NOTICE_DELAY: Duration = Duration::from_secs(1);
+/// The time after which a person is shown that a component is compiled. Most components take less.
+pub const COMPILE_PROGRESS_DELAY: Duration = Duration::from_secs(1);
+/// The time between two drawings of the line about components that are compiled: it counts seconds.
+pub const COMPILE_PROGRESS_TICK: Duration = Duration::from_millis(250);
 
 // ---- doctor
 

@@ -83,6 +83,9 @@ pub const COMPILE_THREADS: usize = 8;
 /// The maximum bytes of the compiled code of one component, and of all compiled code that waits to be loaded. A component of
 /// 17 MB compiles to 50 MB.
 pub const COMPILED_BYTES: usize = 512 << 20;
+/// The maximum bytes of the compiled functions of one project that are kept for its next build: a component of 17 MB has about
+/// as many as bytes of code.
+pub const KEPT_FUNCTIONS_BYTES: usize = 256 << 20;
 /// The maximum bytes of the error message of a compile process.
 pub const COMPILE_MESSAGE_BYTES: usize = 64 << 10;
 /// The maximum characters of that message, where it comes from the compiler.
@@ -94,7 +97,7 @@ pub const PLUGINS_PER_DIRECTORY: usize = 1_024;
 
 // ---- compile cache
 
-/// The maximum bytes of all compiled components in the cache; beyond it the oldest are removed.
+/// The maximum bytes of all compiled components and functions in the cache; beyond it the oldest are removed.
 pub const CACHE_BYTES: u64 = 1 << 30;
 /// The maximum number of files in the cache, including those that mark a component as valid; beyond it the oldest are
 /// removed. Several times the plugins of one directory.

@@ -10,7 +10,7 @@ use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
     compile_config::CompileLimits,
-    protocol::{ANSWER_HEAD, CompileRequest, CompileResponse},
+    protocol::{CompileRequest, CompileResponse, most_answer_bytes},
     sandbox::CompileSandboxStatus,
     worker::CompileWorker,
 };
@@ -70,9 +70,10 @@ pub async fn ask(
     };
 
     let (mut output, mut complained) = (PipeOutput::default(), PipeOutput::default());
+    let most = most_answer_bytes(bounds.code_bytes, request.functions.is_some());
     let request = request.to_bytes();
     let talking = async {
-        let heard = output.listen(stdout, bounds.code_bytes.saturating_add(ANSWER_HEAD), PipeOverflow::HangUp);
+        let heard = output.listen(stdout, most, PipeOverflow::HangUp);
         let complaints = complained.listen(stderr, limits::COMPILE_COMPLAINT_BYTES, PipeOverflow::Forget);
         // A child that does not read its request to the end has answered, or has died.
         let (fed, heard, complaints) = tokio::join!(feed(stdin, &request), heard, complaints);
@@ -98,6 +99,11 @@ pub async fn ask(
         return Err(why_ended(stopped, &complained.bytes, bounds));
     }
     let (answer, walls) = CompileResponse::parse(output.bytes).ok_or(CompileFailure::Answer)?;
+    if let CompileResponse::Code(compiled) = &answer
+        && compiled.code.len() > bounds.code_bytes
+    {
+        return Err(CompileFailure::Code(bounds.code_bytes));
+    }
     tracing::debug!(?walls, "a component was compiled in a confined process");
     Ok((answer, walls))
 }

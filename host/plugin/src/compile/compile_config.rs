@@ -1,6 +1,8 @@
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use shelly_core::limits;
+
+use super::compile_observer::CompileObserver;
 
 /// The process in which components are validated and compiled, its limits, and the directory for the results.
 #[derive(Debug, Clone, Default)]
@@ -11,6 +13,25 @@ pub struct CompileConfig {
     pub site: CompileSite,
     /// The limits of one component in a process of its own.
     pub limits: CompileLimits,
+    /// The purpose of the code, for which it is compiled fast or runs fast.
+    pub profile: CompileProfile,
+    /// Follows the processes that validate and compile; `None` if nobody does.
+    pub observer: Option<Arc<dyn CompileObserver>>,
+}
+
+/// The purpose of compiled code.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum CompileProfile {
+    /// Code that runs fast: it is optimised.
+    #[default]
+    Release,
+    /// Code that is compiled fast, for a plugin that is built again and again. It is not optimised, and functions that have not
+    /// changed since the last build of the same project are not compiled again: they are kept beside the compiled code, if
+    /// there is a directory for it. A compiler in this process knows no other profile than `Release`.
+    Development {
+        /// The folder of the project, whose builds share their functions.
+        project: PathBuf,
+    },
 }
 
 /// The process in which components are validated and compiled.

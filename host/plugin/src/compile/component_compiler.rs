@@ -9,14 +9,25 @@ use super::{
     admission_error::ComponentAdmissionError,
     cache_dir,
     child::{self, CompileCaller},
-    compile_config::{CompileConfig, CompileLimits, CompileSite},
+    compile_config::{CompileConfig, CompileLimits, CompileProfile, CompileSite},
+    compile_observer::CompileStart,
     compile_step::CompileStep,
+    kept_functions::KeptFunctions,
     memory_layout::MemoryLayout,
-    protocol::{CompileRequest, CompileResponse},
+    protocol::{CompileRequest, CompileResponse, CompiledCode},
     sandbox::CompileSandboxStatus,
 };
 use crate::error::CompileFailure;
 use shelly_core::digest::Sha256Digest;
+
+/// A component to validate or to compile, and the plugin that a person knows it by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CompileInput<'a> {
+    /// The id of the plugin.
+    pub id: &'a str,
+    /// The component.
+    pub bytes: &'a [u8],
+}
 
 /// Validates and compiles components for a catalog of plugins and for the engine that runs them.
 #[derive(Debug)]
@@ -65,27 +76,26 @@ impl ComponentCompiler {
     pub(crate) async fn admit(
         &self,
         digest: Sha256Digest,
-        component: &[u8],
+        input: CompileInput<'_>,
         step: CompileStep,
     ) -> Result<(), ComponentAdmissionError> {
-        self.admit_for(CompileCaller::Waits, digest, component, step).await
+        self.admit_for(CompileCaller::Waits, digest, input, step).await
     }
 
     async fn admit_for(
         &self,
         caller: CompileCaller,
         digest: Sha256Digest,
-        component: &[u8],
+        input: CompileInput<'_>,
         step: CompileStep,
     ) -> Result<(), ComponentAdmissionError> {
         if self.is_admitted(digest) {
             return Ok(());
         }
         // Most machines let the engine have its pool. On others the engine has the component compiled again.
-        let request = CompileRequest { step, layout: MemoryLayout::Pooled, component };
-        match self.ask(request, caller).await? {
+        match self.ask(input, step, MemoryLayout::Pooled, caller).await? {
             CompileResponse::Valid => {}
-            CompileResponse::Code(code) => self.keep_made(digest, code),
+            CompileResponse::Code(compiled) => self.keep_made(digest, compiled.code),
             CompileResponse::Refused(refusal) => {
                 return Err(ComponentAdmissionError::Invalid(refusal.into_component_error()));
             }
@@ -97,7 +107,11 @@ impl ComponentCompiler {
 
     /// Validates like [`admit`](Self::admit), for synchronous callers: it blocks their thread, and with it the handling of
     /// Ctrl-C.
-    pub(crate) fn admit_blocking(&self, digest: Sha256Digest, component: &[u8]) -> Result<(), ComponentAdmissionError> {
+    pub(crate) fn admit_blocking(
+        &self,
+        digest: Sha256Digest,
+        input: CompileInput<'_>,
+    ) -> Result<(), ComponentAdmissionError> {
         if self.is_admitted(digest) {
             return Ok(());
         }
@@ -106,7 +120,7 @@ impl ComponentCompiler {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime =
                 runtime.map_err(|error| ComponentAdmissionError::NoAnswer(CompileFailure::Start(error.to_string())))?;
-            runtime.block_on(self.admit_for(CompileCaller::Blocks, digest, component, CompileStep::Validate))
+            runtime.block_on(self.admit_for(CompileCaller::Blocks, digest, input, CompileStep::Validate))
         };
         std::thread::scope(|scope| match scope.spawn(admitting).join() {
             Ok(admitted) => admitted,
@@ -122,28 +136,58 @@ impl ComponentCompiler {
     /// Compiles a component in a process of its own. Returns `None` if this process must compile it.
     pub(crate) async fn compile(
         &self,
-        component: &[u8],
+        input: CompileInput<'_>,
         layout: MemoryLayout,
     ) -> Option<Result<Vec<u8>, ComponentAdmissionError>> {
         if self.config.site == CompileSite::InProcess {
             return None;
         }
-        Some(
-            match self.ask(CompileRequest { step: CompileStep::Compile, layout, component }, CompileCaller::Waits).await
-            {
-                Ok(CompileResponse::Code(code)) => Ok(code),
-                Ok(CompileResponse::Refused(refusal)) => {
-                    Err(ComponentAdmissionError::Invalid(refusal.into_component_error()))
-                }
-                Ok(CompileResponse::Failed(message)) => Err(ComponentAdmissionError::Rejected(message)),
-                Ok(CompileResponse::Valid) => Err(ComponentAdmissionError::NoAnswer(CompileFailure::Answer)),
-                Err(failure) => Err(ComponentAdmissionError::NoAnswer(failure)),
-            },
-        )
+        Some(match self.ask(input, CompileStep::Compile, layout, CompileCaller::Waits).await {
+            Ok(CompileResponse::Code(compiled)) => Ok(compiled.code),
+            Ok(CompileResponse::Refused(refusal)) => {
+                Err(ComponentAdmissionError::Invalid(refusal.into_component_error()))
+            }
+            Ok(CompileResponse::Failed(message)) => Err(ComponentAdmissionError::Rejected(message)),
+            Ok(CompileResponse::Valid) => Err(ComponentAdmissionError::NoAnswer(CompileFailure::Answer)),
+            Err(failure) => Err(ComponentAdmissionError::NoAnswer(failure)),
+        })
     }
 
-    async fn ask(&self, request: CompileRequest<'_>, caller: CompileCaller) -> Result<CompileResponse, CompileFailure> {
-        Ok(self.ask_child(request, caller).await?.map_or(CompileResponse::Valid, |(answer, _)| answer))
+    /// Has a child take a step with a component, tells the observer, and keeps the functions of its code if that is wanted.
+    async fn ask(
+        &self,
+        input: CompileInput<'_>,
+        step: CompileStep,
+        layout: MemoryLayout,
+        caller: CompileCaller,
+    ) -> Result<CompileResponse, CompileFailure> {
+        let CompileInput { id, bytes: component } = input;
+        let start = CompileStart { id, bytes: component.len(), step };
+        let _observed = self.config.observer.as_ref().map(|observer| observer.begin(start));
+        let kept = self.kept_functions(step);
+        let functions = match &kept {
+            Some(kept) => Some(kept.read().await),
+            None => None,
+        };
+        let request = CompileRequest { step, layout, component, functions: functions.as_deref() };
+        let answer = self.ask_child(request, caller).await?.map_or(CompileResponse::Valid, |(answer, _)| answer);
+        match (answer, kept) {
+            (CompileResponse::Code(CompiledCode { code, functions: Some(functions) }), Some(kept)) => {
+                kept.write(functions).await;
+                Ok(CompileResponse::Code(CompiledCode { code, functions: None }))
+            }
+            (answer, _) => Ok(answer),
+        }
+    }
+
+    /// Returns the functions that are kept between the builds of a project; `None` if the code is to be optimised.
+    fn kept_functions(&self, step: CompileStep) -> Option<KeptFunctions> {
+        match (&self.config.profile, step) {
+            (CompileProfile::Development { project }, CompileStep::Compile) => {
+                Some(KeptFunctions::of_project(self.config.cache.as_deref(), project))
+            }
+            _ => None,
+        }
     }
 
     /// Has a child validate the smallest component, and returns the parts of the child's sandbox that are active; `None`
@@ -153,8 +197,12 @@ impl ComponentCompiler {
     ///
     /// [`CompileFailure`] if the child cannot be started, or gives no answer.
     pub async fn sandbox_status(&self) -> Result<Option<CompileSandboxStatus>, CompileFailure> {
-        let request =
-            CompileRequest { step: CompileStep::Validate, layout: MemoryLayout::Pooled, component: EMPTY_COMPONENT };
+        let request = CompileRequest {
+            step: CompileStep::Validate,
+            layout: MemoryLayout::Pooled,
+            component: EMPTY_COMPONENT,
+            functions: None,
+        };
         match self.ask_child(request, CompileCaller::Waits).await? {
             Some((CompileResponse::Valid, status)) => Ok(Some(status)),
             Some(_) => Err(CompileFailure::Answer),

@@ -1,8 +1,12 @@
 //! The configuration of the engine, on which compiled code depends.
 
-use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmBacktraceDetails};
+use std::sync::Arc;
 
-use super::memory_layout::MemoryLayout;
+use wasmtime::{
+    CacheStore, Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails,
+};
+
+use super::{function_store::FunctionStore, memory_layout::MemoryLayout};
 use shelly_core::limits;
 
 /// The number of memories per permit. Most components have one memory and two tables. One that has more takes more
@@ -18,6 +22,19 @@ const MEMORY_GROWTH_BYTES: u64 = 1 << 20;
 /// here.
 pub(super) fn precompile(layout: MemoryLayout, component: &[u8]) -> wasmtime::Result<Vec<u8>> {
     Engine::new(&config_of_layout(layout))?.precompile_component(component)
+}
+
+/// Compiles a component for an engine of this layout as fast as possible: not optimised, and with the functions of a store
+/// instead of compiling them again. The engine accepts the code, since optimisation does not change its meaning.
+pub(super) fn precompile_again(
+    layout: MemoryLayout,
+    component: &[u8],
+    functions: &Arc<FunctionStore>,
+) -> wasmtime::Result<Vec<u8>> {
+    let mut config = config_of_layout(layout);
+    let store: Arc<dyn CacheStore> = functions.clone();
+    config.cranelift_opt_level(OptLevel::None).enable_incremental_compilation(store)?;
+    Engine::new(&config)?.precompile_component(component)
 }
 
 fn config_of_layout(layout: MemoryLayout) -> Config {
@@ -106,7 +123,13 @@ mod tests {
             // SAFETY: the code was compiled here and by nobody else.
             let loaded = unsafe { Component::deserialize(&engine, &code) };
             assert!(loaded.is_ok(), "{layout:?}: {:?}", loaded.err());
-            // The code must be identical, not merely acceptable.
+            // Code that was compiled fast runs in the same engine.
+            let store = Arc::new(FunctionStore::of_last_build(Vec::new()));
+            let fast = precompile_again(layout, &component, &store).unwrap();
+            // SAFETY: as above.
+            let loaded = unsafe { Component::deserialize(&engine, &fast) };
+            assert!(loaded.is_ok() && store.changed().is_some(), "{layout:?}: {:?}", loaded.err());
+            // The optimised code must be identical, not merely acceptable.
             assert_eq!(code, engine.precompile_component(&component).unwrap(), "{layout:?}");
         }
     }

@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     io::{self, Read, Write},
+    sync::Arc,
     time::Duration,
 };
 
@@ -10,8 +11,9 @@ use super::{
     compile_config::CompileLimits,
     compile_step::CompileStep,
     engine_config,
+    function_store::FunctionStore,
     memory_layout::MemoryLayout,
-    protocol::{self, CompileResponse, ComponentValidationError},
+    protocol::{self, CompileResponse, CompiledCode, ComponentValidationError, ReceivedRequest},
     sandbox,
 };
 use crate::component::ComponentSurvey;
@@ -60,20 +62,20 @@ impl CompileWorker {
     pub fn run(self, input: &mut dyn Read, output: &mut dyn Write, abandon: fn()) -> io::Result<()> {
         let walls = sandbox::raise(self.limits);
         watch_parent(abandon);
-        let (step, layout, component) = protocol::read_request(input)?;
-        let answer = work(step, layout, &component);
+        let answer = work(protocol::read_request(input)?);
         answer.write(walls, output)
     }
 }
 
-fn work(step: CompileStep, layout: MemoryLayout, component: &[u8]) -> CompileResponse {
-    let valid = ComponentSurvey::of(component).and_then(|survey| survey.validate(component).map(drop));
+fn work(request: ReceivedRequest) -> CompileResponse {
+    let ReceivedRequest { step, layout, component, functions } = request;
+    let valid = ComponentSurvey::of(&component).and_then(|survey| survey.validate(&component).map(drop));
     if let Some(refusal) = valid.err().and_then(ComponentValidationError::of) {
         return CompileResponse::Refused(refusal);
     }
     match step {
         CompileStep::Validate => CompileResponse::Valid,
-        CompileStep::Compile => match engine_config::precompile(layout, component) {
+        CompileStep::Compile => match compiled(layout, &component, functions) {
             Ok(code) => CompileResponse::Code(code),
             Err(error) => {
                 let message =
@@ -82,6 +84,16 @@ fn work(step: CompileStep, layout: MemoryLayout, component: &[u8]) -> CompileRes
             }
         },
     }
+}
+
+/// Compiles a component: optimised, or with the functions that are kept of its last build.
+fn compiled(layout: MemoryLayout, component: &[u8], functions: Option<Vec<u8>>) -> wasmtime::Result<CompiledCode> {
+    let Some(functions) = functions else {
+        return Ok(CompiledCode { code: engine_config::precompile(layout, component)?, functions: None });
+    };
+    let store = Arc::new(FunctionStore::of_last_build(functions));
+    let code = engine_config::precompile_again(layout, component, &store)?;
+    Ok(CompiledCode { code, functions: store.changed() })
 }
 
 /// Watches on a thread of its own that somebody can still read the answer. If no thread can be started, the limit of
@@ -135,10 +147,41 @@ mod tests {
         }
     }
 
+    fn request(text: &str, functions: Option<Vec<u8>>) -> ReceivedRequest {
+        let (step, layout) = (CompileStep::Compile, MemoryLayout::Pooled);
+        ReceivedRequest { step, layout, component: wat::parse_str(text).unwrap(), functions }
+    }
+
+    #[test]
+    fn compile_worker_keeps_functions_for_the_next_build() {
+        let component = |number: u32| {
+            format!(
+                "(component (core module (func (export \"a\") (result i32) (i32.const {number}))
+                 (func (export \"b\") (param i32) (result i32) (i32.mul (local.get 0) (local.get 0)))))"
+            )
+        };
+        let build = |number, functions: &[u8]| match work(request(&component(number), Some(functions.to_vec()))) {
+            CompileResponse::Code(code) => code,
+            other => panic!("{other:?}"),
+        };
+        let first = build(1, b"");
+        let kept = first.functions.unwrap();
+        let again = build(1, &kept);
+        assert_eq!((again.code == first.code, again.functions), (true, None), "nothing is compiled");
+        let changed = build(2, &kept);
+        let (fresh, of_changed) = (build(2, b""), changed.functions.unwrap());
+        assert!(changed.code == fresh.code, "the code is that of a build without kept functions");
+        assert!(of_changed == fresh.functions.unwrap() && of_changed != kept, "the old function is gone");
+        assert!(build(1, b"no functions").code == first.code);
+    }
+
     #[test]
     fn compile_worker_compiles_valid_components_only() {
-        let compile = |text: &str| work(CompileStep::Compile, MemoryLayout::Pooled, &wat::parse_str(text).unwrap());
-        assert!(matches!(compile("(component)"), CompileResponse::Code(code) if !code.is_empty()));
+        let compile = |text: &str| work(request(text, None));
+        let CompileResponse::Code(CompiledCode { code, functions: None }) = compile("(component)") else {
+            panic!("no functions are kept")
+        };
+        assert!(!code.is_empty());
         let invalid = "(component (core module (func (result i32) (i64.const 0))))";
         assert!(matches!(compile(invalid), CompileResponse::Refused(ComponentValidationError::Invalid { .. })));
         let shared = "(component (core module (memory 1 1 shared)))";

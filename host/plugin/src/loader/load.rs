@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     bindings::types,
+    compile::CompileInput,
     contract::PluginKind,
     convert,
     error::PluginError,
@@ -150,7 +151,8 @@ async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Re
         return Ok(component);
     }
     let bytes = package.bytes()?;
-    match engine.compiler().compile(&bytes, engine.layout()).await {
+    let input = CompileInput { id: &package.manifest.id, bytes: &bytes };
+    match engine.compiler().compile(input, engine.layout()).await {
         Some(code) => {
             let code = code.map_err(|refused| refused.of_plugin(id(), package.component_path()))?;
             blocking(engine, move |engine| engine.adopt(digest, &code)).await.map_err(not_runnable)

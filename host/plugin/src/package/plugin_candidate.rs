@@ -14,7 +14,7 @@ use super::{
     plugin_review::PluginReview,
 };
 use crate::{
-    compile::{CompileStep, ComponentCompiler},
+    compile::{CompileInput, CompileStep, ComponentCompiler},
     component::{Anatomy, ComponentBytes, ComponentSurvey},
     error::PluginError,
 };
@@ -98,7 +98,7 @@ impl PluginCandidate<'_> {
             return Ok(());
         }
         self.refuse_too_complex(component)?;
-        let admitted = compiler.admit(component.digest, &component.bytes, step).await;
+        let admitted = compiler.admit(component.digest, self.compile_input(component), step).await;
         admitted.map_err(|refused| refused.of_plugin(self.id.to_string(), self.path()))
     }
 
@@ -107,8 +107,12 @@ impl PluginCandidate<'_> {
             return Ok(());
         }
         self.refuse_too_complex(component)?;
-        let admitted = compiler.admit_blocking(component.digest, &component.bytes);
+        let admitted = compiler.admit_blocking(component.digest, self.compile_input(component));
         admitted.map_err(|refused| refused.of_plugin(self.id.to_string(), self.path()))
+    }
+
+    fn compile_input<'a>(&'a self, component: &'a ComponentBytes) -> CompileInput<'a> {
+        CompileInput { id: &self.id, bytes: &component.bytes }
     }
 
     /// Validates the component in this process and checks it against the manifest.

@@ -97,7 +97,7 @@ impl PluginEngine {
         Ok(Self {
             stack_bytes,
             turns: CpuQueue::new(),
-            cache: compiler.config().cache.clone().map(|directory| CompileCache::new(directory, &engine)),
+            cache: cache_of(compiler.config(), &engine),
             compiler,
             layout,
             engine,
@@ -259,6 +259,11 @@ impl PluginEngine {
     pub(crate) fn keep_specs(&self, digest: Sha256Digest, config: &str, specs: &Arc<[Arc<ToolSpec>]>) {
         lock(&self.specs).insert((digest, config.to_owned()), Arc::clone(specs));
     }
+}
+
+/// Returns the cache of compiled code that a config names.
+fn cache_of(config: &CompileConfig, engine: &Engine) -> Option<CompileCache> {
+    config.cache.clone().map(|directory| CompileCache::new(directory, engine, &config.profile))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

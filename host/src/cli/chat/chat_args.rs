@@ -22,6 +22,7 @@ use crate::{
     app::{App, NO_MODEL, Recording},
     cli::{
         ask::{self, QuestionDialog},
+        compile_progress::{tell_above_progress, with_compile_progress},
         config_path::read_runner_config,
         live::{chosen_theme, terminal_size},
         render::{self, DIM, PLAIN, RunOutputFormat, name, tell, warn},
@@ -177,13 +178,14 @@ impl ChatArgs {
 
 /// Waits for the agent, and tells the person if that takes long.
 async fn told_if_slow<T>(work: impl Future<Output = T>) -> T {
+    let work = with_compile_progress(work);
     pin!(work);
     tokio::select! {
         biased;
         done = &mut work => return done,
         () = tokio::time::sleep(limits::CHAT_PREPARING) => {}
     }
-    tell(&format!("{DIM}preparing the agent; its plugins are compiled once{PLAIN}\n"));
+    tell_above_progress(&format!("{DIM}preparing the agent; its plugins are compiled once{PLAIN}\n"));
     work.await
 }
 

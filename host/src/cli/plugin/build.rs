@@ -59,7 +59,8 @@ impl PluginBuildArgs {
         let report = |error: AuthorError| error.report();
         let environment = build_environment();
         let built = PluginBuild::new(&project, &environment, self.release, &mut show_tool_line).run();
-        let installed = runtime()?.block_on(checked_into_place(&built.map_err(report)?, &project, &manifest))?;
+        let (built, compiler) = (built.map_err(report)?, Arc::new(ComponentCompiler::from(compiling())));
+        let installed = runtime()?.block_on(checked_into_place(&built, &project, &manifest, &compiler))?;
         let InstalledBuild { folder, package, plugin, changes } = &installed;
         let mut lines = vec![format!("built        {} ({})", name(&folder.display().to_string()), project.language)];
         lines.extend(described(package, plugin));
@@ -87,6 +88,7 @@ impl ReadProject {
             id: manifest.id.clone(),
             component: manifest.component.clone(),
             language: manifest.build.language.clone(),
+            engine: manifest.build.engine.clone(),
             world: manifest.build.world.clone(),
             source: manifest.build.source.clone(),
             wants_http: !manifest.wants.http.is_empty(),
@@ -116,10 +118,10 @@ pub(super) async fn checked_into_place(
     built: &BuiltPlugin,
     project: &PluginProject,
     manifest: &PluginManifest,
+    compiler: &Arc<ComponentCompiler>,
 ) -> Result<InstalledBuild, Report> {
     let report = |error: AuthorError| error.report();
-    let compiler = Arc::new(ComponentCompiler::from(compiling()));
-    let (package, plugin) = checked(&built.staged, project.language, manifest, &compiler).await?;
+    let (package, plugin) = checked(&built.staged, project.language, manifest, compiler).await?;
     let folder = built.install().map_err(report)?.to_owned();
     let record = record_of(&package, &plugin);
     let changes = BuildRecord::read(&project.work()).map(|before| record.changes_since(&before));

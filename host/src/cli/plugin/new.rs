@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, builder::PossibleValuesParser};
-use shelly_author::{NewProject, PluginLanguage, ProjectKind, ProjectName};
+use shelly_author::{JavaScriptEngine, NewProject, PluginLanguage, ProjectKind, ProjectName};
 
 use crate::{
     cli::render::{name, print},
@@ -19,7 +19,8 @@ Examples:
   shelly-host plugin new dice
   shelly-host plugin new dice --lang python
   shelly-host plugin new reminder --kind effect --lang typescript --dir plugins/reminder
-  shelly-host plugin new calc --lang go --world plain")]
+  shelly-host plugin new calc --lang go --world plain
+  shelly-host plugin new slug --lang javascript --engine quickjs")]
 pub struct PluginNewArgs {
     /// The name: 1 to 64 of a-z, 0-9 and -, beginning with a letter.
     name: String,
@@ -29,6 +30,12 @@ pub struct PluginNewArgs {
     /// The language.
     #[arg(long, value_name = "LANGUAGE", default_value = "rust", value_parser = PossibleValuesParser::new(languages()))]
     lang: String,
+    /// The engine of JavaScript and TypeScript (default: spidermonkey).
+    ///
+    /// `quickjs` makes a plugin of a tenth of the size, which starts sooner. It has no console, no clock and no integers beyond
+    /// 2^53, and there are only tools and components with a world of their own.
+    #[arg(long, value_name = "ENGINE", value_parser = PossibleValuesParser::new(engines()))]
+    engine: Option<String>,
     /// `plain`: a world of its own, which knows nothing of the host; each exported function is a tool.
     #[arg(long, value_name = "WORLD", conflicts_with = "kind", value_parser = PossibleValuesParser::new([PLAIN]))]
     world: Option<String>,
@@ -48,6 +55,10 @@ fn languages() -> [&'static str; 6] {
     PluginLanguage::ALL.map(PluginLanguage::name)
 }
 
+fn engines() -> [&'static str; 2] {
+    JavaScriptEngine::ALL.map(JavaScriptEngine::name)
+}
+
 impl PluginNewArgs {
     /// Writes the project and says what comes next.
     pub(super) fn write(&self) -> Result<u8, Report> {
@@ -56,7 +67,13 @@ impl PluginNewArgs {
             .map_err(|message| wrong(message).hint("choose another name, such as `my-tool`"))?;
         let kind: ProjectKind = self.world.as_ref().unwrap_or(&self.kind).parse().map_err(wrong)?;
         let language: PluginLanguage = self.lang.parse().map_err(wrong)?;
-        let project = NewProject::new(project_name, kind, language).map_err(|error| error.report())?;
+        let engine = self.engine.as_deref().map(str::parse::<JavaScriptEngine>).transpose().map_err(wrong)?;
+        let project = NewProject::new(project_name, kind, language);
+        let project = project.and_then(|project| match engine {
+            Some(engine) => project.with_engine(engine),
+            None => Ok(project),
+        });
+        let project = project.map_err(|error| error.report())?;
         let folder = self.dir.clone().unwrap_or_else(|| PathBuf::from(&self.name));
         let written = project.write(&folder).map_err(|error| error.report())?;
         let mut lines: Vec<String> = Vec::new();

@@ -17,9 +17,11 @@ use super::{
 use crate::{
     app::RunSession,
     cli::{
-        ask, launch,
+        ask,
+        compile_progress::{tell_above_progress, with_compile_progress},
+        launch,
         live::{DisplayOptions, FinishedDisplay, RunDisplay},
-        render::{ProgressLevel, tell},
+        render::ProgressLevel,
         run_id::run_id,
         secrets,
         session_target::PendingWork,
@@ -131,12 +133,14 @@ pub(super) async fn execute(
 
 /// Waits until an agent has started, and tells a person at the terminal who waits long what takes the time.
 async fn explained<T>(start: impl Future<Output = T>, level: ProgressLevel) -> T {
-    let mut start = pin!(start);
+    if level == ProgressLevel::Quiet || !std::io::stderr().is_terminal() {
+        return start.await;
+    }
+    let mut start = pin!(with_compile_progress(start));
     match timeout(limits::START_NOTICE_DELAY, &mut start).await {
         Ok(started) => started,
-        Err(_) if level == ProgressLevel::Quiet || !std::io::stderr().is_terminal() => start.await,
         Err(_) => {
-            tell("still starting: plugins are compiled at their first use, and servers are connected\n");
+            tell_above_progress("still starting: plugins are compiled at their first use, and servers are connected\n");
             start.await
         }
     }

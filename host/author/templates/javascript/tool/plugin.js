@@ -1,4 +1,5 @@
 // A tool that counts the words, lines and characters of a text.
+@{engine}
 import { PURE, PluginError, defineTool, exportTools, s } from "./shelly-plugin/index.js";
 
 export const countText = defineTool({

@@ -216,6 +216,8 @@ pub(super) struct ManifestRunMiddleware {
 pub struct ManifestBuild {
     /// The language; without it the files of the project tell it.
     pub language: Option<String>,
+    /// The engine of JavaScript; without it SpiderMonkey.
+    pub engine: Option<String>,
     /// The world in the project's WIT; without it the only one.
     pub world: Option<String>,
     /// The source, below the folder of the manifest; without it the usual one of the language.

@@ -8,6 +8,7 @@ mod repeated_trial;
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Instant,
 };
 
@@ -21,17 +22,19 @@ use super::{
     trial_args::{TrialArgs, TrialGrantArgs},
 };
 use crate::{
-    cli::{command_runtime::runtime, render::CliOutputFormat},
+    cli::{command_runtime::runtime, host_environment::compiling, render::CliOutputFormat},
     error::Report,
     limits,
+    plugin::{CompileConfig, CompileProfile, ComponentCompiler},
 };
 
 /// Build a plugin's project again whenever its sources change, and try it.
 ///
 /// Builds as `plugin build` does. What the build has changed is shown, or why it failed: then the last plugin stays in
 /// build/ID. With --call, --step or --complete the same trial is made after each build, and its result compared with the last
-/// one. At a terminal, Enter builds again, and q and Enter ends. The build runs the toolchain and the code of the project that
-/// builds it: build only what you trust.
+/// one. At a terminal, Enter builds again, and q and Enter ends. Without --release the plugin starts soon and runs slower: its
+/// machine code is not optimised, and functions that have not changed are kept. The build runs the toolchain and the code of the
+/// project that builds it: build only what you trust.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -89,7 +92,8 @@ impl PluginDevArgs {
         output.show_begin(folder, seen.len(), keys.is_attended)?;
         let mut is_first = true;
         loop {
-            let is_built = self.build_and_try(trial, is_first, &mut output).await?;
+            let compiler = self.compiler(folder);
+            let is_built = self.build_and_try(trial, is_first, &compiler, &mut output).await?;
             is_first &= !is_built;
             let now = changed_sources(folder, &seen, keys).await?;
             output.show_changes(&now.changes_since(&seen))?;
@@ -103,10 +107,11 @@ impl PluginDevArgs {
         &self,
         trial: Option<&RepeatedTrial>,
         is_first: bool,
+        compiler: &Arc<ComponentCompiler>,
         output: &mut DevOutput,
     ) -> Result<bool, Report> {
         let started = Instant::now();
-        let built = match self.build().await {
+        let built = match self.build(compiler).await {
             Ok(built) => built,
             Err(report) => {
                 output.show_failure(&report)?;
@@ -116,7 +121,7 @@ impl PluginDevArgs {
         output.show_build(&built, started.elapsed(), is_first)?;
         if let Some(trial) = trial {
             let with = TrialArgs::of_path(&self.given, self.config.as_ref(), self.output);
-            match trial.run(&with, &built.folder).await {
+            match trial.run(&with, &built.folder, compiler).await {
                 Ok(outcome) => output.show_trial(outcome)?,
                 Err(report) => output.show_failure(&report)?,
             }
@@ -124,8 +129,17 @@ impl PluginDevArgs {
         Ok(true)
     }
 
+    /// Returns a compiler for a project that is built again and again.
+    fn compiler(&self, project: &Path) -> Arc<ComponentCompiler> {
+        let profile = match self.release {
+            true => CompileProfile::Release,
+            false => CompileProfile::Development { project: project.into() },
+        };
+        Arc::new(ComponentCompiler::from(CompileConfig { profile, ..compiling() }))
+    }
+
     /// Builds the project as its files are now, and puts the plugin into its place.
-    async fn build(&self) -> Result<InstalledBuild, Report> {
+    async fn build(&self, compiler: &Arc<ComponentCompiler>) -> Result<InstalledBuild, Report> {
         let ReadProject { manifest, project } = ReadProject::read(&self.project)?;
         let (environment, is_release) = (build_environment(), self.release);
         let (built, project) = cancelled_with(move |cancellation| {
@@ -135,7 +149,7 @@ impl PluginDevArgs {
         })
         .await;
         let built = built.map_err(|error: AuthorError| error.report())?;
-        checked_into_place(&built, &project, &manifest).await
+        checked_into_place(&built, &project, &manifest, compiler).await
     }
 }
 

@@ -1,12 +1,15 @@
 //! The trial of a plugin that is repeated after each build.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde_json::{Value, json};
 
 use super::super::{
     given_text::{argument_text, file_text},
-    trial_args::{TrialArgs, trial_compiler},
+    trial_args::TrialArgs,
     trial_display::{event_display, failure, figures_line},
 };
 use crate::{
@@ -15,6 +18,7 @@ use crate::{
     error::{ErrorKind, Fault, Report},
     limits,
     model::Completion,
+    plugin::ComponentCompiler,
     trial::{StepFixture, TrialRecord, call_tool, complete, parse_fixture, step, step_kind},
 };
 
@@ -75,10 +79,14 @@ impl RepeatedTrial {
     /// # Errors
     ///
     /// A [`Report`] if the plugin cannot be loaded or the input cannot be used. A failure of the plugin is part of the outcome.
-    pub async fn run(&self, with: &TrialArgs, folder: &Path) -> Result<TrialOutcome, Report> {
-        let compiler = trial_compiler();
-        let package = with.open(folder, &compiler).await?;
-        let loaded = with.load(folder, &package, &compiler, None).await?;
+    pub async fn run(
+        &self,
+        with: &TrialArgs,
+        folder: &Path,
+        compiler: &Arc<ComponentCompiler>,
+    ) -> Result<TrialOutcome, Report> {
+        let package = with.open(folder, compiler).await?;
+        let loaded = with.load(folder, &package, compiler, None).await?;
         let plugin = &loaded.plugin;
         let mut watch = event_display(with.output);
         match self {
