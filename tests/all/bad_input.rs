@@ -265,6 +265,10 @@ fn importing(import: &str) -> Vec<u8> {
     ))
 }
 
+/// A tool of the contract, in a component that uses the async ABI.
+const ASYNC_TOOL: &str =
+    r#"(component (type (future u8)) (instance $i) (export "shelly:plugin/tool@0.1.0" (instance $i)))"#;
+
 #[test]
 fn unusable_plugin_is_reported() {
     let exporting = |name: &str| component(&format!(r#"(component (instance $i) (export "{name}" (instance $i)))"#));
@@ -277,7 +281,7 @@ fn unusable_plugin_is_reported() {
         ("an empty file", TOOL, Vec::new()),
         ("another contract", TOOL, exporting("shelly:plugin/tool@0.9.0")),
         ("no contract's", TOOL, exporting("some:other/interface@0.2.0")),
-        ("the async ABI", TOOL, component("(component (type (future u8)))")),
+        ("the async ABI", TOOL, component(ASYNC_TOOL)),
         ("a feature that the engine lacks", TOOL, component("(component (core module (memory 1 1 shared)))")),
         ("a web page", TOOL, b"<!DOCTYPE html>".to_vec()),
         ("no kind", TOOL, component("(component)")),

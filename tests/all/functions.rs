@@ -1,8 +1,10 @@
 //! Functions of ordinary components as tools, from the binary to the model.
 
 mod chance;
+mod concurrent;
 mod inspected;
 mod resumed;
+mod streamed;
 mod values;
 
 use std::{

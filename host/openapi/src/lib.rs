@@ -13,7 +13,8 @@
 //! | `shown_text` | texts of documents, bounded and legible |
 //! | `document` | the text of a document, parsed within bounds; references in it |
 //! | `tool_schema` | schemas of documents as schemas that the host enforces |
-//! | `parameter`, `path_template`, `request_body`, `security` | the parts of an operation |
+//! | `server` | the servers that requests go to |
+//! | `parameter`, `path_template`, `multipart`, `request_body`, `security` | the parts of an operation |
 //! | `operation`, `operation_pattern`, `listing` | an operation, the names by which configs select some, all of a document |
 //! | `call_output`, `operation_tool` | a response as the result of a call; an operation as a tool of an agent |
 //!
@@ -24,6 +25,7 @@
 mod call_output;
 mod document;
 mod listing;
+mod multipart;
 mod operation;
 mod operation_pattern;
 mod operation_tool;
@@ -31,6 +33,7 @@ mod parameter;
 mod path_template;
 mod request_body;
 mod security;
+mod server;
 mod shown_text;
 mod tool_schema;
 

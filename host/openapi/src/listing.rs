@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use ipnet::IpNet;
-use serde_json::Value;
 use url::Url;
 
 use super::{
@@ -11,6 +10,7 @@ use super::{
     operation::{ApiOperation, OperationContext, OperationNode},
     operation_pattern::OperationPattern,
     security::CredentialPlace,
+    server::ServerRules,
     shown_text::shown_text,
 };
 use shelly_core::{
@@ -26,7 +26,7 @@ const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "
 /// The facts about an API that are not in its document.
 #[derive(Clone, Copy)]
 pub struct ListingOptions<'a> {
-    /// The URL below which the paths are; `None`: the first server of the document.
+    /// The URL below which the paths are; `None`: the first server of the document, of the path, or of the operation.
     pub base: Option<&'a str>,
     /// The URL of the document, if it is not a file. Its server must then be at the same origin, unless `base` is set: who
     /// writes the document must not choose where requests go.
@@ -42,7 +42,7 @@ pub struct ListingOptions<'a> {
 /// The operations of an API.
 #[derive(Debug)]
 pub struct ApiListing {
-    /// The URL below which the paths are.
+    /// The URL below which the paths without servers of their own are.
     pub base: Url,
     /// The operations that can be tools, in the order of the document.
     pub operations: Vec<Arc<ApiOperation>>,
@@ -76,10 +76,12 @@ impl ApiListing {
     /// A message that says why the whole document cannot be used.
     pub fn read(text: &str, options: &ListingOptions<'_>) -> Result<Self, String> {
         let document = ApiDocument::parse(text)?;
-        let base = base(&document, options)?;
+        let servers = ServerRules { base: options.base, document_url: options.document_url };
+        let base = servers.base(&document)?;
         let cx = OperationContext {
             document: &document,
             base: &base,
+            servers,
             networks: options.networks,
             credential: options.credential,
         };
@@ -88,6 +90,7 @@ impl ApiListing {
             tool_name: options.tool_name,
             names: BTreeSet::new(),
             tools: BTreeSet::new(),
+            servers: BTreeSet::new(),
             operations: Vec::new(),
             left_out: Vec::new(),
         };
@@ -127,6 +130,15 @@ impl ApiListing {
         Ok(SelectedOperations { operations, unknown })
     }
 
+    /// Returns the servers to which operations send requests, that of the document first.
+    pub fn servers(&self) -> Vec<String> {
+        let base = self.base.as_str().trim_end_matches('/');
+        let own: BTreeSet<_> =
+            self.operations.iter().map(|one| one.server()).filter(|server| *server != base).collect();
+        let is_used = self.operations.iter().any(|one| one.server() == base) || own.is_empty();
+        is_used.then(|| self.base.to_string()).into_iter().chain(own.into_iter().map(str::to_owned)).collect()
+    }
+
     /// Returns the operation of this name.
     pub fn find(&self, name: &str) -> Option<&Arc<ApiOperation>> {
         self.operations.iter().find(|one| one.name == name)
@@ -140,6 +152,8 @@ struct ListingReader<'a> {
     names: BTreeSet<String>,
     /// The names of tools so far, in lower case.
     tools: BTreeSet<String>,
+    /// The servers so far.
+    servers: BTreeSet<String>,
     operations: Vec<Arc<ApiOperation>>,
     left_out: Vec<LeftOutOperation>,
 }
@@ -163,20 +177,17 @@ impl ListingReader<'_> {
                 self.leave_out(place, "the operation is not a mapping".into());
                 continue;
             };
-            let node = OperationNode { method, path, map, shared: item.get("parameters") };
+            let (shared, servers) = (item.get("parameters"), item.get("servers"));
+            let node = OperationNode { method, path, map, shared, servers };
             let name = match node.name() {
                 name if self.names.contains(&name) => node.place(),
                 name => name,
             };
-            let has_servers = item.contains_key("servers");
-            let read = match (is_method(&node.method), has_servers) {
-                (false, _) => Err(format!("the method {} is not supported", node.method)),
-                (_, true) => Err("the path has servers of its own, which are not supported".into()),
-                (true, false) => {
-                    self.free_name(&node).and_then(|tool| ApiOperation::read(&node, name.clone(), tool, &self.cx))
-                }
+            let read = match is_method(&node.method) {
+                false => Err(format!("the method {} is not supported", node.method)),
+                true => self.free_name(&node).and_then(|tool| ApiOperation::read(&node, name.clone(), tool, &self.cx)),
             };
-            match read {
+            match read.and_then(|operation| self.with_server(operation)) {
                 Ok(operation) => {
                     self.names.insert(name);
                     self.tools.insert(operation.spec.name.to_ascii_lowercase());
@@ -188,6 +199,16 @@ impl ListingReader<'_> {
         Ok(())
     }
 
+    /// Adds the server of an operation to those of the document.
+    fn with_server(&mut self, operation: ApiOperation) -> Result<ApiOperation, String> {
+        let most = limits::OPENAPI_SERVERS;
+        if self.servers.len() >= most && !self.servers.contains(operation.server()) {
+            return Err(format!("the operations before it have {most} servers already, which is the maximum"));
+        }
+        self.servers.insert(operation.server().to_owned());
+        Ok(operation)
+    }
+
     /// Returns the name of the tool of an operation: method and path are added to a name that another one has.
     fn free_name(&self, node: &OperationNode<'_>) -> Result<String, String> {
         let own = node.tool_name();
@@ -196,65 +217,6 @@ impl ListingReader<'_> {
         let free = names.find(|name| !self.tools.contains(&name.to_ascii_lowercase()));
         free.ok_or_else(|| "another operation has the same name".into())
     }
-}
-
-/// Returns the URL below which the paths are.
-fn base(document: &ApiDocument, options: &ListingOptions<'_>) -> Result<Url, String> {
-    let mend = "set `base` to the URL of the API";
-    let Some(named) = options.base else {
-        let server = document.get("servers").and_then(|servers| servers.list().first()).and_then(JsonNode::map);
-        let server = server.ok_or_else(|| format!("the document names no server; {mend}"))?;
-        let text = with_variables(server).ok_or_else(|| format!("the server of the document has no URL; {mend}"))?;
-        let shown = shown_text(&text, limits::NAME_SHOWN_CHARS);
-        let url = match options.document_url {
-            Some(document_url) => document_url.join(&text),
-            None => Url::parse(&text),
-        };
-        let url =
-            url.map_err(|error| format!("the server `{shown}` of the document cannot be used: {error}; {mend}"))?;
-        if let Some(document_url) = options.document_url.filter(|document_url| document_url.origin() != url.origin()) {
-            let own = document_url.origin().ascii_serialization();
-            return Err(format!("the document at {own} names the server `{shown}`, which is another one; {mend}"));
-        }
-        return checked_base(url).map_err(|why| format!("the server `{shown}` of the document {why}; {mend}"));
-    };
-    let url = Url::parse(named).map_err(|error| format!("base: not a URL: {error}"))?;
-    checked_base(url).map_err(|why| format!("base: {why}"))
-}
-
-/// Checks the URL below which the paths of an API are.
-fn checked_base(url: Url) -> Result<Url, String> {
-    match url.scheme() {
-        "http" | "https" if url.has_host() => {}
-        _ => return Err("must begin with https:// or http://".into()),
-    }
-    // In a grant `*` stands for every name, and redirects could lead to any of them.
-    if url.host_str().is_some_and(|host| host.contains('*')) {
-        return Err("must not have `*` in its host".into());
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not have a user or a password; use `credential`".into());
-    }
-    match url.query().is_some() || url.fragment().is_some() {
-        true => Err("must not have a query or a fragment".into()),
-        false => Ok(url),
-    }
-}
-
-/// Returns the URL of a server with the defaults of its variables.
-fn with_variables(server: &JsonMap) -> Option<String> {
-    let mut text = server.get("url")?.text()?.to_owned();
-    let variables = server.get("variables").and_then(JsonNode::map).into_iter().flatten();
-    for (name, variable) in variables {
-        let default = variable.map().and_then(|variable| variable.get("default"));
-        if let Some(JsonNode::Leaf(Value::String(default))) = default {
-            text = text.replace(&format!("{{{name}}}"), default);
-        }
-        if text.len() > limits::EGRESS_URL_BYTES {
-            return None;
-        }
-    }
-    Some(text)
 }
 
 #[cfg(test)]

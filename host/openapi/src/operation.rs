@@ -12,6 +12,7 @@ use super::{
     path_template::PathTemplate,
     request_body::{DescribedBody, RequestBody},
     security::{CredentialPlace, SecurityRequirements},
+    server::ServerRules,
     shown_text::shown_text,
     tool_schema::schema_of,
 };
@@ -58,12 +59,16 @@ pub(crate) struct OperationNode<'a> {
     pub map: &'a JsonMap,
     /// The parameters of all operations at this path.
     pub shared: Option<&'a JsonNode>,
+    /// The servers of all operations at this path, if the path has its own.
+    pub servers: Option<&'a JsonNode>,
 }
 
 /// The facts that all operations of a document share.
 pub(crate) struct OperationContext<'a> {
     pub document: &'a ApiDocument,
+    /// The URL below which the paths without servers of their own are.
     pub base: &'a Url,
+    pub servers: ServerRules<'a>,
     pub networks: &'a [IpNet],
     /// The place of the credential that the host adds.
     pub credential: Option<&'a CredentialPlace>,
@@ -108,10 +113,9 @@ impl ApiOperation {
         tool_name: String,
         cx: &OperationContext<'_>,
     ) -> Result<Self, String> {
-        let OperationNode { method, path, map, shared } = node;
-        if map.contains_key("servers") {
-            return Err("the operation has servers of its own, which are not supported".into());
-        }
+        let OperationNode { method, path, map, shared, servers } = node;
+        let own = [map.get("servers"), *servers].into_iter().flatten().find(|servers| !servers.list().is_empty());
+        let server = own.map(|servers| cx.servers.own(servers, cx.base)).transpose()?;
         let template = PathTemplate::parse(path)?;
         let mut parameters = parameters(node, [*shared, map.get("parameters")], cx)?;
         let body = map.get("requestBody").map(|body| DescribedBody::read(cx.document, body)).transpose()?.flatten();
@@ -133,10 +137,13 @@ impl ApiOperation {
             parameters.iter().map(|one| (one.parameter.argument.clone(), one.value, one.parameter.is_required));
         let of_body = body.iter().map(|one| (one.body.argument.clone(), one.value, one.body.is_required));
         let properties: Vec<_> = of_parameters.chain(of_body).collect();
-        let schema = schema_of(cx.document, &properties);
+        let mut schema = schema_of(cx.document, &properties)?;
+        if let Some(described) = &body {
+            described.body.describe_files(&mut schema);
+        }
         let (parameters, body) =
             (parameters.into_iter().map(|one| one.parameter).collect::<Vec<_>>(), body.map(|described| described.body));
-        let base = cx.base.as_str().trim_end_matches('/').to_owned();
+        let base = server.as_ref().unwrap_or(cx.base).as_str().trim_end_matches('/').to_owned();
         let grant =
             HttpGrant::entry(&format!("{base}{}", template.prefix()), std::slice::from_ref(method), cx.networks)?;
         let input_schema = schema.to_json();
@@ -167,6 +174,11 @@ impl ApiOperation {
             body,
             schema: checked,
         })
+    }
+
+    /// Returns the URL below which the path is, without a slash at the end.
+    pub fn server(&self) -> &str {
+        &self.base
     }
 
     /// Returns what the operation requires besides the credential that the host adds at `place`, in words; `None` if nothing
@@ -216,8 +228,9 @@ impl ApiOperation {
         if let Some(described) = &self.body
             && let Some(value) = arguments.get(&described.argument)
         {
-            body = EgressRequestBody::Bytes(described.bytes(value)?.into());
-            headers.push(("content-type".into(), described.media_type.clone().into_bytes()));
+            let written = described.write(value)?;
+            body = EgressRequestBody::Bytes(written.bytes.into());
+            headers.push(("content-type".into(), written.media_type.into_bytes()));
         }
         let query = if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) };
         let url = format!("{}{path}{query}", self.base);
@@ -269,6 +282,8 @@ fn parameters<'a>(
             name.eq_ignore_ascii_case(&one.parameter.name)
         }
         (Some(CredentialPlace::Query(name)), ParameterLocation::Query) => *name == one.parameter.name,
+        // A request has one header for all cookies.
+        (Some(place), ParameterLocation::Cookie) => place.is_cookie(),
         _ => false,
     };
     for described in lists.into_iter().flatten().flat_map(JsonNode::list) {
@@ -280,6 +295,10 @@ fn parameters<'a>(
         let key = |one: &DescribedParameter<'_>| (one.parameter.name.clone(), one.parameter.location);
         parameters.retain(|before| key(before) != key(&one));
         parameters.push(one);
+        // Each is compared with all others, so a hostile document must not have many of them.
+        if parameters.len() > limits::OPENAPI_PARAMETERS {
+            return Err(format!("the operation has more than {} parameters", limits::OPENAPI_PARAMETERS));
+        }
     }
     // A parameter that the path does not have would have no effect.
     let named: BTreeSet<_> = node.path.split(['{', '}']).skip(1).step_by(2).collect();
@@ -287,10 +306,7 @@ fn parameters<'a>(
         one.parameter.location != ParameterLocation::Path || named.contains(one.parameter.name.as_str())
     };
     parameters.retain(is_sent);
-    match parameters.len() > limits::OPENAPI_PARAMETERS {
-        true => Err(format!("the operation has more than {} parameters", limits::OPENAPI_PARAMETERS)),
-        false => Ok(parameters),
-    }
+    Ok(parameters)
 }
 
 /// Gives each parameter an argument name of its own: its name, followed by its place if another one has that name.

@@ -101,8 +101,9 @@ impl<'a> DescribedParameter<'a> {
         };
         let schema = map.get("schema").or_else(|| json_content(map)?.1.map()?.get("schema"));
         let description = text("description").unwrap_or_default();
+        let is_deprecated = is_true(map, "deprecated");
         let parameter = Parameter { name: name.into(), argument: name.into(), location, is_required, style };
-        Ok(Some(Self { parameter, value: DescribedValue { schema, description } }))
+        Ok(Some(Self { parameter, value: DescribedValue { schema, description, is_deprecated } }))
     }
 }
 

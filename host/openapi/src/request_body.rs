@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{
     document::ApiDocument,
+    multipart::{MultipartForm, WrittenBody},
     parameter::{deep_pairs, is_json, is_true, pair, single},
     shown_text::shown_text,
     tool_schema::DescribedValue,
@@ -18,6 +19,7 @@ use shelly_core::{
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const JSON: &str = "application/json";
+const MULTIPART: &str = "multipart/form-data";
 
 /// The body of an operation's requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub(crate) struct RequestBody {
     /// The name among the arguments of the tool.
     pub argument: String,
     pub is_required: bool,
-    /// The value of the header `content-type`.
+    /// The media type, without the boundary of a form of several parts.
     pub media_type: String,
     format: BodyFormat,
 }
@@ -36,6 +38,7 @@ enum BodyFormat {
     Json,
     /// Pairs of name and value. The named properties are written as `name[key]=value`.
     Form(BTreeSet<String>),
+    Multipart(MultipartForm),
     Text,
 }
 
@@ -60,6 +63,7 @@ impl<'a> DescribedBody<'a> {
         let found = found.or_else(|| {
             content.iter().find_map(|(name, described)| match &*plain(name) {
                 FORM => Some((name, BodyFormat::Form(deep_properties(described)))),
+                MULTIPART => Some((name, BodyFormat::Multipart(MultipartForm::read(document, described)))),
                 "text/plain" => Some((name, BodyFormat::Text)),
                 _ => None,
             })
@@ -69,20 +73,22 @@ impl<'a> DescribedBody<'a> {
             return match is_required {
                 false => Ok(None),
                 true => Err(format!(
-                    "the body is `{}`, which is not supported; supported are JSON, {FORM} and text/plain",
+                    "the body is `{}`, which is not supported; supported are JSON, {FORM}, {MULTIPART} and text/plain",
                     names.join("`, `")
                 )),
             };
         };
-        let media_type = match name.contains('*') {
-            true => JSON.to_owned(),
-            false => shown_text(name, limits::NAME_SHOWN_CHARS),
+        let media_type = match &format {
+            BodyFormat::Json if name.contains('*') => JSON.to_owned(),
+            // The host chooses the boundary.
+            BodyFormat::Multipart(_) => MULTIPART.to_owned(),
+            _ => shown_text(name, limits::NAME_SHOWN_CHARS),
         };
         let described = map.get("content").and_then(JsonNode::map).and_then(|content| content.get(name));
         let schema = described.and_then(JsonNode::map).and_then(|described| described.get("schema"));
         let description = map.get("description").and_then(JsonNode::text).unwrap_or_default();
         let body = RequestBody { argument: "body".into(), is_required, media_type, format };
-        Ok(Some(Self { body, value: DescribedValue { schema, description } }))
+        Ok(Some(Self { body, value: DescribedValue { schema, description, is_deprecated: false } }))
     }
 }
 
@@ -101,12 +107,33 @@ fn plain(media_type: &str) -> String {
 }
 
 impl RequestBody {
-    /// Returns the bytes of a body.
+    /// Replaces the schemas of files in the schema of a tool that has the body as an argument.
+    pub fn describe_files(&self, tool_schema: &mut JsonNode) {
+        if let BodyFormat::Multipart(form) = &self.format
+            && let JsonNode::Object(map) = tool_schema
+            && let Some(JsonNode::Object(arguments)) = map.get_mut("properties")
+            && let Some(schema) = arguments.get_mut(&self.argument)
+        {
+            form.describe_files(schema);
+        }
+    }
+
+    /// Writes a body.
     ///
     /// # Errors
     ///
     /// [`Fault::Invalid`] for a value that this kind of body cannot express.
-    pub fn bytes(&self, value: &Value) -> Result<Vec<u8>, Fault> {
+    pub fn write(&self, value: &Value) -> Result<WrittenBody, Fault> {
+        match (&self.format, value) {
+            (BodyFormat::Multipart(form), Value::Object(map)) => {
+                form.written(map).map_err(|why| Fault::invalid(format!("`{}` {why}", self.argument)))
+            }
+            _ => Ok(WrittenBody { bytes: self.bytes(value)?, media_type: self.media_type.clone() }),
+        }
+    }
+
+    /// Returns the bytes of a body of one part.
+    fn bytes(&self, value: &Value) -> Result<Vec<u8>, Fault> {
         let wrong = |why: &str| Fault::invalid(format!("`{}` {why}", self.argument));
         match (&self.format, value) {
             (BodyFormat::Json, value) => Ok(value.to_string().into_bytes()),
@@ -129,7 +156,9 @@ impl RequestBody {
                 }
                 Ok(pairs.join("&").into_bytes())
             }
-            (BodyFormat::Form(_), _) => Err(wrong("must be an object, because it is a form")),
+            (BodyFormat::Form(_) | BodyFormat::Multipart(_), _) => {
+                Err(wrong("must be an object, because it is a form"))
+            }
         }
     }
 
@@ -174,26 +203,31 @@ mod tests {
             ("{content: {text/plain: {}}}", &json!("a\nb"), "text/plain", "a\nb".into()),
         ] {
             let found = body(text).unwrap().unwrap();
-            assert_eq!((&*found.media_type, found.bytes(value)), (media_type, Ok(written.into_bytes())), "{text}");
+            let expected = WrittenBody { bytes: written.into_bytes(), media_type: media_type.into() };
+            assert_eq!(found.write(value), Ok(expected), "{text}");
         }
     }
 
     #[test]
     fn unsupported_body_is_refused_if_it_is_required() {
-        let multipart = "content: {multipart/form-data: {}, \"a/\\u001bb\": {}}";
-        assert_eq!(body(&format!("{{{multipart}}}")), Ok(None));
+        let unsupported = "content: {application/xml: {}, \"a/\\u001bb\": {}}";
+        assert_eq!(body(&format!("{{{unsupported}}}")), Ok(None));
         assert_eq!(
-            body(&format!("{{required: true, {multipart}}}")),
-            Err("the body is `multipart/form-data`, `a/\\u{1b}b`, which is not supported; supported are JSON, \
-                 application/x-www-form-urlencoded and text/plain"
+            body(&format!("{{required: true, {unsupported}}}")),
+            Err("the body is `application/xml`, `a/\\u{1b}b`, which is not supported; supported are JSON, \
+                 application/x-www-form-urlencoded, multipart/form-data and text/plain"
                 .into())
         );
         let form =
             body("{content: {application/x-www-form-urlencoded: {encoding: {m: {style: deepObject}}}}}").unwrap();
         let text = body("{content: {text/plain: {}}}").unwrap().unwrap();
-        assert!(form.clone().unwrap().bytes(&json!([1])).unwrap_err().to_string().contains("must be an object"));
-        let deep = form.unwrap().bytes(&json!({"m": {"k": {"l": 1}}})).unwrap_err().to_string();
+        let parts = body("{content: {multipart/form-data; boundary=x: {}}}").unwrap().unwrap();
+        assert_eq!(parts.media_type, "multipart/form-data");
+        for form in [form.clone().unwrap(), parts] {
+            assert!(form.write(&json!([1])).unwrap_err().to_string().contains("must be an object"));
+        }
+        let deep = form.unwrap().write(&json!({"m": {"k": {"l": 1}}})).unwrap_err().to_string();
         assert!(deep.contains("`body` has the property `m`, which must be an object whose properties"), "{deep}");
-        assert!(text.bytes(&json!({})).unwrap_err().to_string().contains("must be a text"));
+        assert!(text.write(&json!({})).unwrap_err().to_string().contains("must be a text"));
     }
 }

@@ -21,6 +21,8 @@ pub enum CredentialPlace {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SecurityScheme {
     Place(CredentialPlace),
+    /// A cookie of this name.
+    Cookie(String),
     /// A scheme that no credential of the host serves.
     Other(String),
 }
@@ -35,7 +37,7 @@ impl SecurityRequirements {
         let ways = own.or_else(|| document.get("security")).map_or(&[][..], JsonNode::list);
         let way = |way: &JsonNode| {
             let names = way.map().into_iter().flat_map(|map| map.keys());
-            names.map(|name| scheme(document, name)).collect::<Vec<_>>()
+            names.take(limits::OPENAPI_REFERENCES).map(|name| scheme(document, name)).collect::<Vec<_>>()
         };
         Self(ways.iter().take(limits::OPENAPI_REFERENCES).map(way).collect())
     }
@@ -52,6 +54,8 @@ impl SecurityRequirements {
         }
         let is_met = |scheme: &SecurityScheme| match (scheme, place) {
             (SecurityScheme::Place(wanted), Some(place)) => wanted.is_same(place),
+            // Its name is a part of the credential: `sid=…`.
+            (SecurityScheme::Cookie(_), Some(place)) => place.is_cookie(),
             _ => false,
         };
         if self.0.iter().any(|way| way.iter().all(is_met)) {
@@ -63,6 +67,11 @@ impl SecurityRequirements {
 }
 
 impl CredentialPlace {
+    /// Returns `true` if the credential is the header with the cookies.
+    pub(crate) fn is_cookie(&self) -> bool {
+        matches!(self, Self::Header { name, scheme } if name.eq_ignore_ascii_case("cookie") && scheme.is_empty())
+    }
+
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Header { name, scheme }, Self::Header { name: other, scheme: of_other }) => {
@@ -84,6 +93,7 @@ impl SecurityScheme {
                 format!("the header `{name}` with the scheme `{scheme}`")
             }
             Self::Place(CredentialPlace::Query(name)) => format!("the query parameter `{name}`"),
+            Self::Cookie(name) => format!("the cookie `{name}` (header `Cookie`, value `{name}=…`)"),
             Self::Other(words) => words.clone(),
         }
     }
@@ -101,7 +111,7 @@ fn scheme(document: &ApiDocument, name: &str) -> SecurityScheme {
     match (text("type"), text("in"), &*text("scheme").to_ascii_lowercase()) {
         ("apiKey", "header", _) => SecurityScheme::Place(header(&field("name"), "")),
         ("apiKey", "query", _) => SecurityScheme::Place(CredentialPlace::Query(field("name"))),
-        ("apiKey", "cookie", _) => SecurityScheme::Other(format!("the cookie `{}`", field("name"))),
+        ("apiKey", "cookie", _) => SecurityScheme::Cookie(field("name")),
         ("http", _, "basic") => SecurityScheme::Place(header("authorization", "Basic")),
         // A token of OAuth or OpenID is sent like any other.
         ("http", _, "bearer") | ("oauth2" | "openIdConnect", ..) => {
@@ -128,6 +138,7 @@ mod tests {
         let header = |name: &str, scheme: &str| CredentialPlace::Header { name: name.into(), scheme: scheme.into() };
         let (bearer, key, query) =
             (header("authorization", "bearer"), header("x-key", ""), CredentialPlace::Query("k".into()));
+        let cookie = header("Cookie", "");
         for (own, place, unmet) in [
             (None, Some(&key), None),
             (None, None, Some("the header `X-Key`")),
@@ -137,7 +148,9 @@ mod tests {
             (Some("[{link: []}]"), Some(&key), None),
             (Some("[{query: []}]"), Some(&query), None),
             (Some("[{query: []}]"), Some(&key), Some("the query parameter `k`")),
-            (Some("[{cookie: []}]"), Some(&key), Some("the cookie `sid`")),
+            (Some("[{cookie: []}]"), Some(&key), Some("the cookie `sid` (header `Cookie`, value `sid=…`)")),
+            (Some("[{cookie: []}]"), Some(&cookie), None),
+            (Some("[{key: []}]"), Some(&cookie), Some("the header `X-Key`")),
             (Some("[{oauth: [a]}]"), Some(&bearer), None),
             (Some("[{bearer: []}]"), Some(&bearer), None),
             (Some("[{basic: []}]"), Some(&bearer), Some("the header `authorization` with the scheme `Basic`")),

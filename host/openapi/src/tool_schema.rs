@@ -20,22 +20,35 @@ const TYPES: [&str; 7] = ["object", "array", "string", "integer", "number", "boo
 pub(crate) struct DescribedValue<'a> {
     pub schema: Option<&'a JsonNode>,
     pub description: &'a str,
+    pub is_deprecated: bool,
 }
 
 /// Returns the schema of an object with these properties, each with its name and `true` if it is required. References are
 /// replaced by what they refer to. Schemas within each other are left open at a depth at which the whole is small enough.
-pub(crate) fn schema_of<'a>(document: &'a ApiDocument, properties: &[(String, DescribedValue<'a>, bool)]) -> JsonNode {
+///
+/// # Errors
+///
+/// A message that names a reference to another document: nothing is known of what it describes.
+pub(crate) fn schema_of<'a>(
+    document: &'a ApiDocument,
+    properties: &[(String, DescribedValue<'a>, bool)],
+) -> Result<JsonNode, String> {
     let read_only = ReadOnlySearch::in_properties(document, properties);
     let made = |depth| {
-        let mut reader = SchemaReader { document, left: limits::OPENAPI_SCHEMA_NODES, open: Vec::new() };
+        let mut reader =
+            SchemaReader { document, left: limits::OPENAPI_SCHEMA_NODES, open: Vec::new(), leads_out: None };
         let schema = reader.of_properties(properties, depth, &read_only);
         let is_small = reader.left > 0
             && schema.to_json().len() <= limits::OPENAPI_SCHEMA_BYTES
             && nesting(&schema) <= limits::TOOL_SCHEMA_DEPTH;
-        (schema, is_small)
+        reader.leads_out.map_or(Ok((schema, is_small)), Err)
     };
-    let fits = [limits::OPENAPI_SCHEMA_DEPTH, 6, 4, 3, 2, 1].into_iter().map(made).find(|(_, is_small)| *is_small);
-    fits.unwrap_or_else(|| made(0)).0
+    for depth in [limits::OPENAPI_SCHEMA_DEPTH, 6, 4, 3, 2, 1] {
+        if let (schema, true) = made(depth)? {
+            return Ok(schema);
+        }
+    }
+    made(0).map(|(schema, _)| schema)
 }
 
 /// Returns the number of lists and objects within each other.
@@ -53,6 +66,8 @@ struct SchemaReader<'a> {
     left: usize,
     /// The references that are being replaced.
     open: Vec<&'a str>,
+    /// The first reference that leads to another document, in words.
+    leads_out: Option<String>,
 }
 
 impl<'a> SchemaReader<'a> {
@@ -67,6 +82,9 @@ impl<'a> SchemaReader<'a> {
             let mut schema = value.schema.map_or_else(JsonMap::new, |schema| self.schema(schema, depth));
             if !value.description.trim().is_empty() {
                 schema.insert("description".into(), described(value.description));
+            }
+            if value.is_deprecated {
+                schema.insert("deprecated".into(), JsonNode::Leaf(true.into()));
             }
             if *is_required {
                 required.push(name.as_str().into());
@@ -92,8 +110,14 @@ impl<'a> SchemaReader<'a> {
         self.left -= 1;
         let Some(target) = map.get("$ref").and_then(JsonNode::text) else { return self.object(map, depth) };
         let is_bounded = !self.open.contains(&target) && self.open.len() < limits::OPENAPI_REFERENCES;
+        let found = self.document.target(target);
+        if let Err(why) = &found
+            && !target.starts_with('#')
+        {
+            self.leads_out.get_or_insert_with(|| why.clone());
+        }
         // A reference that leads nowhere says nothing about the value.
-        let mut schema = match self.document.target(target) {
+        let mut schema = match found {
             Ok(found) if is_bounded => {
                 self.open.push(target);
                 let schema = self.schema(found, depth);
@@ -187,12 +211,14 @@ impl<'a> SchemaReader<'a> {
             }
             _ => {}
         }
-        // `items` says nothing about items that have a position in `prefixItems`.
-        if let Some(items @ JsonNode::Object(_)) = map.get("items")
-            && !map.contains_key("prefixItems")
-        {
-            let items = JsonNode::Object(self.schema(items, depth));
-            schema.insert("items".into(), items);
+        let positions = map.get("prefixItems").map_or(&[][..], JsonNode::list);
+        match map.get("items") {
+            _ if !positions.is_empty() => self.add_positions(schema, positions, map.get("items"), depth),
+            Some(items @ JsonNode::Object(_)) => {
+                let items = JsonNode::Object(self.schema(items, depth));
+                schema.insert("items".into(), items);
+            }
+            _ => {}
         }
         let mut all_of = self.several(map, "allOf", depth);
         let any_of = self.several(map, "anyOf", depth);
@@ -207,6 +233,44 @@ impl<'a> SchemaReader<'a> {
         }
         if !all_of.is_empty() {
             schema.insert("allOf".into(), JsonNode::List(all_of));
+        }
+    }
+
+    /// Adds the schemas of items with a position. The host does not enforce positions, so each item may fit any of them, or
+    /// that of the items after them.
+    fn add_positions(
+        &mut self,
+        schema: &mut JsonMap,
+        positions: &'a [JsonNode],
+        after: Option<&'a JsonNode>,
+        depth: usize,
+    ) {
+        let count = positions.len() as u64;
+        let most = |schema: &JsonMap| match schema.get("maxItems") {
+            Some(JsonNode::Leaf(Value::Number(most))) => most.as_u64(),
+            _ => None,
+        };
+        if after == Some(&JsonNode::Leaf(false.into())) && most(schema).is_none_or(|most| most > count) {
+            schema.insert("maxItems".into(), JsonNode::Leaf(count.into()));
+        }
+        let mut ways: Vec<JsonNode> = Vec::new();
+        let has_more = most(schema).is_none_or(|most| most > count);
+        // Without a schema of their own, items after the last position are anything.
+        let rest = match after {
+            Some(rest @ JsonNode::Object(_)) if has_more => Some(rest),
+            _ if has_more => return,
+            _ => None,
+        };
+        for one in positions.iter().chain(rest) {
+            let way = JsonNode::Object(self.schema(one, depth));
+            if !ways.contains(&way) {
+                ways.push(way);
+            }
+        }
+        // A schema that admits everything makes the others meaningless.
+        if !ways.contains(&JsonNode::default()) {
+            let any_of = JsonNode::Object([("anyOf".to_owned(), JsonNode::List(ways))].into_iter().collect());
+            schema.insert("items".into(), any_of);
         }
     }
 
@@ -259,7 +323,7 @@ impl<'a> ReadOnlySearch<'a> {
                     }
                     self.visit(property, depth);
                 }
-                for keyword in ["items", "additionalProperties", "allOf", "anyOf", "oneOf"] {
+                for keyword in ["items", "prefixItems", "additionalProperties", "allOf", "anyOf", "oneOf"] {
                     map.get(keyword).into_iter().for_each(|inner| self.visit(inner, depth));
                 }
             }

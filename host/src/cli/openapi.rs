@@ -1,6 +1,7 @@
-//! The subcommand `openapi`: lists the APIs of a config, and approves operations of documents at URLs.
+//! The subcommand `openapi`: lists the APIs of a config and the operations of single documents, and approves operations of
+//! documents at URLs.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -9,15 +10,16 @@ use super::{
     command_runtime::runtime,
     mcp::{McpConfigArgs, ask_for_approval, state_word},
     render::{
-        self, CliOutputFormat, RunOutputFormat, escaped, json_line, name, one_line, print, print_for_people, tell,
+        self, CliOutputFormat, RunOutputFormat, escaped, json_line, name, one_line, path_name, print, print_for_people,
+        tell,
     },
 };
 use crate::{
     app::{App, ReadApi},
-    config::{OpenApiConfig, unknown},
-    error::Report,
-    mcp::{PinStatus, Pins},
-    openapi::ApiOperation,
+    config::{OpenApiConfig, document_text, unknown},
+    error::{ErrorKind, Report},
+    mcp::{PinStatus, Pins, tool_name},
+    openapi::{ApiListing, ApiOperation, ListingOptions},
 };
 
 /// Commands for APIs that OpenAPI documents describe.
@@ -31,13 +33,17 @@ pub enum OpenApiCommand {
 ///
 /// Fetches each document that is at a URL. Its operations that are new, or have changed since you approved them, are left out
 /// of every run until you approve them. A document that is a file, or whose digest the config names, needs no approval.
+///
+/// The path of a document in place of an API lists what an API of it would have. No config is read and nothing is sent.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   shelly-host openapi list
-  shelly-host openapi list petstore")]
+  shelly-host openapi list petstore
+  shelly-host openapi list ./petstore.yaml")]
 pub struct OpenApiListArgs {
-    /// The API whose operations are listed, also those that cannot be tools (default: all APIs, without their operations).
+    /// The API whose operations are listed, also those that cannot be tools, or the path of a document, which has a dot or a
+    /// slash in it (default: all APIs, without their operations).
     #[arg(value_name = "API")]
     api: Option<String>,
     #[command(flatten)]
@@ -86,6 +92,10 @@ impl OpenApiCommand {
 
 impl OpenApiListArgs {
     fn list(&self) -> Result<u8, Report> {
+        // No name of an API has these characters.
+        if let Some(path) = self.api.as_ref().filter(|api| api.contains(['.', '/', '\\'])) {
+            return self.list_document(Path::new(path));
+        }
         let app = self.from.app()?;
         let names = || app.apis().iter().map(|api| api.name.as_str());
         if let Some(api) = self.api.as_ref().filter(|api| !names().any(|known| known == api.as_str())) {
@@ -118,6 +128,50 @@ impl OpenApiListArgs {
         })
     }
 }
+
+impl OpenApiListArgs {
+    /// Lists the operations of a document alone. It is only read, so it needs no consent.
+    fn list_document(&self, path: &Path) -> Result<u8, Report> {
+        let unusable = |why: String| {
+            let message = format!("the document {} cannot be listed", path_name(path));
+            Report::new(ErrorKind::Usage, message).cause(why).hint("name an OpenAPI 3 document in JSON or YAML")
+        };
+        let text = document_text(path).map_err(unusable)?;
+        let read = |base| {
+            let tool_name = |operation: &str| tool_name("api", operation);
+            let options =
+                ListingOptions { base, document_url: None, networks: &[], credential: None, tool_name: &tool_name };
+            ApiListing::read(&text, &options)
+        };
+        // Many documents name no server, or one relative to their own URL.
+        let (listing, without_server) = match read(None) {
+            Ok(listing) => (listing, None),
+            Err(why) => (read(Some(NO_SERVER)).map_err(unusable)?, Some(why)),
+        };
+        match self.output {
+            CliOutputFormat::Json => {
+                let mut json = json_of_listing(&listing, |_| None);
+                json["document"] = path.to_string_lossy().into();
+                if let Some(why) = &without_server {
+                    (json["base"], json["error"]) = (Value::Null, why.as_str().into());
+                }
+                print(&json_line(&json))?;
+            }
+            CliOutputFormat::Text => {
+                let mut text = format!("{}: {}", path_name(path), counted(listing.operations.len()));
+                let _ = match &without_server {
+                    None => writeln!(text, " at {}", listing.base),
+                    Some(why) => writeln!(text, "; {}", one_line(why, 300)),
+                };
+                print_for_people(&(text + &operation_lines(&listing, |_| None)))?;
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// The URL below which the paths of a document are shown whose server is unknown.
+const NO_SERVER: &str = "https://server.invalid";
 
 impl OpenApiApproveArgs {
     fn approve(&self) -> Result<(), Report> {
@@ -185,17 +239,28 @@ fn shown(config: &OpenApiConfig, api: &ReadApi, with_operations: bool) -> String
         (false, unapproved) => writeln!(text, ", {unapproved} not approved"),
     };
     if with_operations {
-        for one in operations {
-            let about = one.spec.description.lines().next().unwrap_or_default();
-            let place = format!("{} {}", one.method, one.path);
-            let state = state(api, one).map_or("", state_word);
-            let _ = writeln!(text, "  {:28} {state:8} {:32} {}", name(&one.name), name(&place), one_line(about, 100));
-        }
-        for one in &api.listing.left_out {
-            let _ = writeln!(text, "  {:28} unusable {}", name(&one.name), one_line(&one.why, 300));
-        }
+        text += &operation_lines(&api.listing, |one| state(api, one));
     } else if !api.listing.left_out.is_empty() {
         let _ = writeln!(text, "  {} that cannot be tools", counted(api.listing.left_out.len()));
+    }
+    text
+}
+
+/// Formats the operations of a document, one a line.
+fn operation_lines(listing: &ApiListing, state: impl Fn(&ApiOperation) -> Option<PinStatus>) -> String {
+    let mut text = String::new();
+    let base = listing.base.as_str().trim_end_matches('/');
+    for one in &listing.operations {
+        let about = one.spec.description.lines().next().unwrap_or_default();
+        let place = match one.server() == base {
+            true => format!("{} {}", one.method, one.path),
+            false => format!("{} {} at {}", one.method, one.path, one.server()),
+        };
+        let state = state(one).map_or("", state_word);
+        let _ = writeln!(text, "  {:28} {state:8} {:32} {}", name(&one.name), name(&place), one_line(about, 100));
+    }
+    for one in &listing.left_out {
+        let _ = writeln!(text, "  {:28} unusable {}", name(&one.name), one_line(&one.why, 300));
     }
     text
 }
@@ -215,21 +280,27 @@ fn in_full(one: &ApiOperation, state: PinStatus) -> String {
 }
 
 fn json_of(config: &OpenApiConfig, api: &ReadApi) -> Value {
-    let operations = api.listing.operations.iter().map(|one| {
+    let mut json = json_of_listing(&api.listing, |one| state(api, one));
+    json["name"] = config.name.as_str().into();
+    json
+}
+
+fn json_of_listing(listing: &ApiListing, state: impl Fn(&ApiOperation) -> Option<PinStatus>) -> Value {
+    let operations = listing.operations.iter().map(|one| {
         json!({
             "name": one.name,
             "method": one.method,
             "path": one.path,
-            "state": state(api, one),
+            "server": one.server(),
+            "state": state(one),
             "called": one.spec.name,
             "description": one.spec.description,
             "digest": one.digest,
         })
     });
-    let left_out = api.listing.left_out.iter().map(|one| json!({"name": one.name, "why": one.why}));
+    let left_out = listing.left_out.iter().map(|one| json!({"name": one.name, "why": one.why}));
     json!({
-        "name": config.name,
-        "base": api.listing.base.as_str(),
+        "base": listing.base.as_str(),
         "operations": operations.collect::<Vec<_>>(),
         "left_out": left_out.collect::<Vec<_>>(),
     })

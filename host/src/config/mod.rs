@@ -66,7 +66,7 @@ pub use grants::{ChangesUse, FolderUse, GrantConfig, PluginFolderUse, PluginUse,
 pub use json_schema::json_schema;
 pub use located_yaml::{ListEntryLines, list_entry_lines};
 pub use mcp::{LoginGrant, McpProtocol, McpServerConfig, OAuthConfig, check_url};
-pub use openapi::{OpenApiConfig, OpenApiUse, ReadListing};
+pub use openapi::{OpenApiConfig, OpenApiUse, ReadListing, document_text};
 pub use ownership::is_of_this_person;
 pub use plugin_limits::LimitsConfig;
 pub use programs::{ANY_PROGRAM, GIT_PROGRAM, GitConfig, ProgramConfig};

@@ -37,7 +37,7 @@ pub struct OpenApiConfig {
     /// The SHA-256 digest that a document at a URL must have, as 64 hexadecimal digits; `None`: its operations are approved as
     /// they are when they are used for the first time.
     pub sha256: Option<String>,
-    /// The URL below which the paths of the document are; `None`: its first server.
+    /// The URL below which the paths of the document are; `None`: its first server, or that of the path or the operation.
     pub base: Option<String>,
     /// Networks that the host names of `base` and `document` may resolve to besides public ones: `10.0.0.0/8`, or an address.
     #[serde(default)]
@@ -149,12 +149,17 @@ impl OpenApiConfig {
         self.is_at_url() && self.sha256.is_none()
     }
 
-    /// Returns the URL below which the paths of the document are, as far as it is known.
-    pub fn known_base(&self) -> Option<String> {
-        let of_file = || self.listing.found().map(|listing| listing.base.to_string());
-        // Without `base` the document may name no server at another origin. What it says is known only while agents work.
-        let of_url = || self.url().map(|url| url.origin().ascii_serialization());
-        self.base.clone().or_else(|| if self.is_at_url() { of_url() } else { of_file() })
+    /// Returns the URLs below which requests go, as far as they are known.
+    pub fn known_servers(&self) -> Vec<String> {
+        if let Some(base) = &self.base {
+            // Servers of single operations are below it.
+            return vec![base.clone()];
+        }
+        match self.url() {
+            // The document may name no server at another origin. What it says is known only while agents work.
+            Some(url) => vec![url.origin().ascii_serialization()],
+            None => self.listing.found().map(|listing| listing.servers()).unwrap_or_default(),
+        }
     }
 
     /// Returns the parsed networks. If one cannot be parsed the list is empty; a checked config has no such entry.
@@ -193,7 +198,7 @@ impl OpenApiConfig {
             return;
         }
         let path = root.join(&self.document);
-        let read = text_of(&path).and_then(|text| self.read(&text, credential));
+        let read = document_text(&path).and_then(|text| self.read(&text, credential));
         if let Err(why) = read {
             self.listing.keep(Err(format!("{}: {why}", path.display())));
         }
@@ -257,7 +262,11 @@ fn check_document_url(text: &str) -> Result<(), String> {
 }
 
 /// Returns the text of a file within the bound of a document.
-fn text_of(path: &Path) -> Result<String, String> {
+///
+/// # Errors
+///
+/// The reason why it cannot be read.
+pub fn document_text(path: &Path) -> Result<String, String> {
     let most = limits::OPENAPI_DOCUMENT_BYTES;
     let file = files::open(path).map_err(|error| why_unreadable(&error))?;
     let mut bytes = Vec::new();

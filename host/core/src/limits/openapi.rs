@@ -21,6 +21,8 @@ pub const OPENAPI_VALUES: usize = 500_000;
 pub const OPENAPI_DEPTH: usize = 100;
 /// The maximum number of operations of one document that are read. The largest known have about a thousand.
 pub const OPENAPI_OPERATIONS: usize = 2_048;
+/// The maximum number of servers to which the operations of one document send requests: a person consents to each.
+pub const OPENAPI_SERVERS: usize = 16;
 /// The maximum number of operations of one API that an agent has as tools: as many as tools of one MCP server.
 pub const OPENAPI_TOOLS: usize = MCP_TOOLS;
 /// The maximum number of parameters of one operation. The largest known have about forty.
@@ -38,6 +40,11 @@ pub const OPENAPI_SCHEMA_BYTES: usize = TOOL_SCHEMA_BYTES / 4;
 pub const OPENAPI_DESCRIPTION_CHARS: usize = 2_000;
 /// The maximum characters of the description of a parameter or a property; the rest is cut.
 pub const OPENAPI_PROPERTY_CHARS: usize = 300;
+/// The maximum number of parts of a body of type `multipart/form-data`: each has a head of its own, which may be longer than
+/// its content.
+pub const OPENAPI_PARTS: usize = 1_000;
+/// The maximum bytes of the name of a file, and of its media type, in such a body: as many as file systems allow.
+pub const OPENAPI_FILE_NAME_BYTES: usize = 255;
 /// The maximum bytes of a response that a model reads or is attached.
 pub const OPENAPI_RESPONSE_BYTES: usize = MEDIA_BYTES;
 /// The maximum characters of the body of an error response that a model reads; the rest is cut.

@@ -70,6 +70,85 @@ fn tools_get_unique_names() {
 }
 
 #[test]
+fn operations_have_the_server_nearest_to_them() {
+    let text = "openapi: 3.1.0\nservers: [{url: 'https://h.example/v1'}]\npaths:\n  \
+                /a: {get: {}, servers: []}\n  \
+                /b: {get: {}, put: {servers: [{url: 'https://files.example'}]}, servers: [{url: 'https://b.example/'}]}\n";
+    let listing = ApiListing::read(text, &options(None, None)).unwrap();
+    assert!(listing.left_out.is_empty(), "{:?}", listing.left_out);
+    let servers: Vec<_> = listing.operations.iter().map(|one| one.server()).collect();
+    assert_eq!(servers, ["https://h.example/v1", "https://b.example", "https://files.example"]);
+    assert_eq!(listing.servers(), ["https://h.example/v1", "https://b.example", "https://files.example"]);
+    let grants: Vec<_> = listing.operations.iter().flat_map(|one| one.grant.rules()).map(ToString::to_string).collect();
+    assert_eq!(grants, ["GET https://h.example/v1/a", "GET https://b.example/b", "PUT https://files.example/b"]);
+    // The server of the document gets nothing if all operations have their own.
+    let own = text.replace("/a: {get: {}, servers: []}", "/a: {get: {servers: [{url: 'https://b.example'}]}}");
+    assert_eq!(
+        ApiListing::read(&own, &options(None, None)).unwrap().servers(),
+        ["https://b.example", "https://files.example"]
+    );
+}
+
+#[test]
+fn servers_of_operations_are_bounded() {
+    let most = limits::OPENAPI_SERVERS;
+    let path = |n: usize| format!("  /p{n}: {{get: {{servers: [{{url: 'https://h{n}.example'}}]}}}}\n");
+    let paths: String = (0..most + 2).map(path).collect();
+    let listing = read_anywhere(&format!(
+        "openapi: 3.0.0\nservers: [{{url: 'https://h.example'}}]\npaths:\n{paths}  /last: {{get: {{servers: [{{url: 'https://h0.example'}}]}}}}\n"
+    ));
+    assert_eq!((listing.operations.len(), listing.left_out.len()), (most + 1, 2));
+    assert_eq!(listing.left_out[0].why, "the operations before it have 16 servers already, which is the maximum");
+}
+
+/// Returns the operations of a document that is a file, without `base`.
+fn read_anywhere(text: &str) -> ApiListing {
+    ApiListing::read(text, &options(None, None)).unwrap_or_else(|why| panic!("{why}"))
+}
+
+#[test]
+fn hostile_documents_are_read_in_bounded_work() {
+    // As many operations as fit into a document.
+    let operations: String = (0..100_000).map(|n| format!("\"/p{n}\":{{\"get\":{{}}}},")).collect();
+    let many = format!("{{\"openapi\":\"3.0.0\",\"paths\":{{{}}}}}", operations.trim_end_matches(','));
+    let over = ApiListing::read(&many, &options(Some("https://h.example"), None));
+    assert_eq!(over.err().as_deref(), Some("the document has more than 2048 operations"));
+    // Parameters that are compared with each other, and schemes that each operation requires.
+    let parameters: String = (0..100_000).map(|n| format!("{{\"name\":\"p{n}\",\"in\":\"query\"}},")).collect();
+    let schemes: String = (0..20_000).map(|n| format!("\"s{n}\":[],")).collect();
+    let paths: String = (0..2_000).map(|n| format!("\"/p{n}\":{{\"get\":{{}}}},")).collect();
+    let wide = format!(
+        "{{\"openapi\":\"3.0.0\",\"security\":[{{{}}}],\"paths\":{{{paths}\"/wide\":{{\"get\":{{\"parameters\":[{}]}}}}}}}}",
+        schemes.trim_end_matches(','),
+        parameters.trim_end_matches(',')
+    );
+    let listing = read(&wide);
+    assert_eq!((listing.operations.len(), listing.left_out.len()), (2_000, 1));
+    assert_eq!(listing.left_out[0].why, "the operation has more than 128 parameters");
+    let unmet = listing.operations[0].unmet_security(None).unwrap();
+    assert_eq!(unmet.matches("the security scheme").count(), limits::OPENAPI_REFERENCES);
+    // Texts of a megabyte with control characters, in every place that a model or a person reads.
+    let text = "\\u001b[2J\\u202e".repeat(50_000);
+    let hostile = format!(
+        "{{\"openapi\":\"3.1.0\",\"paths\":{{\"/a\":{{\"get\":{{\"operationId\":\"{text}\",\"summary\":\"{text}\",\
+         \"description\":\"{text}\",\"parameters\":[{{\"name\":\"q\",\"in\":\"query\",\"description\":\"{text}\"}}]}}}},\
+         \"/{text}\":{{\"get\":{{}}}}}}}}"
+    );
+    let named = ListingOptions {
+        tool_name: &|name| format!("api__{}", name.len()),
+        ..options(Some("https://h.example"), None)
+    };
+    let listing = ApiListing::read(&hostile, &named).unwrap();
+    let [operation] = &listing.operations[..] else { panic!("{:?}", listing.left_out) };
+    let shown = [&operation.name, &operation.path, &operation.spec.description, &listing.left_out[0].name];
+    for text in shown.into_iter().chain([&listing.left_out[0].why]) {
+        assert!(!text.contains(['\u{1b}', '\u{202e}']) && text.len() < 100_000, "{}", text.len());
+    }
+    assert!(operation.spec.input_schema.get().len() < limits::OPENAPI_SCHEMA_BYTES);
+    assert!(!operation.spec.input_schema.get().contains("\\u001b"));
+}
+
+#[test]
 fn config_selects_operations() {
     let listing = read(
         "openapi: 3.0.0\npaths:\n  /pets: {get: {operationId: listPets}, post: {operationId: addPet}}\n  \

@@ -130,20 +130,25 @@ fn unusable_operation_is_left_out_with_reason() {
     let long = format!("  /a:\n    get:\n      parameters: [{}]\n", "{name: p@, in: query},".repeat(129));
     let many = (0..129).fold(long, |text, n| text.replacen('@', &n.to_string(), 1));
     for (paths, name, says) in [
-        ("  /a: {get: {servers: [{url: 'https://h'}]}}\n", "GET /a", "the operation has servers of its own"),
-        ("  /a: {get: {}, servers: []}\n", "GET /a", "the path has servers of its own"),
+        ("  /a: {get: {servers: [{url: 'https://h'}]}}\n", "GET /a", "its own server `https://h` is not below `base`"),
+        ("  /a: {get: {}, servers: [{url: 'https://{h}'}]}\n", "GET /a", "its own server has the variable `h`"),
         ("  /a: {trace: {operationId: t}}\n", "t", "the method TRACE is not supported"),
         ("  /a/{b}: {get: {}}\n", "GET /a/{b}", "the path parameter `b` is not described"),
         ("  /a/../b: {get: {}}\n", "GET /a/../b", "an empty step, `.` or `..`"),
         ("  '/a?x=1': {get: {}}\n", "GET /a?x=1", "the character `?`"),
         ("  /a: {get: {requestBody: {content: {application/json: {}}}}}\n", "GET /a", "a GET request with a body"),
         (
-            "  /a: {post: {requestBody: {required: true, content: {multipart/form-data: {}}}}}\n",
+            "  /a: {post: {requestBody: {required: true, content: {application/xml: {}}}}}\n",
             "POST /a",
-            "the body is `multipart/form-data`",
+            "the body is `application/xml`",
         ),
         ("  /a: {post: {requestBody: {$ref: '#/none'}}}\n", "POST /a", "the reference `#/none` leads nowhere"),
         ("  /a: {get: {parameters: [{$ref: 'x.yaml#/a'}]}}\n", "GET /a", "leads out of the document"),
+        (
+            "  /a: {get: {parameters: [{name: b, in: query, schema: {$ref: 'x.yaml#/a'}}]}}\n",
+            "GET /a",
+            "the reference `x.yaml#/a` leads out of the document",
+        ),
         ("  /a: {get: 7}\n", "GET /a", "the operation is not a mapping"),
         ("  /a: {$ref: '#/paths/~1a'}\n", "/a", "more than 32 references"),
         ("  /a: 7\n", "/a", "the path is not a mapping"),
@@ -177,6 +182,68 @@ fn parameter_of_the_credential_is_not_an_argument() {
 }
 
 #[test]
+fn cookies_are_left_to_the_credential_with_cookies() {
+    let paths = "  /a: {get: {parameters: [{name: sid, in: cookie, required: true}, {name: q, in: query, deprecated: true}]}}\n";
+    let cookie = CredentialPlace::Header { name: "cookie".into(), scheme: String::new() };
+    for (place, properties) in
+        [(None, json!({"sid": {}, "q": {"deprecated": true}})), (Some(cookie), json!({"q": {"deprecated": true}}))]
+    {
+        let listing = listing_with(paths, place.as_ref());
+        let schema: Value = serde_json::from_str(only(&listing).spec.input_schema.get()).unwrap();
+        assert_eq!(schema["properties"], properties);
+    }
+}
+
+#[test]
+fn files_of_a_form_are_arguments() {
+    let listing = listing(
+        "  /a:
+    post:
+      requestBody:
+        required: true
+        content:
+          multipart/form-data:
+            schema:
+              type: object
+              required: [photo]
+              properties:
+                title: {type: string}
+                photo: {type: string, format: binary, description: The picture.}
+                more: {type: array, maxItems: 2, items: {$ref: '#/components/schemas/File'}}
+            encoding: {photo: {contentType: image/png}}
+components:
+  schemas:
+    File: {contentMediaType: application/pdf}
+",
+    );
+    let operation = only(&listing);
+    let schema: Value = serde_json::from_str(operation.spec.input_schema.get()).unwrap();
+    let properties = &schema["properties"]["body"]["properties"];
+    assert_eq!(properties["title"], json!({"type": "string"}));
+    let about = "The picture.\nA file of type image/png: its content is either `text` or `base64`.";
+    assert_eq!(properties["photo"]["description"], about);
+    assert_eq!(properties["photo"]["properties"]["base64"], json!({"type": "string"}));
+    assert_eq!((&properties["more"]["type"], &properties["more"]["maxItems"]), (&json!("array"), &json!(2)));
+    assert_eq!(properties["more"]["items"]["additionalProperties"], false);
+    let body = json!({"title": "Rex", "photo": {"name": "rex.png", "base64": "iVA="}, "more": [{"text": "a"}]});
+    let request = operation.request(&json!({ "body": body }).to_string()).unwrap();
+    let EgressRequestBody::Bytes(bytes) = &request.body else { panic!("{:?}", request.body) };
+    let written = String::from_utf8_lossy(bytes);
+    assert!(written.contains("name=\"photo\"; filename=\"rex.png\"\r\ncontent-type: image/png\r\n\r\n"), "{written}");
+    let (_, media_type) = request.headers.iter().find(|(name, _)| name == "content-type").unwrap();
+    assert!(media_type.starts_with(b"multipart/form-data; boundary=shelly-"));
+    for (body, says) in [
+        (json!({}), "`photo` is missing"),
+        (json!({"photo": "/etc/passwd"}), "got a string, expected an object"),
+        (json!({"photo": {"path": "/etc/passwd"}}), "path`: unknown property"),
+        (json!({"photo": {}}), "`body` has the property `photo`, which is a file, which has either `text` or `base64`"),
+    ] {
+        let told = operation.request(&json!({ "body": body }).to_string()).unwrap_err().to_string();
+        assert!(told.contains(says), "{body}: {told}");
+    }
+}
+
+#[test]
 fn digest_changes_with_what_the_document_says() {
     let digest = |paths: &str| only(&listing(paths)).digest.clone();
     let get = |more: &str| digest(&format!("  /a: {{get: {{operationId: a{more}}}}}\n"));
@@ -185,6 +252,7 @@ fn digest_changes_with_what_the_document_says() {
     for other in [
         get(", summary: Other."),
         get(", parameters: [{name: p, in: query}]"),
+        get(", servers: [{url: 'https://api.example.com/v1/other'}]"),
         digest("  /a: {put: {operationId: a}}\n"),
         digest("  /b: {get: {operationId: a}}\n"),
         digest("  /a: {get: {operationId: b}}\n"),

@@ -12,8 +12,8 @@ fn document(schemas: &Value) -> ApiDocument {
 fn made(schemas: &Value) -> Value {
     let document = document(schemas);
     let schema = document.target("#/components/schemas/x").unwrap();
-    let value = DescribedValue { schema: Some(schema), description: "" };
-    let made = schema_of(&document, &[("x".to_owned(), value, true)]);
+    let value = DescribedValue { schema: Some(schema), description: "", is_deprecated: false };
+    let made = schema_of(&document, &[("x".to_owned(), value, true)]).unwrap();
     serde_json::from_str(&made.to_json()).unwrap()
 }
 
@@ -86,11 +86,47 @@ fn references_are_replaced_and_cycles_left_open() {
     let next = json!({"description": "The next one."});
     let expected = json!({"type": "object", "properties": {"next": next, "leaf": {"type": "string"}}});
     assert_eq!(of_x(&schemas), expected);
-    for target in ["#/none", "other.yaml", "http://h/x"] {
-        assert_eq!(
-            of_x(&json!({"x": {"type": "object", "properties": {"a": {"$ref": target}}}}))["properties"]["a"],
-            json!({})
-        );
+    let to = |target: &str| json!({"x": {"type": "object", "properties": {"a": {"$ref": target}}}});
+    assert_eq!(of_x(&to("#/none"))["properties"]["a"], json!({}));
+    let text = json!({"type": "string"});
+    let inner =
+        json!({"x": {"$defs": {"Name": text}, "properties": {"a": {"$ref": "#/components/schemas/x/$defs/Name"}}}});
+    assert_eq!(of_x(&inner)["properties"]["a"], text);
+    for target in ["other.yaml", "http://h/x", "file:///etc/passwd#/a"] {
+        let document = document(&to(target));
+        let schema = document.target("#/components/schemas/x").ok();
+        let value = DescribedValue { schema, description: "", is_deprecated: false };
+        let why = schema_of(&document, &[("x".to_owned(), value, true)]).unwrap_err();
+        assert_eq!(why, format!("the reference `{target}` leads out of the document; bundle it into one file"));
+    }
+}
+
+#[test]
+fn items_with_positions_fit_one_of_their_schemas() {
+    let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
+    for (written, shown) in [
+        (
+            json!({"type": "array", "prefixItems": [text, number, text], "items": false}),
+            json!({"type": "array", "maxItems": 3, "items": {"anyOf": [text, number]}}),
+        ),
+        (
+            json!({"type": "array", "prefixItems": [text, number], "items": false, "minItems": 2, "maxItems": 1}),
+            json!({"type": "array", "minItems": 2, "maxItems": 1, "items": {"anyOf": [text, number]}}),
+        ),
+        (
+            json!({"type": "array", "prefixItems": [text], "items": number}),
+            json!({"type": "array", "items": {"anyOf": [text, number]}}),
+        ),
+        (json!({"type": "array", "prefixItems": [text]}), json!({"type": "array"})),
+        (json!({"type": "array", "prefixItems": [text], "items": true}), json!({"type": "array"})),
+        (
+            json!({"type": "array", "prefixItems": [text], "maxItems": 1}),
+            json!({"type": "array", "maxItems": 1, "items": {"anyOf": [text]}}),
+        ),
+        (json!({"type": "array", "prefixItems": [{}, text], "items": false}), json!({"type": "array", "maxItems": 2})),
+    ] {
+        assert_eq!(of_x(&json!({"x": written})), shown, "{written}");
+        assert!(InputSchema::new(&made(&json!({"x": written}))).is_ok());
     }
 }
 
@@ -102,8 +138,9 @@ fn properties_of_responses_are_not_required() {
         "Id": {"type": "integer", "readOnly": true},
     });
     let document = document(&schemas);
-    let value = DescribedValue { schema: document.target("#/components/schemas/x").ok(), description: "" };
-    let both = schema_of(&document, &[("id".to_owned(), value, true), ("x".to_owned(), value, true)]);
+    let schema = document.target("#/components/schemas/x").ok();
+    let value = DescribedValue { schema, description: "", is_deprecated: false };
+    let both = schema_of(&document, &[("id".to_owned(), value, true), ("x".to_owned(), value, true)]).unwrap();
     let both: Value = serde_json::from_str(&both.to_json()).unwrap();
     assert_eq!(both["required"], json!(["id", "x"]), "arguments are not properties");
     let x = of_x(&schemas);

@@ -9,7 +9,8 @@ use wasmtime::{
 use crate::{
     convert::{GuestPayload, WitError},
     functions::{
-        FunctionAction, FunctionOutput, FunctionTool, ResourceHandles, WitType, WitTypeKind, arguments, written,
+        FunctionAction, FunctionOutput, FunctionTool, ResourceHandles, WitType, WitTypeKind, arguments,
+        receive_streams, send_streams, written,
     },
     loader::{Plugin, no_function},
     metering::Lane,
@@ -39,20 +40,31 @@ impl PluginFunction {
     /// Calls the function with these values, or drops the handle among them.
     async fn called(
         &self,
-        values: Vec<Val>,
+        mut values: Vec<Val>,
         store: &mut Store<PluginState>,
         instance: &Instance,
     ) -> wasmtime::Result<Result<FunctionReturnValue, WitError>> {
         let function = &self.tool.function;
         if let (FunctionAction::Drop(_), [Val::Resource(handle)]) = (&function.act, &*values) {
             handle.resource_drop_async(&mut *store).await?;
-            return Ok(Ok(FunctionReturnValue(None)));
+            return Ok(Ok(FunctionReturnValue { value: None, is_cut: false }));
         }
         let index = self.plugin.functions.get(&function.path).ok_or_else(|| no_function(&function.path))?;
         let func = instance.get_func(&mut *store, index).ok_or_else(|| no_function(&function.path))?;
         let mut results = vec![Val::Bool(false); usize::from(function.result.is_some())];
+        // Only components that use the async ABI have streams, and only their stores have an event loop.
+        let uses_async = self.plugin.package.anatomy.uses_async;
+        if uses_async {
+            for (param, value) in function.params.iter().zip(&mut values) {
+                send_streams(store, &param.shape, value)?;
+            }
+        }
         func.call_async(&mut *store, &values, &mut results).await?;
-        Ok(Ok(FunctionReturnValue(results.pop())))
+        let mut is_cut = false;
+        if uses_async && let (Some(shape), Some(value)) = (&function.result, results.first_mut()) {
+            is_cut = receive_streams(store, shape, value).await?;
+        }
+        Ok(Ok(FunctionReturnValue { value: results.pop(), is_cut }))
     }
 
     fn setup(&self, values: &[Val], lane: Lane) -> CallSetup {
@@ -111,15 +123,17 @@ impl PluginFunction {
         handles: Option<&mut ResourceHandles>,
     ) -> Result<ToolOutput, Fault> {
         let content = |shape: Option<&WitType>, value: Option<&Val>| -> Result<Vec<ToolResultContent>, Fault> {
-            Ok(vec![match (shape, value) {
+            let content = match (shape, value) {
                 (Some(shape), Some(value)) => match written(shape, value, handles)? {
                     FunctionOutput::Text(text) => ToolResultContent::Text(text),
                     FunctionOutput::Json(json) => ToolResultContent::Json(json),
                 },
                 _ => ToolResultContent::Text("done".into()),
-            }])
+            };
+            // In front, where no cut of a long result takes it away.
+            Ok(returned.cut_notice().into_iter().chain([content]).collect())
         };
-        match (self.tool.function.result.as_ref(), &returned.0) {
+        match (self.tool.function.result.as_ref(), &returned.value) {
             (Some(WitType { form: WitTypeKind::Result { ok, .. }, .. }), Some(Val::Result(Ok(value)))) => {
                 content(ok.as_deref(), value.as_deref()).map(ToolOutput::Reply)
             }
@@ -163,12 +177,28 @@ impl Tool for PluginFunction {
     }
 }
 
-/// The value that a function returned; `None` if it returns nothing.
-struct FunctionReturnValue(Option<Val>);
+/// The outcome of a function.
+struct FunctionReturnValue {
+    /// Its value; `None` if it returns nothing.
+    value: Option<Val>,
+    /// `true` if a stream in it had more elements than the host reads.
+    is_cut: bool,
+}
+
+impl FunctionReturnValue {
+    /// Returns the text that tells a model that streams were cut; `None` if none was.
+    fn cut_notice(&self) -> Option<ToolResultContent> {
+        let (elements, mib) = (limits::STREAM_ELEMENTS, limits::STREAM_TEXT_BYTES >> 20);
+        let notice = format!(
+            "(a stream of the result had more than {elements} elements or {mib} MiB of text; only its beginning was read)"
+        );
+        self.is_cut.then_some(ToolResultContent::Text(notice))
+    }
+}
 
 impl GuestPayload for FunctionReturnValue {
     fn bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, weight)
+        self.value.as_ref().map_or(0, weight)
     }
 }
 

@@ -18,27 +18,29 @@ pub const TABLES_PER_PERMIT: u32 = 4;
 /// Extra address space of a memory outside a pool, so that it is not moved each time it grows.
 const MEMORY_GROWTH_BYTES: u64 = 1 << 20;
 
-/// Compiles a component for an engine of this layout. Creates neither a pool nor a ticker, since the code is not run
-/// here.
-pub(super) fn precompile(layout: MemoryLayout, component: &[u8]) -> wasmtime::Result<Vec<u8>> {
-    Engine::new(&config_of_layout(layout))?.precompile_component(component)
+/// Compiles a component for an engine of this layout, or for the engine of components that use the async ABI, which has
+/// but one layout. Creates neither a pool nor a ticker, since the code is not run here.
+pub(super) fn precompile(layout: MemoryLayout, uses_async: bool, component: &[u8]) -> wasmtime::Result<Vec<u8>> {
+    Engine::new(&config_of_layout(layout, uses_async))?.precompile_component(component)
 }
 
-/// Compiles a component for an engine of this layout as fast as possible: not optimised, and with the functions of a store
+/// Compiles a component as [`precompile`] does, but as fast as possible: not optimised, and with the functions of a store
 /// instead of compiling them again. The engine accepts the code, since optimisation does not change its meaning.
 pub(super) fn precompile_again(
     layout: MemoryLayout,
+    uses_async: bool,
     component: &[u8],
     functions: &Arc<FunctionStore>,
 ) -> wasmtime::Result<Vec<u8>> {
-    let mut config = config_of_layout(layout);
+    let mut config = config_of_layout(layout, uses_async);
     let store: Arc<dyn CacheStore> = functions.clone();
     config.cranelift_opt_level(OptLevel::None).enable_incremental_compilation(store)?;
     Engine::new(&config)?.precompile_component(component)
 }
 
-fn config_of_layout(layout: MemoryLayout) -> Config {
+fn config_of_layout(layout: MemoryLayout, uses_async: bool) -> Config {
     match layout {
+        _ if uses_async => config_with_async(limits::PLUGIN_STACK_BYTES),
         // Code depends neither on the pool itself nor on the size of stacks.
         MemoryLayout::Pooled => base_config(limits::PLUGIN_STACK_BYTES),
         MemoryLayout::OnDemand => config_without_pool(limits::PLUGIN_STACK_BYTES),
@@ -87,10 +89,20 @@ pub fn config_without_pool(stack_bytes: usize) -> Config {
     config
 }
 
+/// Returns the configuration for components that use the async ABI. Each of their calls goes through an event loop, and
+/// each of their inner instances may have a stack, so they have no part in the pool, whose stacks are one for each call.
+pub fn config_with_async(stack_bytes: usize) -> Config {
+    let mut config = config_without_pool(stack_bytes);
+    config.concurrency_support(true);
+    config
+}
+
 fn base_config(stack_bytes: usize) -> Config {
     let mut config = Config::new();
     config
         .wasm_component_model(true)
+        // Calls without an event loop are faster.
+        .concurrency_support(false)
         .wasm_component_model_map(true)
         .epoch_interruption(true)
         .max_wasm_stack(stack_bytes)
@@ -112,20 +124,22 @@ mod tests {
         let component =
             wat::parse_str("(component (core module (memory 1) (func (drop (i32.load (i32.const 0))))))").unwrap();
         let (most, pooled) = (limits::PLUGIN_STACK_CEILING, MemoryLayout::Pooled);
-        for (layout, config) in [
-            (pooled, config_with_pool(limits::PLUGIN_STACK_BYTES)),
-            (pooled, config_with_pool(most)),
-            (MemoryLayout::OnDemand, config_without_pool(limits::PLUGIN_STACK_BYTES)),
-            (MemoryLayout::OnDemand, config_without_pool(most)),
+        for (layout, uses_async, config) in [
+            (pooled, false, config_with_pool(limits::PLUGIN_STACK_BYTES)),
+            (pooled, false, config_with_pool(most)),
+            (MemoryLayout::OnDemand, false, config_without_pool(limits::PLUGIN_STACK_BYTES)),
+            (MemoryLayout::OnDemand, false, config_without_pool(most)),
+            (pooled, true, config_with_async(most)),
+            (MemoryLayout::OnDemand, true, config_with_async(limits::PLUGIN_STACK_BYTES)),
         ] {
             let engine = Engine::new(&config).unwrap();
-            let code = precompile(layout, &component).unwrap();
+            let code = precompile(layout, uses_async, &component).unwrap();
             // SAFETY: the code was compiled here and by nobody else.
             let loaded = unsafe { Component::deserialize(&engine, &code) };
             assert!(loaded.is_ok(), "{layout:?}: {:?}", loaded.err());
             // Code that was compiled fast runs in the same engine.
             let store = Arc::new(FunctionStore::of_last_build(Vec::new()));
-            let fast = precompile_again(layout, &component, &store).unwrap();
+            let fast = precompile_again(layout, uses_async, &component, &store).unwrap();
             // SAFETY: as above.
             let loaded = unsafe { Component::deserialize(&engine, &fast) };
             assert!(loaded.is_ok() && store.changed().is_some(), "{layout:?}: {:?}", loaded.err());

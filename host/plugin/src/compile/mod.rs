@@ -38,7 +38,9 @@ pub use compile_observer::{CompileObserver, CompileStart};
 pub use compile_step::CompileStep;
 pub(crate) use component_compiler::CompileInput;
 pub use component_compiler::ComponentCompiler;
-pub use engine_config::{MEMORIES_PER_PERMIT, TABLES_PER_PERMIT, config_with_pool, config_without_pool, engine_config};
+pub use engine_config::{
+    MEMORIES_PER_PERMIT, TABLES_PER_PERMIT, config_with_async, config_with_pool, config_without_pool, engine_config,
+};
 pub use memory_layout::MemoryLayout;
 pub use sandbox::CompileSandboxStatus;
 pub use worker::{COMPILE_WORKER, CompileWorker};

@@ -129,7 +129,7 @@ pub enum ComponentValidationError {
     CutOff { offset: usize, said: usize, there: usize },
     Invalid { message: String, offset: usize },
     Feature { message: String },
-    Async { functions: Vec<String> },
+    Async { name: String },
 }
 
 impl ComponentValidationError {
@@ -139,12 +139,7 @@ impl ComponentValidationError {
             ComponentError::CutOff { offset, said, there } => Self::CutOff { offset, said, there },
             ComponentError::Invalid { message, offset } => Self::Invalid { message, offset },
             ComponentError::Feature { message } => Self::Feature { message },
-            ComponentError::Async { mut functions } => {
-                // Keep one more than is shown, which tells the parent that there are more.
-                functions.truncate(limits::NAMES_SHOWN + 1);
-                let shown = |name: &String| cut(name, limits::NAME_SHOWN_CHARS);
-                Self::Async { functions: functions.iter().map(shown).collect() }
-            }
+            ComponentError::Async { name } => Self::Async { name: cut(&name, limits::NAME_SHOWN_CHARS) },
             _ => return None,
         })
     }
@@ -154,7 +149,7 @@ impl ComponentValidationError {
             Self::CutOff { offset, said, there } => ComponentError::CutOff { offset, said, there },
             Self::Invalid { message, offset } => ComponentError::Invalid { message, offset },
             Self::Feature { message } => ComponentError::Feature { message },
-            Self::Async { functions } => ComponentError::Async { functions },
+            Self::Async { name } => ComponentError::Async { name },
         }
     }
 }
@@ -255,7 +250,7 @@ mod tests {
             CompileResponse::Refused(ComponentValidationError::CutOff { offset: 1, said: 2, there: 3 }),
             CompileResponse::Refused(ComponentValidationError::Invalid { message: "m".into(), offset: 1 }),
             CompileResponse::Refused(ComponentValidationError::Feature { message: "m".into() }),
-            CompileResponse::Refused(ComponentValidationError::Async { functions: vec!["f".into()] }),
+            CompileResponse::Refused(ComponentValidationError::Async { name: "f".into() }),
         ]
     }
 
@@ -357,12 +352,10 @@ mod tests {
 
     #[test]
     fn only_validator_errors_become_refusals() {
-        let error = ComponentError::Async { functions: vec!["f".into(); limits::NAMES_SHOWN + 9] };
+        let error = ComponentError::Async { name: "f".repeat(limits::NAME_SHOWN_CHARS + 9) };
         let refusal = ComponentValidationError::of(error).unwrap();
-        assert_eq!(
-            refusal.into_component_error(),
-            ComponentError::Async { functions: vec!["f".into(); limits::NAMES_SHOWN + 1] }
-        );
+        let shown = "f".repeat(limits::NAME_SHOWN_CHARS) + "…";
+        assert_eq!(refusal.into_component_error(), ComponentError::Async { name: shown });
         assert_eq!(ComponentValidationError::of(ComponentError::NoKind), None);
     }
 }

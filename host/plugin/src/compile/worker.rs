@@ -69,13 +69,15 @@ impl CompileWorker {
 
 fn work(request: ReceivedRequest) -> CompileResponse {
     let ReceivedRequest { step, layout, component, functions } = request;
-    let valid = ComponentSurvey::of(&component).and_then(|survey| survey.validate(&component).map(drop));
-    if let Some(refusal) = valid.err().and_then(ComponentValidationError::of) {
+    let valid = ComponentSurvey::of(&component).and_then(|survey| survey.validate(&component));
+    let valid = valid.map(|valid| valid.uses_async).map_err(ComponentValidationError::of);
+    if let Err(Some(refusal)) = valid {
         return CompileResponse::Refused(refusal);
     }
+    let uses_async = valid.unwrap_or(false);
     match step {
         CompileStep::Validate => CompileResponse::Valid,
-        CompileStep::Compile => match compiled(layout, &component, functions) {
+        CompileStep::Compile => match compiled(layout, uses_async, &component, functions) {
             Ok(code) => CompileResponse::Code(code),
             Err(error) => {
                 let message =
@@ -87,12 +89,17 @@ fn work(request: ReceivedRequest) -> CompileResponse {
 }
 
 /// Compiles a component: optimised, or with the functions that are kept of its last build.
-fn compiled(layout: MemoryLayout, component: &[u8], functions: Option<Vec<u8>>) -> wasmtime::Result<CompiledCode> {
+fn compiled(
+    layout: MemoryLayout,
+    uses_async: bool,
+    component: &[u8],
+    functions: Option<Vec<u8>>,
+) -> wasmtime::Result<CompiledCode> {
     let Some(functions) = functions else {
-        return Ok(CompiledCode { code: engine_config::precompile(layout, component)?, functions: None });
+        return Ok(CompiledCode { code: engine_config::precompile(layout, uses_async, component)?, functions: None });
     };
     let store = Arc::new(FunctionStore::of_last_build(functions));
-    let code = engine_config::precompile_again(layout, component, &store)?;
+    let code = engine_config::precompile_again(layout, uses_async, component, &store)?;
     Ok(CompiledCode { code, functions: store.changed() })
 }
 

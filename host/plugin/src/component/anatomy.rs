@@ -5,7 +5,11 @@ use std::path::Path;
 use serde::Serialize;
 use wasmparser::ComponentExternalKind;
 
-use super::{diagnosis, file_reading::read_inside, survey::ComponentSurvey};
+use super::{
+    diagnosis,
+    file_reading::read_inside,
+    survey::{ComponentSurvey, ValidComponent},
+};
 use crate::{
     contract::{PluginKind, is_supported_version, need_of_import, of_contract},
     error::{ComponentError, PluginError},
@@ -26,6 +30,9 @@ pub struct Anatomy {
     /// The exported functions, for kind `functions`.
     #[serde(skip)]
     pub(crate) exported: ExportedFunctions,
+    /// `true` if the component uses the async ABI.
+    #[serde(skip)]
+    pub(crate) uses_async: bool,
 }
 
 impl Anatomy {
@@ -57,7 +64,7 @@ impl Anatomy {
     /// Reads a component with doc comments from elsewhere, which take precedence over those in the bytes.
     fn read_documented(bytes: &[u8], documents: WitDocs) -> Result<Self, ComponentError> {
         let survey = ComponentSurvey::of(bytes)?;
-        let types = survey.validate(bytes)?;
+        let ValidComponent { types, uses_async } = survey.validate(bytes)?;
         let ComponentSurvey { mut imports, exports, docs } = survey;
         let docs = documents.or(docs);
 
@@ -94,7 +101,7 @@ impl Anatomy {
             return Err(diagnosis::no_kind(&exports));
         }
         let exports = exports.into_iter().map(|(name, _)| name).collect();
-        Ok(Self { kinds, imports, exports, exported })
+        Ok(Self { kinds, imports, exports, exported, uses_async })
     }
 }
 
@@ -130,7 +137,9 @@ mod tests {
 
     #[test]
     fn wasm_feature_is_refused_iff_engine_refuses_it() {
-        let engine = wasmtime::Engine::new(&crate::compile::engine_config()).unwrap();
+        let engine = |config: &wasmtime::Config| wasmtime::Engine::new(config).unwrap();
+        let plain = engine(&crate::compile::engine_config());
+        let with_async = engine(&crate::compile::config_with_async(limits::PLUGIN_STACK_BYTES));
         let mut taken = Vec::new();
         for (feature, text) in USES {
             let text = format!(
@@ -138,18 +147,21 @@ mod tests {
                  (func (export \"f\") (canon lift (core func $i \"f\"))) {text})"
             );
             let bytes = wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-            let (read, compiled) = (Anatomy::read(&bytes), wasmtime::component::Component::new(&engine, &bytes));
+            let read = Anatomy::read(&bytes);
+            let is_plain = read.as_ref().is_ok_and(|anatomy| !anatomy.uses_async);
+            let engine = if is_plain { &plain } else { &with_async };
+            let compiled = wasmtime::component::Component::new(engine, &bytes);
             assert_eq!(read.is_ok(), compiled.is_ok(), "{feature}: {read:?}, {:?}", compiled.err());
             match read {
-                Ok(_) => taken.push(feature),
-                Err(error) => {
-                    assert!(
-                        matches!(error, ComponentError::Feature { .. } | ComponentError::Async { .. }),
-                        "{feature}: {error}"
-                    )
+                Ok(anatomy) => {
+                    let refused = wasmtime::component::Component::new(&plain, &bytes).is_err();
+                    assert_eq!(anatomy.uses_async, refused, "{feature}");
+                    taken.push(feature);
                 }
+                Err(error) => assert!(matches!(error, ComponentError::Feature { .. }), "{feature}: {error}"),
             }
         }
-        assert!(taken.starts_with(&["nothing", "a map"]) && taken.contains(&"many values"), "{taken:?}");
+        let expected = ["nothing", "a map", "a future", "a stream", "an asynchronous function", "the async ABI"];
+        assert!(taken.starts_with(&expected) && taken.contains(&"many values"), "{taken:?}");
     }
 }

@@ -2,10 +2,7 @@
 
 use wasmparser::{BinaryReaderError, ComponentExternalKind, Parser, Payload, Validator, WasmFeatures};
 
-use crate::{
-    error::ComponentError,
-    functions::{ExportedFunctions, WitDocs},
-};
+use crate::error::ComponentError;
 use shelly_core::limits;
 
 const MAGIC: &[u8] = b"\0asm";
@@ -69,34 +66,11 @@ pub fn broken(bytes: &[u8], error: &BinaryReaderError) -> ComponentError {
 }
 
 /// Returns the error for a component that the validator refuses with the engine's features.
-pub fn refused(
-    bytes: &[u8],
-    imports: &[String],
-    exports: &[(String, ComponentExternalKind)],
-    error: &BinaryReaderError,
-) -> ComponentError {
-    const CONCURRENT: WasmFeatures = WasmFeatures::CM_ASYNC
-        .union(WasmFeatures::CM_ASYNC_STACKFUL)
-        .union(WasmFeatures::CM_MORE_ASYNC_BUILTINS)
-        .union(WasmFeatures::CM_ERROR_CONTEXT)
-        .union(WasmFeatures::CM_THREADING);
-    let types = match Validator::new_with_features(WasmFeatures::all()).validate_all(bytes) {
-        Ok(types) => types,
-        Err(error) => return broken(bytes, &error),
-    };
-    let feature = || ComponentError::Feature { message: in_one_line(error.message()) };
-    let missing = error.missing_wasm_feature().unwrap_or(WasmFeatures::empty());
-    if !missing.intersects(CONCURRENT) {
-        return feature();
+pub fn refused(bytes: &[u8], error: &BinaryReaderError) -> ComponentError {
+    match Validator::new_with_features(WasmFeatures::all()).validate_all(bytes) {
+        Ok(_) => ComponentError::Feature { message: in_one_line(error.message()) },
+        Err(error) => broken(bytes, &error),
     }
-    let exports: Vec<_> = exports.iter().map(|(name, _)| name.clone()).collect();
-    let exported = ExportedFunctions::read(types.as_ref(), imports, &exports, &WitDocs::default()).unwrap_or_default();
-    let functions: Vec<_> = exported.concurrent().map(str::to_owned).collect();
-    // The features belong to a runtime for `async` functions, but are also used without such functions.
-    if functions.is_empty() && missing.intersects(WasmFeatures::CM_ERROR_CONTEXT.union(WasmFeatures::CM_THREADING)) {
-        return feature();
-    }
-    ComponentError::Async { functions }
 }
 
 /// Joins the lines of a message, the context first, and shortens it.

@@ -7,19 +7,31 @@ use super::{
     diagnosis,
 };
 use crate::{
+    contract::of_contract,
     error::ComponentError,
     functions::{self, WitDocs},
 };
 use shelly_core::limits;
 
-/// The WebAssembly features that the engine accepts, as it is configured and built: no threads, no garbage collection,
-/// no exceptions, and no async components.
+/// The WebAssembly features that the engine accepts, as it is configured and built: no threads, no garbage collection
+/// and no exceptions. The engine for components that use the async ABI accepts [`ASYNC_FEATURES`] too.
 const ENGINE_FEATURES: WasmFeatures = WasmFeatures::WASM3
     .difference(WasmFeatures::GC_TYPES)
     .difference(WasmFeatures::EXCEPTIONS)
     .difference(WasmFeatures::THREADS)
     .union(WasmFeatures::COMPONENT_MODEL)
     .union(WasmFeatures::CM_MAP);
+
+/// The async ABI as far as the engine supports it: functions that return to the host in between, futures and streams.
+const ASYNC_FEATURES: WasmFeatures = ENGINE_FEATURES.union(WasmFeatures::CM_ASYNC);
+
+/// A component that the engine accepts.
+pub struct ValidComponent {
+    /// Its types.
+    pub types: Types,
+    /// `true` if it uses the async ABI, so that it needs the engine for such components.
+    pub uses_async: bool,
+}
 
 /// The names and doc comments in a component, read without a validator, in time and memory linear in its size.
 pub struct ComponentSurvey {
@@ -81,9 +93,22 @@ impl ComponentSurvey {
     /// # Errors
     ///
     /// [`ComponentError`] for what the engine would refuse, with a more precise reason than the engine's.
-    pub fn validate(&self, bytes: &[u8]) -> Result<Types, ComponentError> {
-        Validator::new_with_features(ENGINE_FEATURES)
+    pub fn validate(&self, bytes: &[u8]) -> Result<ValidComponent, ComponentError> {
+        let error = match Validator::new_with_features(ENGINE_FEATURES).validate_all(bytes) {
+            Ok(types) => return Ok(ValidComponent { types, uses_async: false }),
+            Err(error) => error,
+        };
+        let lacks_async = error.missing_wasm_feature().is_some_and(|it| it.intersects(WasmFeatures::CM_ASYNC));
+        if !lacks_async {
+            return Err(diagnosis::refused(bytes, &error));
+        }
+        let types = Validator::new_with_features(ASYNC_FEATURES)
             .validate_all(bytes)
-            .map_err(|error| diagnosis::refused(bytes, &self.imports, &self.exports, &error))
+            .map_err(|error| diagnosis::refused(bytes, &error))?;
+        match self.exports.iter().find(|(name, _)| of_contract(name).is_some()) {
+            // The contract has no async functions, and a runtime that is built for them takes more of each call.
+            Some((name, _)) => Err(ComponentError::Async { name: name.clone() }),
+            None => Ok(ValidComponent { types, uses_async: true }),
+        }
     }
 }

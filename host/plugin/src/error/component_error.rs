@@ -1,5 +1,4 @@
 use crate::contract::{CONTRACT, PluginKind};
-use shelly_core::limits;
 
 /// The reason why bytes are not a plugin's component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,12 +15,11 @@ pub enum ComponentError {
     CutOff { offset: usize, said: usize, there: usize },
     #[error("invalid component: {message} (at byte {offset})")]
     Invalid { message: String, offset: usize },
-    /// The engine runs no component that uses any part of the async ABI.
+    /// Components of the contract have their functions called one by one.
     #[error(
-        "the component uses the async ABI, which this version of shelly-host does not support: {}",
-        named(functions)
+        "the component exports `{name}` and uses the async ABI, which only a component without the contract can do"
     )]
-    Async { functions: Vec<String> },
+    Async { name: String },
     #[error("the component uses a WebAssembly feature that this version of shelly-host does not support: {message}")]
     Feature { message: String },
     #[error("the component {verb} `{name}`, but this host supports version {CONTRACT} of the contract")]
@@ -71,17 +69,6 @@ impl ComponentError {
                 let kinds = kinds.collect::<Vec<_>>().join(", ");
                 format!("export functions, or a kind of `shelly:plugin`: {kinds}")
             }
-        }
-    }
-}
-
-fn named(functions: &[String]) -> String {
-    match functions {
-        [] => "no function is `async`, but the runtime in the component is built for async functions".into(),
-        functions => {
-            let shown: Vec<_> = functions.iter().take(limits::NAMES_SHOWN).map(|name| format!("`{name}`")).collect();
-            let more = if functions.len() > limits::NAMES_SHOWN { ", …" } else { "" };
-            format!("used by {}{more}", shown.join(", "))
         }
     }
 }

@@ -15,7 +15,7 @@ use super::{
     docs::WitDocs,
     names::{FunctionPath, ToolNameCandidates, tool_names},
     runtime_exports,
-    wit_types::{CONCURRENT, IS_ASYNC, WitField, WitType, WitTypeKind, WitTypeNames, WitTypeReader},
+    wit_types::{WitField, WitType, WitTypeKind, WitTypeNames, WitTypeReader},
 };
 use crate::contract::of_contract;
 use shelly_core::limits;
@@ -94,12 +94,6 @@ impl ExportedFunctions {
         exported.add_drops();
         exported.name();
         Ok(exported)
-    }
-
-    /// Returns the functions because of which the engine refuses the component, by their names in the component.
-    pub fn concurrent(&self) -> impl Iterator<Item = &str> {
-        let left_out = self.left_out.iter().filter(|(_, why)| CONCURRENT.contains(&why.as_str()));
-        left_out.map(|(function, _)| function.as_str())
     }
 
     /// Returns `true` if handles are passed in or out: handles last as long as an instance.
@@ -206,9 +200,6 @@ fn taken_and_given(
     mut reader: WitTypeReader<'_>,
     of: &ComponentFuncType,
 ) -> Result<(Vec<WitField>, Option<WitType>), String> {
-    if of.async_ {
-        return Err(IS_ASYNC.into());
-    }
     let mut params = Vec::new();
     for (name, of) in of.params.iter() {
         params.push(WitField { name: name.as_str().into(), shape: reader.shape(of)? });

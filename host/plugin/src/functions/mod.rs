@@ -3,7 +3,8 @@
 //! [`ExportedFunctions`] reads the functions and their types from the binary. [`FunctionToolset`] makes tools of them,
 //! as configured by a [`FunctionsManifest`]. For a call, [`arguments`] converts JSON to the component's values, and
 //! [`written`] converts the result to JSON; [`schema`](mod@schema) describes the types to the model. Resources stay in
-//! the instance: a model gets their names, which are [`ResourceHandles`].
+//! the instance: a model gets their names, which are [`ResourceHandles`]. Streams and futures are lists and values for a
+//! model: [`send_streams`] and [`receive_streams`] pass them while the instance runs.
 
 mod docs;
 mod exported_functions;
@@ -15,6 +16,7 @@ mod names;
 mod runtime_exports;
 mod schema;
 mod shallow_json;
+mod streams;
 mod to_json;
 mod to_val;
 mod toolset;
@@ -31,6 +33,7 @@ pub use exported_functions::{ExportedFunctions, FunctionAction, holds_types_alon
 pub use handles::ResourceHandles;
 pub use manifest_section::{FunctionOverrides, FunctionsManifest, InstanceLifetime};
 pub use names::FunctionPath;
+pub use streams::{receive_streams, send_streams};
 pub use to_json::{FunctionOutput, written};
 pub use to_val::arguments;
 pub use toolset::{FunctionTool, FunctionToolset};

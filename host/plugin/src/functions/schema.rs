@@ -32,11 +32,14 @@ pub fn schema(shape: &WitType) -> Value {
         }
         WitTypeKind::Char => json!({ "type": "string", "minLength": 1, "maxLength": 1 }),
         WitTypeKind::String => json!({ "type": "string" }),
-        WitTypeKind::List(element) if shape.is_bytes() => json!({ "anyOf": [
+        WitTypeKind::List(element) | WitTypeKind::Stream(element) if shape.is_bytes() => json!({ "anyOf": [
             { "type": "string", "contentEncoding": "base64" },
             { "type": "array", "items": schema(element) },
         ] }),
-        WitTypeKind::List(element) => json!({ "type": "array", "items": schema(element) }),
+        WitTypeKind::List(element) | WitTypeKind::Stream(element) => {
+            json!({ "type": "array", "items": schema(element) })
+        }
+        WitTypeKind::Future(value) => schema(value),
         WitTypeKind::Map { key, value } if key.form == WitTypeKind::String => {
             json!({ "type": "object", "additionalProperties": schema(value) })
         }

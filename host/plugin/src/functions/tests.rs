@@ -124,7 +124,9 @@ fn value(shape: &WitType) -> BoxedStrategy<Val> {
             payload(error.as_deref()).prop_map(|it| Val::Result(Err(it))),
         ]
         .boxed(),
-        WitTypeKind::Own(_) | WitTypeKind::Borrow(_) => unreachable!("none is made by chance"),
+        WitTypeKind::Own(_) | WitTypeKind::Borrow(_) | WitTypeKind::Stream(_) | WitTypeKind::Future(_) => {
+            unreachable!("none is made by chance")
+        }
     }
 }
 

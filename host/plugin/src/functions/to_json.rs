@@ -81,12 +81,16 @@ impl ValJsonWriter<'_> {
             (WitTypeKind::F64, Val::Float64(it)) => self.float(it.is_finite(), *it, it),
             (WitTypeKind::Char, Val::Char(it)) => self.text(it.encode_utf8(&mut [0; 4])),
             (WitTypeKind::String, Val::String(it)) => self.text(it),
-            (WitTypeKind::List(_), Val::List(list)) if shape.is_bytes() => {
+            (WitTypeKind::List(_) | WitTypeKind::Stream(_), Val::List(list)) if shape.is_bytes() => {
                 let byte = |value: &Val| if let Val::U8(byte) = value { Ok(*byte) } else { Err(mismatch()) };
                 let bytes = list.iter().map(byte).collect::<Result<Vec<_>, _>>()?;
                 self.text(&STANDARD.encode(bytes))
             }
-            (WitTypeKind::List(element), Val::List(list)) => self.list(list.iter().map(|value| (&**element, value))),
+            (WitTypeKind::List(element) | WitTypeKind::Stream(element), Val::List(list)) => {
+                self.list(list.iter().map(|value| (&**element, value)))
+            }
+            // The host has received its value.
+            (WitTypeKind::Future(inner), value) => self.value(inner, value),
             (WitTypeKind::Map { key, value }, Val::Map(entries)) => self.map(key, value, entries),
             (WitTypeKind::Tuple(shapes), Val::Tuple(parts)) if shapes.len() == parts.len() => {
                 self.list(shapes.iter().zip(parts))

@@ -134,18 +134,20 @@ impl FunctionArgumentReader<'_> {
                 Val::String(text.clone())
             }
             (WitTypeKind::String, _) => return Err(expected(self, "a string")),
-            (WitTypeKind::List(_), ShallowJson::String(text)) if shape.is_bytes() => {
+            (WitTypeKind::List(_) | WitTypeKind::Stream(_), ShallowJson::String(text)) if shape.is_bytes() => {
                 let bytes = BASE64.decode(text).map_err(|_| expected(self, "bytes in base64"))?;
                 self.paid(bytes.len() * size_of::<Val>())?;
                 Val::List(bytes.into_iter().map(Val::U8).collect())
             }
-            (WitTypeKind::List(element), ShallowJson::List(list)) => {
+            (WitTypeKind::List(element) | WitTypeKind::Stream(element), ShallowJson::List(list)) => {
                 Val::List(self.each(list.iter().map(|raw| (&**element, *raw)))?)
             }
-            (WitTypeKind::List(_), _) if shape.is_bytes() => {
+            (WitTypeKind::List(_) | WitTypeKind::Stream(_), _) if shape.is_bytes() => {
                 return Err(expected(self, "bytes: a string in base64, or a list of numbers"));
             }
-            (WitTypeKind::List(_), _) => return Err(expected(self, "a list")),
+            (WitTypeKind::List(_) | WitTypeKind::Stream(_), _) => return Err(expected(self, "a list")),
+            // The host sends it once the function is called.
+            (WitTypeKind::Future(inner), _) => self.value(inner, raw)?,
             (WitTypeKind::Map { key, value }, ShallowJson::Object(fields)) if key.form == WitTypeKind::String => {
                 Val::Map(self.named_entries(value, fields)?)
             }

@@ -59,6 +59,8 @@ fn form(form: &WitTypeKind) -> String {
         WitTypeKind::Char => "char".into(),
         WitTypeKind::String => "string".into(),
         WitTypeKind::List(element) => format!("list<{}>", called(element)),
+        WitTypeKind::Stream(element) => format!("stream<{}>", called(element)),
+        WitTypeKind::Future(value) => format!("future<{}>", called(value)),
         WitTypeKind::Map { key, value } => format!("map<{}, {}>", called(key), called(value)),
         WitTypeKind::Tuple(parts) => format!("tuple<{}>", parts.iter().map(called).collect::<Vec<_>>().join(", ")),
         WitTypeKind::Option(inner) => format!("option<{}>", called(inner)),

@@ -25,7 +25,8 @@ pub struct WitType {
     pub form: WitTypeKind,
 }
 
-/// The structure of a type. Its depth is at most [`limits::VALUE_DEPTH`].
+/// The structure of a type. Its depth is at most [`limits::VALUE_DEPTH`]. A stream or a future carries numbers, `bool`, `char`
+/// or `string`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they are the types of WIT")]
 pub enum WitTypeKind {
@@ -44,6 +45,8 @@ pub enum WitTypeKind {
     Flags(Vec<String>),
     Option(Box<WitType>),
     Result { ok: Option<Box<WitType>>, error: Option<Box<WitType>> },
+    Stream(Box<WitType>),
+    Future(Box<WitType>),
     Own(Arc<str>),
     Borrow(Arc<str>),
 }
@@ -107,9 +110,25 @@ impl WitType {
         Self { name: None, docs: None, form }
     }
 
-    /// Returns `true` if the type is `list<u8>`.
+    /// Returns `true` if the type is `list<u8>` or `stream<u8>`.
     pub fn is_bytes(&self) -> bool {
-        matches!(&self.form, WitTypeKind::List(element) if element.form == WitTypeKind::Int(WitInt::U8))
+        match &self.form {
+            WitTypeKind::List(element) | WitTypeKind::Stream(element) => element.form == WitTypeKind::Int(WitInt::U8),
+            _ => false,
+        }
+    }
+
+    /// Returns `true` for numbers, `bool`, `char` and `string`, which the engine passes in streams and futures.
+    fn is_plain(&self) -> bool {
+        matches!(
+            self.form,
+            WitTypeKind::Bool
+                | WitTypeKind::Int(_)
+                | WitTypeKind::F32
+                | WitTypeKind::F64
+                | WitTypeKind::Char
+                | WitTypeKind::String
+        )
     }
 
     /// Returns `true` if a value may be left out, because the type is an option.
@@ -129,6 +148,13 @@ impl WitType {
         holds
     }
 
+    /// Returns `true` if a value can contain a stream or a future.
+    pub fn holds_stream(&self) -> bool {
+        let mut holds = false;
+        self.each(&mut |shape| holds |= matches!(shape.form, WitTypeKind::Stream(_) | WitTypeKind::Future(_)));
+        holds
+    }
+
     /// Visits the resources of which each value contains a handle: not those in lists or options, which may be empty.
     pub fn each_needed_handle<'a>(&'a self, see: &mut impl FnMut(&'a Arc<str>)) {
         match &self.form {
@@ -143,7 +169,10 @@ impl WitType {
     pub fn each<'a>(&'a self, see: &mut impl FnMut(&'a WitType)) {
         see(self);
         match &self.form {
-            WitTypeKind::List(inner) | WitTypeKind::Option(inner) => inner.each(see),
+            WitTypeKind::List(inner)
+            | WitTypeKind::Option(inner)
+            | WitTypeKind::Stream(inner)
+            | WitTypeKind::Future(inner) => inner.each(see),
             WitTypeKind::Map { key, value } => {
                 key.each(see);
                 value.each(see);
@@ -208,14 +237,6 @@ impl WitTypeNames {
         self.resources.get(&id)
     }
 }
-
-/// The reason for leaving out an asynchronous function.
-pub const IS_ASYNC: &str = "the function is asynchronous, which this host does not support";
-const HAS_FUTURE: &str = "a `future` has no JSON form";
-const HAS_STREAM: &str = "a `stream` has no JSON form";
-const HAS_ERROR_CONTEXT: &str = "an `error-context` has no JSON form";
-/// The reasons for which the engine refuses the whole component.
-pub const CONCURRENT: [&str; 4] = [IS_ASYNC, HAS_FUTURE, HAS_STREAM, HAS_ERROR_CONTEXT];
 
 /// Reads the types of one function.
 pub struct WitTypeReader<'a> {
@@ -312,9 +333,20 @@ impl<'a> WitTypeReader<'a> {
             ComponentDefinedType::FixedLengthList { .. } => {
                 return Err("a list of fixed length is not supported by this host".into());
             }
-            ComponentDefinedType::Future { .. } => return Err(HAS_FUTURE.into()),
-            ComponentDefinedType::Stream { .. } => return Err(HAS_STREAM.into()),
+            ComponentDefinedType::Future { ty, .. } => {
+                WitTypeKind::Future(self.plain(ty.as_ref(), "the value of a `future`", depth)?)
+            }
+            ComponentDefinedType::Stream { ty, .. } => {
+                WitTypeKind::Stream(self.plain(ty.as_ref(), "the elements of a `stream`", depth)?)
+            }
         })
+    }
+
+    /// Reads the type of what a stream or a future carries.
+    fn plain(&mut self, ty: Option<&ComponentValType>, what: &str, depth: usize) -> Result<Box<WitType>, String> {
+        let carried = ty.map(|ty| self.read(ty, depth)).transpose()?;
+        let plain = carried.filter(WitType::is_plain).map(Box::new);
+        plain.ok_or_else(|| format!("the engine passes {what} only as a number, `bool`, `char` or `string`"))
     }
 
     fn resource(&self, id: AliasableResourceId) -> Result<Arc<str>, String> {
@@ -342,6 +374,6 @@ fn primitive_form(primitive: PrimitiveValType) -> Result<WitTypeKind, String> {
         PrimitiveValType::F64 => WitTypeKind::F64,
         PrimitiveValType::Char => WitTypeKind::Char,
         PrimitiveValType::String => WitTypeKind::String,
-        PrimitiveValType::ErrorContext => return Err(HAS_ERROR_CONTEXT.into()),
+        PrimitiveValType::ErrorContext => return Err("an `error-context` has no JSON form".into()),
     })
 }

@@ -70,7 +70,7 @@ impl Plugin {
         let id = || id.to_string();
         let not_runnable = |error| not_runnable(&self.package, &error);
 
-        let mut linker = Linker::new(engine.engine());
+        let mut linker = Linker::new(component.engine());
         imports::link(&mut linker, &Grant::default(), &[], self.package.manifest.wasi).map_err(not_runnable)?;
         match self.package.manifest.wasi {
             true => imports::link_the_rest_as_traps(&mut linker, component).map_err(not_runnable)?,
@@ -147,7 +147,8 @@ async fn probe_events(mut stream: EventStream) -> ProbeEvents {
 async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Result<Arc<Component>, PluginError> {
     let (id, digest) = (|| package.manifest.id.clone(), package.digest);
     let not_runnable = |error: wasmtime::Error| not_runnable(package, &error);
-    if let Some(component) = blocking(engine, move |engine| engine.compiled(digest)).await {
+    let uses_async = package.anatomy.uses_async;
+    if let Some(component) = blocking(engine, move |engine| engine.compiled(digest, uses_async)).await {
         return Ok(component);
     }
     let bytes = package.bytes()?;
@@ -155,9 +156,9 @@ async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Re
     match engine.compiler().compile(input, engine.layout()).await {
         Some(code) => {
             let code = code.map_err(|refused| refused.of_plugin(id(), package.component_path()))?;
-            blocking(engine, move |engine| engine.adopt(digest, &code)).await.map_err(not_runnable)
+            blocking(engine, move |engine| engine.adopt(digest, &code, uses_async)).await.map_err(not_runnable)
         }
-        None => blocking(engine, move |engine| engine.compile(digest, &bytes)).await.map_err(not_runnable),
+        None => blocking(engine, move |engine| engine.compile(digest, &bytes, uses_async)).await.map_err(not_runnable),
     }
 }
 

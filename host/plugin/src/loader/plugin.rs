@@ -61,7 +61,7 @@ impl Plugin {
         let not_runnable = |error| not_runnable(package, &error);
         let (grant, linked) = (settings.granted(&package.manifest), settings.linked(&package.manifest));
         let limits = settings.limits.within_ceilings();
-        let mut linker = Linker::new(engine.engine());
+        let mut linker = Linker::new(component.engine());
         imports::link(&mut linker, &linked, &package.manifest.kinds, package.manifest.wasi).map_err(not_runnable)?;
         let pre = linker.instantiate_pre(component).map_err(not_runnable)?;
         let kinds = KindIndices::find(&pre, &package.manifest.kinds).map_err(not_runnable)?;

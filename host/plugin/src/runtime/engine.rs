@@ -1,6 +1,6 @@
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     thread,
 };
 
@@ -10,7 +10,7 @@ use wasmtime::{Engine, component::Component};
 use crate::{
     compile::{
         CompileCache, CompileConfig, ComponentCompiler, MEMORIES_PER_PERMIT, MemoryLayout, TABLES_PER_PERMIT,
-        config_with_pool, config_without_pool,
+        config_with_async, config_with_pool, config_without_pool,
     },
     metering::{
         ComponentPool, CpuQueue, GuestMemoryBudget, GuestMemoryUse, Lane, Limits, MemoryAccount, MemoryShare,
@@ -30,13 +30,14 @@ pub const WASMTIME_VERSION: &str = wasmtime_environ::VERSION;
 /// The state that all plugins of the process share: the compiler, the pool of instances and the cache of compiled code.
 /// It holds no plugin's data.
 pub struct PluginEngine {
-    engine: Engine,
+    engine: CachedEngine,
+    /// The engine for components that use the async ABI, created for the first of them.
+    async_engine: OnceLock<CachedEngine>,
     stack_bytes: usize,
     turns: CpuQueue,
     compiler: Arc<ComponentCompiler>,
     /// The layout of linear memories, on which compiled code depends.
     layout: MemoryLayout,
-    cache: Option<CompileCache>,
     /// Compiled components in use: the code is dropped with its last user.
     compiled: Mutex<HashMap<Sha256Digest, Weak<Component>>>,
     specs: Mutex<SpecsByConfig>,
@@ -49,6 +50,21 @@ pub struct PluginEngine {
     steps: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     kept: Arc<Semaphore>,
+}
+
+/// An engine, and the cache of the code for it.
+struct CachedEngine {
+    engine: Engine,
+    cache: Option<CompileCache>,
+}
+
+impl CachedEngine {
+    /// Starts the ticker of an engine, and opens the cache that the compiler is configured with.
+    fn start(engine: Engine, compiler: &ComponentCompiler) -> Self {
+        start_ticker(&engine);
+        let cache = cache_of(compiler.config(), &engine);
+        Self { engine, cache }
+    }
 }
 
 /// The results of `specs`, by component and configuration.
@@ -93,14 +109,13 @@ impl PluginEngine {
             Engine::new(&config_without_pool(stack_bytes)).map(|engine| (engine, MemoryLayout::OnDemand))
         });
         let (engine, layout) = engine.map_err(failed)?;
-        start_ticker(&engine);
         Ok(Self {
             stack_bytes,
             turns: CpuQueue::new(),
-            cache: cache_of(compiler.config(), &engine),
+            engine: CachedEngine::start(engine, &compiler),
+            async_engine: OnceLock::new(),
             compiler,
             layout,
-            engine,
             compiled: Mutex::default(),
             specs: Mutex::default(),
             pools: Mutex::default(),
@@ -129,8 +144,17 @@ impl PluginEngine {
         self.memory.usage()
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
+    /// Returns the engine for a component.
+    fn engine_for(&self, uses_async: bool) -> wasmtime::Result<&CachedEngine> {
+        if !uses_async {
+            return Ok(&self.engine);
+        }
+        if let Some(engine) = self.async_engine.get() {
+            return Ok(engine);
+        }
+        // If two threads come here at once, one of their engines is dropped.
+        let engine = Engine::new(&config_with_async(self.stack_bytes))?;
+        Ok(self.async_engine.get_or_init(|| CachedEngine::start(engine, &self.compiler)))
     }
 
     /// Returns the stack of each call in bytes.
@@ -202,37 +226,51 @@ impl PluginEngine {
     }
 
     /// Returns the component as native code, if it was compiled before: by this process, by a compiler process when it
-    /// was validated, or in the cache.
-    pub(crate) fn compiled(&self, digest: Sha256Digest) -> Option<Arc<Component>> {
+    /// was validated, or in the cache. As for all functions of code, `uses_async` is `true` for a component that uses the
+    /// async ABI.
+    pub(crate) fn compiled(&self, digest: Sha256Digest, uses_async: bool) -> Option<Arc<Component>> {
         if let Some(component) = lock(&self.compiled).get(&digest).and_then(Weak::upgrade) {
             return Some(component);
         }
         // Code for another layout than this engine ended up with is useless.
         if let Some(code) = self.compiler.take_made(digest)
-            && let Ok(component) = self.adopt(digest, &code)
+            && let Ok(component) = self.adopt(digest, &code, uses_async)
         {
             return Some(component);
         }
-        let component = self.cache.as_ref()?.get(&self.engine, digest)?;
+        let CachedEngine { engine, cache } = self.engine_for(uses_async).ok()?;
+        let component = cache.as_ref()?.get(engine, digest)?;
         Some(self.keep(digest, component))
     }
 
     /// Compiles a component in this process.
-    pub(crate) fn compile(&self, digest: Sha256Digest, bytes: &[u8]) -> wasmtime::Result<Arc<Component>> {
-        let component = Component::from_binary(&self.engine, bytes)?;
-        if let Some(cache) = &self.cache {
+    pub(crate) fn compile(
+        &self,
+        digest: Sha256Digest,
+        bytes: &[u8],
+        uses_async: bool,
+    ) -> wasmtime::Result<Arc<Component>> {
+        let CachedEngine { engine, cache } = self.engine_for(uses_async)?;
+        let component = Component::from_binary(engine, bytes)?;
+        if let Some(cache) = cache {
             cache.put(digest, &component.serialize()?);
         }
         Ok(self.keep(digest, component))
     }
 
     /// Loads code that a compiler process made of this component.
-    pub(crate) fn adopt(&self, digest: Sha256Digest, code: &[u8]) -> wasmtime::Result<Arc<Component>> {
+    pub(crate) fn adopt(
+        &self,
+        digest: Sha256Digest,
+        code: &[u8],
+        uses_async: bool,
+    ) -> wasmtime::Result<Arc<Component>> {
+        let CachedEngine { engine, cache } = self.engine_for(uses_async)?;
         // SAFETY: the code is run as it is. It came through a pipe from a process that this one started for this
         // component and that nobody else writes to, so it is trusted as far as the compiler is. `deserialize` checks
         // version and settings again.
-        let component = unsafe { Component::deserialize(&self.engine, code) }?;
-        if let Some(cache) = &self.cache {
+        let component = unsafe { Component::deserialize(engine, code) }?;
+        if let Some(cache) = cache {
             cache.put(digest, code);
         }
         Ok(self.keep(digest, component))
@@ -248,7 +286,8 @@ impl PluginEngine {
 
     /// Returns warnings about cache entries that had been altered, since the last call of this function.
     pub fn take_warnings(&self) -> Vec<String> {
-        self.cache.as_ref().map(CompileCache::take_warnings).unwrap_or_default()
+        let engines = [Some(&self.engine), self.async_engine.get()].into_iter().flatten();
+        engines.filter_map(|engine| engine.cache.as_ref()).flat_map(CompileCache::take_warnings).collect()
     }
 
     /// Returns the tools that the component described under this configuration, if it was asked before.

@@ -225,7 +225,11 @@ impl GuestExecutor {
         let mut state = self.state(cx);
         state.kv.clone_from(&self.kv);
         state.fixed = self.fixed_inputs.map(Into::into);
-        let mut store = Store::new(self.engine.engine(), state);
+        let mut store = Store::new(self.component.engine(), state);
+        // Tasks, waitable sets and ends of streams lie in the host's memory. Only components with the async ABI have any.
+        if let Some(table) = store.concurrent_resource_table() {
+            table.set_max_capacity(limits::ASYNC_TABLE_ENTRIES);
+        }
         // The synchronous limiter allocates nothing, so use it for a call that need not wait.
         match store.data().limiter.may_wait() {
             true => store.limiter_async(|state| state),

@@ -15,7 +15,7 @@ pub(super) fn api_section(api: &OpenApiConfig, config: &Config) -> SectionDescri
     let mut section = SectionDescription::default();
     let who = format!("the API {}", quoted(name));
     section.show("name", is(name));
-    let sent_to = shown_server(Some(api));
+    let sent_to = shown_servers(Some(api));
     let path = config.root.join(document);
     let described_by = match (api.is_at_url(), sha256) {
         (false, _) => {
@@ -77,7 +77,7 @@ pub(super) fn api_use_section(agent: &str, uses: &OpenApiUse, config: &Config) -
         let methods: BTreeSet<_> = selected.operations.iter().map(|one| one.method.clone()).collect();
         methods.into_iter().collect::<Vec<_>>()
     });
-    let sent_to = shown_server(api);
+    let sent_to = shown_servers(api);
     match methods {
         Some(methods) if methods.is_empty() => {}
         Some(methods) => {
@@ -103,8 +103,11 @@ pub(super) fn api_use_section(agent: &str, uses: &OpenApiUse, config: &Config) -
     section
 }
 
-/// Shows the server of an API, as far as it is known.
-fn shown_server(api: Option<&OpenApiConfig>) -> String {
-    let base = api.and_then(OpenApiConfig::known_base);
-    base.map_or_else(|| "the server that the document names".to_owned(), |base| shown_address(&base))
+/// Shows the servers of an API, as far as they are known.
+fn shown_servers(api: Option<&OpenApiConfig>) -> String {
+    let servers = api.map(OpenApiConfig::known_servers).unwrap_or_default();
+    match &servers[..] {
+        [] => "the server that the document names".to_owned(),
+        servers => servers.iter().map(|server| shown_address(server)).collect::<Vec<_>>().join(" and "),
+    }
 }

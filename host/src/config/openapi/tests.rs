@@ -8,7 +8,8 @@ const PETS: &str = "openapi: 3.0.0
 servers: [{url: 'https://api.example.com/v1'}]
 paths:
   /pets: {get: {operationId: listPets}, post: {operationId: addPet}}
-  /upload: {post: {operationId: upload, requestBody: {required: true, content: {multipart/form-data: {}}}}}
+  /upload: {post: {operationId: upload, requestBody: {required: true, content: {application/xml: {}}}}}
+  /files: {servers: [{url: 'https://files.example.com'}], get: {operationId: listFiles}}
 ";
 
 fn parse(text: &str) -> Result<Config, Report> {
@@ -28,7 +29,7 @@ fn api_config_is_parsed() {
     let [pets, web] = &config.openapi[..] else { panic!() };
     assert_eq!((pets.document.as_str(), pets.is_at_url(), pets.is_pinned()), ("docs/pets.yaml", false, false));
     assert_eq!((web.is_at_url(), web.is_pinned(), web.sha256.as_ref()), (true, false, Some(&digest)));
-    assert_eq!((web.known_base().as_deref(), web.networks().len()), (Some("https://h.lan/v1"), 1));
+    assert_eq!((web.known_servers(), web.networks().len()), (vec!["https://h.lan/v1".to_owned()], 1));
     let place = config.credential_of(pets).map(CredentialConfig::place);
     assert_eq!(place, Some(CredentialPlace::Header { name: "authorization".into(), scheme: "Bearer".into() }));
     let [short, full] = &config.agents[0].openapi[..] else { panic!() };
@@ -88,12 +89,17 @@ fn document_in_a_file_is_read_once() {
     std::fs::write(&path, PETS).unwrap();
     config.read_api_files();
     let listing = api.listing.found().unwrap();
-    assert_eq!((listing.operations.len(), listing.left_out.len()), (2, 1));
+    assert_eq!((listing.operations.len(), listing.left_out.len()), (3, 1));
     assert_eq!(listing.operations[0].spec.name, "pets__listPets");
-    assert_eq!(api.known_base().as_deref(), Some("https://api.example.com/v1"));
+    assert_eq!(api.known_servers(), ["https://api.example.com/v1", "https://files.example.com"]);
     let grant = config.api_grant(&config.agents[0].openapi[0]).http;
     let rules: Vec<_> = grant.rules().map(ToString::to_string).collect();
-    assert_eq!(rules, ["GET https://api.example.com/v1/pets", "POST https://api.example.com/v1/pets"]);
+    let expected = [
+        "GET https://api.example.com/v1/pets",
+        "POST https://api.example.com/v1/pets",
+        "GET https://files.example.com/files",
+    ];
+    assert_eq!(rules, expected);
     for (text, says) in [
         (None, "no such file or folder"),
         (Some(b"\xff".to_vec()), "the document is not UTF-8 text"),

@@ -1,0 +1,340 @@
+//! Streams and futures of arguments and results: lists and values on the side of the model, readable ends on the side of
+//! the component.
+//!
+//! The engine lifts and lowers what a stream carries only as a type of Rust that is known when the host is compiled. So the
+//! elements are numbers, booleans, characters and strings; [`WitType`] refuses all others.
+
+use std::{
+    future::ready,
+    marker::PhantomData,
+    mem,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+};
+
+use tokio::sync::oneshot;
+use wasmtime::{
+    AsContextMut, Store, StoreContextMut, bail,
+    component::{
+        ComponentType, FutureConsumer, FutureReader, Lift, Lower, Source, StreamConsumer, StreamReader, StreamResult,
+        Val,
+    },
+};
+
+use super::wit_types::{WitInt, WitType, WitTypeKind};
+use shelly_core::limits;
+
+/// A type of Rust whose values a stream can carry.
+trait StreamElement: ComponentType + Lift + Lower + Send + Sync + Unpin + 'static {
+    /// The number of elements that are read at once: texts one by one, so that their bytes are counted before the next one.
+    const AT_ONCE: usize;
+
+    fn into_val(self) -> Val;
+
+    fn from_val(value: Val) -> Option<Self>
+    where
+        Self: Sized;
+}
+
+macro_rules! stream_elements {
+    ($($element:ty as $case:ident, $at_once:expr;)*) => {$(
+        impl StreamElement for $element {
+            const AT_ONCE: usize = $at_once;
+
+            fn into_val(self) -> Val {
+                Val::$case(self)
+            }
+
+            fn from_val(value: Val) -> Option<Self> {
+                if let Val::$case(element) = value { Some(element) } else { None }
+            }
+        }
+    )*};
+}
+
+stream_elements! {
+    bool as Bool, limits::STREAM_ELEMENTS;
+    u8 as U8, limits::STREAM_ELEMENTS;
+    i8 as S8, limits::STREAM_ELEMENTS;
+    u16 as U16, limits::STREAM_ELEMENTS;
+    i16 as S16, limits::STREAM_ELEMENTS;
+    u32 as U32, limits::STREAM_ELEMENTS;
+    i32 as S32, limits::STREAM_ELEMENTS;
+    u64 as U64, limits::STREAM_ELEMENTS;
+    i64 as S64, limits::STREAM_ELEMENTS;
+    f32 as Float32, limits::STREAM_ELEMENTS;
+    f64 as Float64, limits::STREAM_ELEMENTS;
+    char as Char, limits::STREAM_ELEMENTS;
+    String as String, 1;
+}
+
+/// Calls a function with the type of Rust of an element as its first type parameter.
+macro_rules! for_element {
+    ($element:expr, $function:ident($($argument:expr),*)) => {
+        match &$element.form {
+            WitTypeKind::Bool => $function::<bool, D>($($argument),*),
+            WitTypeKind::Int(WitInt::U8) => $function::<u8, D>($($argument),*),
+            WitTypeKind::Int(WitInt::S8) => $function::<i8, D>($($argument),*),
+            WitTypeKind::Int(WitInt::U16) => $function::<u16, D>($($argument),*),
+            WitTypeKind::Int(WitInt::S16) => $function::<i16, D>($($argument),*),
+            WitTypeKind::Int(WitInt::U32) => $function::<u32, D>($($argument),*),
+            WitTypeKind::Int(WitInt::S32) => $function::<i32, D>($($argument),*),
+            WitTypeKind::Int(WitInt::U64) => $function::<u64, D>($($argument),*),
+            WitTypeKind::Int(WitInt::S64) => $function::<i64, D>($($argument),*),
+            WitTypeKind::F32 => $function::<f32, D>($($argument),*),
+            WitTypeKind::F64 => $function::<f64, D>($($argument),*),
+            WitTypeKind::Char => $function::<char, D>($($argument),*),
+            WitTypeKind::String => $function::<String, D>($($argument),*),
+            _ => bail!("the elements of a stream are of a type that no stream can carry"),
+        }
+    };
+}
+
+/// Replaces the lists and values in an argument that the component takes as streams and futures by their readable ends.
+///
+/// # Errors
+///
+/// The engine's error if the store has no room for another end, or a value of the wrong type.
+pub fn send_streams<D: Send + 'static>(
+    store: &mut Store<D>,
+    shape: &WitType,
+    argument: &mut Val,
+) -> wasmtime::Result<()> {
+    each_end(shape, argument, &mut |shape, value| {
+        let sent = mem::replace(value, Val::Bool(false));
+        *value = match &shape.form {
+            WitTypeKind::Stream(element) => for_element!(element, stream_of(store, sent))?,
+            WitTypeKind::Future(element) => for_element!(element, future_of(store, sent))?,
+            _ => sent,
+        };
+        Ok(())
+    })
+}
+
+/// Replaces the streams and futures in a result by lists and values, once all of them have ended. Returns `true` if
+/// elements beyond the limits were not read.
+///
+/// # Errors
+///
+/// The trap of the component, or a future that ends without a value.
+pub async fn receive_streams<D: Send + 'static>(
+    store: &mut Store<D>,
+    shape: &WitType,
+    result: &mut Val,
+) -> wasmtime::Result<bool> {
+    let room = Arc::new(Mutex::new(StreamRoom::default()));
+    let mut waiting = Vec::new();
+    each_end(shape, result, &mut |shape, value| {
+        if let WitTypeKind::Stream(element) | WitTypeKind::Future(element) = &shape.form {
+            waiting.push(for_element!(element, listen(store, value, &room))?);
+        }
+        Ok(())
+    })?;
+    if waiting.is_empty() {
+        return Ok(false);
+    }
+    // The component writes while its event loop runs. The time limit of the call bounds the wait.
+    let received = store.run_concurrent(async move |_| {
+        let mut received = Vec::new();
+        for one in waiting {
+            // A collector sends what it has when it is dropped, at the latest.
+            received.push(one.await.unwrap_or_default());
+        }
+        received
+    });
+    let mut received = received.await?.into_iter();
+    each_end(shape, result, &mut |shape, value| {
+        let mut elements = received.next().unwrap_or_default();
+        *value = match &shape.form {
+            WitTypeKind::Future(_) => match elements.pop() {
+                Some(element) => element,
+                None => bail!("a future ended without a value"),
+            },
+            _ => Val::List(elements),
+        };
+        Ok(())
+    })?;
+    let is_cut = room.lock().unwrap_or_else(PoisonError::into_inner).is_cut;
+    Ok(is_cut)
+}
+
+/// Visits the streams and futures in a value, always in the same order.
+fn each_end(
+    shape: &WitType,
+    value: &mut Val,
+    see: &mut dyn FnMut(&WitType, &mut Val) -> wasmtime::Result<()>,
+) -> wasmtime::Result<()> {
+    if !shape.holds_stream() {
+        return Ok(());
+    }
+    match (&shape.form, value) {
+        (WitTypeKind::Stream(_) | WitTypeKind::Future(_), value) => see(shape, value),
+        (WitTypeKind::List(element), Val::List(list)) => {
+            list.iter_mut().try_for_each(|value| each_end(element, value, see))
+        }
+        (WitTypeKind::Map { value: held, .. }, Val::Map(entries)) => {
+            entries.iter_mut().try_for_each(|(_, value)| each_end(held, value, see))
+        }
+        (WitTypeKind::Tuple(shapes), Val::Tuple(parts)) => {
+            shapes.iter().zip(parts).try_for_each(|(shape, value)| each_end(shape, value, see))
+        }
+        (WitTypeKind::Record(fields), Val::Record(values)) => {
+            fields.iter().zip(values).try_for_each(|(field, (_, value))| each_end(&field.shape, value, see))
+        }
+        (WitTypeKind::Variant(cases), Val::Variant(name, Some(payload))) => {
+            match cases.iter().find(|case| case.name == *name).and_then(|case| case.payload.as_ref()) {
+                Some(shape) => each_end(shape, payload, see),
+                None => Ok(()),
+            }
+        }
+        (WitTypeKind::Option(inner), Val::Option(Some(value))) => each_end(inner, value, see),
+        (WitTypeKind::Result { ok: Some(shape), .. }, Val::Result(Ok(Some(value))))
+        | (WitTypeKind::Result { error: Some(shape), .. }, Val::Result(Err(Some(value)))) => {
+            each_end(shape, value, see)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn stream_of<T: StreamElement, D: Send + 'static>(store: &mut Store<D>, list: Val) -> wasmtime::Result<Val> {
+    let Val::List(list) = list else { bail!("the value of a stream is not a list") };
+    let elements = list.into_iter().map(T::from_val).collect::<Option<Vec<T>>>();
+    let Some(elements) = elements else { bail!("an element of a stream has the wrong type") };
+    let reader = StreamReader::<T>::new(&mut *store, elements)?;
+    Ok(Val::Stream(reader.try_into_stream_any(&mut *store)?))
+}
+
+fn future_of<T: StreamElement, D: Send + 'static>(store: &mut Store<D>, value: Val) -> wasmtime::Result<Val> {
+    let Some(value) = T::from_val(value) else { bail!("the value of a future has the wrong type") };
+    let reader = FutureReader::<T>::new(&mut *store, ready(Ok::<T, wasmtime::Error>(value)))?;
+    Ok(Val::Future(reader.try_into_future_any(&mut *store)?))
+}
+
+/// Begins to read a stream or a future. The elements arrive when it has ended or the limits are reached.
+fn listen<T: StreamElement, D: Send + 'static>(
+    store: &mut Store<D>,
+    end: &Val,
+    room: &Arc<Mutex<StreamRoom>>,
+) -> wasmtime::Result<oneshot::Receiver<Vec<Val>>> {
+    let (ended, elements) = oneshot::channel();
+    let collector =
+        ElementCollector::<T> { elements: Vec::new(), room: Arc::clone(room), ended: Some(ended), of: PhantomData };
+    match end {
+        Val::Stream(stream) => stream.clone().try_into_stream_reader::<T>()?.pipe(&mut *store, collector)?,
+        Val::Future(future) => future.clone().try_into_future_reader::<T>()?.pipe(&mut *store, collector)?,
+        _ => bail!("the component returned a value of the wrong type"),
+    }
+    Ok(elements)
+}
+
+/// The elements that the streams of one result may still carry, all together.
+struct StreamRoom {
+    elements: usize,
+    /// The bytes of texts.
+    bytes: usize,
+    /// `true` if a stream had more.
+    is_cut: bool,
+}
+
+impl Default for StreamRoom {
+    fn default() -> Self {
+        Self { elements: limits::STREAM_ELEMENTS, bytes: limits::STREAM_TEXT_BYTES, is_cut: false }
+    }
+}
+
+impl StreamRoom {
+    /// Returns the number of elements that may be read next.
+    fn left(&self) -> usize {
+        if self.bytes == 0 { 0 } else { self.elements }
+    }
+
+    fn take(&mut self, element: &Val) {
+        self.elements = self.elements.saturating_sub(1);
+        if let Val::String(text) = element {
+            self.bytes = self.bytes.saturating_sub(text.len());
+        }
+    }
+}
+
+/// Collects the elements of one stream, or the value of one future, in the host. It hands them over when the writable end
+/// is dropped, and with it the collector.
+struct ElementCollector<T> {
+    elements: Vec<Val>,
+    room: Arc<Mutex<StreamRoom>>,
+    ended: Option<oneshot::Sender<Vec<Val>>>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> ElementCollector<T> {
+    fn hand_over(&mut self) {
+        if let Some(ended) = self.ended.take() {
+            // Nobody waits if the call was cancelled.
+            let _ = ended.send(mem::take(&mut self.elements));
+        }
+    }
+}
+
+impl<T> Drop for ElementCollector<T> {
+    fn drop(&mut self) {
+        self.hand_over();
+    }
+}
+
+impl<D: 'static, T: StreamElement> StreamConsumer<D> for ElementCollector<T> {
+    type Item = T;
+
+    fn poll_consume(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        mut store: StoreContextMut<'_, D>,
+        mut source: Source<'_, T>,
+        _: bool,
+    ) -> Poll<wasmtime::Result<StreamResult>> {
+        let collector = self.get_mut();
+        loop {
+            let there = source.remaining(store.as_context_mut());
+            if there == 0 {
+                return Poll::Ready(Ok(StreamResult::Completed));
+            }
+            let most = {
+                let mut room = collector.room.lock().unwrap_or_else(PoisonError::into_inner);
+                room.is_cut |= room.left() == 0;
+                room.left().min(there).min(T::AT_ONCE)
+            };
+            if most == 0 {
+                // The component learns that nobody reads any more.
+                collector.hand_over();
+                return Poll::Ready(Ok(StreamResult::Dropped));
+            }
+            let mut read: Vec<T> = Vec::with_capacity(most);
+            source.read(store.as_context_mut(), &mut read)?;
+            let elements: Vec<_> = read.into_iter().map(T::into_val).collect();
+            let mut room = collector.room.lock().unwrap_or_else(PoisonError::into_inner);
+            elements.iter().for_each(|element| room.take(element));
+            drop(room);
+            collector.elements.extend(elements);
+        }
+    }
+}
+
+impl<D: 'static, T: StreamElement> FutureConsumer<D> for ElementCollector<T> {
+    type Item = T;
+
+    fn poll_consume(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        mut store: StoreContextMut<'_, D>,
+        mut source: Source<'_, T>,
+        _: bool,
+    ) -> Poll<wasmtime::Result<()>> {
+        let collector = self.get_mut();
+        let mut read: Option<T> = None;
+        source.read(store.as_context_mut(), &mut read)?;
+        if let Some(value) = read {
+            collector.elements.push(value.into_val());
+            collector.hand_over();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
