@@ -1,6 +1,7 @@
 //! `chat` at a real terminal: what a person types, and what is on the screen then.
 
 mod commands;
+mod development;
 mod preparation;
 mod prompts;
 pub mod terminal;

@@ -9,12 +9,13 @@ use std::{
 
 use crate::{PLUGIN_ROOT, support::Place};
 
-/// The script: it fails if there is a file `broken`, never ends if there is one `endless`, and otherwise names the component
+/// The script: it fails if there is a file `broken`, never ends if there is one `endless` (its process is in `.pid`), and otherwise
+/// names the component
 /// in `component.txt`, or in turn that in `other.txt`.
 const CARGO: &str = r#"#!/bin/sh
 case "$*" in *--release*) echo optimised >&2;; esac
 if [ -f broken ]; then echo 'error: the source is broken' >&2; exit 101; fi
-if [ -f endless ]; then echo "pid $$" >&2; exec sleep 3600; fi
+if [ -f endless ]; then echo "pid $$" >&2; echo $$ >.pid; exec sleep 3600; fi
 component=component.txt
 if [ -f other.txt ]; then
   if [ -f .turn ]; then rm .turn; component=other.txt; else touch .turn; fi

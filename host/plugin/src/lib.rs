@@ -99,8 +99,8 @@ pub use contract::{CONTRACT, PluginKind};
 pub use error::{CompileFailure, ComponentError, PluginError};
 pub use functions::{FunctionTool, FunctionToolset, FunctionsManifest};
 pub use loader::{
-    Certificate, CertifiedFunction, CertifiedImport, FolderMount, HostBuildInfo, ImportState, Plugin, PluginSettings,
-    PluginStart,
+    Certificate, CertifiedFunction, CertifiedImport, CompiledPlugin, FolderMount, HostBuildInfo, ImportState, Plugin,
+    PluginSettings, PluginStart,
 };
 pub use metering::{GuestMemoryUse, Limits, MemorySource};
 pub use package::{

@@ -101,6 +101,7 @@ impl App {
                         listed,
                         roles,
                         is_default,
+                        rebuilt: self.rebuilt_tools_of(id),
                     });
                 }
                 // The config does not name the plugin; it was included because it is installed.

@@ -10,7 +10,9 @@ use super::{
     apis::GrantedApi,
     mcp::{GrantedServer, ServerTools},
     plugin_grants::own_ceiling,
+    plugin_tools::PluginToolMaker,
     program_toolbox::ProgramToolbox,
+    rebuilt_tools::RebuiltTools,
     tool_conflicts::{add_plugin_tools, extend},
 };
 use crate::{
@@ -19,10 +21,8 @@ use crate::{
         RunMiddleware, TimeoutMiddleware,
     },
     approval::ApprovalBroker,
-    builtin::{
-        ApprovalMiddleware, ChangeApprovalPolicy, ConfirmedTool, EscalationContext, FileChangeTool, GrantPrompter,
-    },
-    capability::{Ceiling, FileAccess, Grant, Power, PromptableCapability},
+    builtin::{ApprovalMiddleware, EscalationContext},
+    capability::Ceiling,
     change::ChangeApplier,
     config::{AgentConfig, ChangesUse, HostMiddleware, PluginRoles, PluginSection},
     error::Report,
@@ -81,6 +81,8 @@ pub(crate) struct AttachedPlugin {
     pub roles: PluginRoles,
     /// `true` if the host added it by default.
     pub is_default: bool,
+    /// The tools that follow the plugin when it is built again; `None` if it never is.
+    pub rebuilt: Option<RebuiltTools>,
 }
 
 impl AgentBlueprint {
@@ -312,48 +314,26 @@ impl AgentBlueprint {
     fn equip_tools(
         &self,
         agent: &mut Agent,
-        AttachedPlugin { plugin, confirm, changes, only, .. }: &AttachedPlugin,
+        AttachedPlugin { plugin, confirm, changes, only, rebuilt, .. }: &AttachedPlugin,
         place: &str,
         warnings: &mut Vec<String>,
     ) -> Result<(), Report> {
         if !plugin.offers_tools() {
             return Ok(());
         }
-        let digest = plugin.package().named_digest();
-        let tools = GrantPrompter::tools(plugin, self.escalation.clone()).map(|tool| {
-            let tool: Arc<dyn Tool> = match confirm {
-                true => Arc::new(ConfirmedTool::new(tool, self.broker.clone(), &*agent.name, digest.as_str())),
-                false => tool,
-            };
-            match plugin.grant().powers.contains(&Power::ProposeFiles) {
-                true => self.changing(tool, &agent.name, plugin, *changes, &digest),
-                false => tool,
-            }
-        });
-        add_plugin_tools(&mut agent.tools, tools, only.as_deref(), place, warnings)
-    }
-}
-
-impl AgentBlueprint {
-    /// Wraps a tool of a plugin so that the changes that it proposes are applied.
-    fn changing(
-        &self,
-        tool: Arc<dyn Tool>,
-        agent: &str,
-        plugin: &Plugin,
-        changes: ChangesUse,
-        digest: &str,
-    ) -> Arc<dyn Tool> {
-        let asks = match changes {
-            ChangesUse::Ask => ChangeApprovalPolicy::All,
-            ChangesUse::Apply => ChangeApprovalPolicy::Remarkable,
+        let maker = PluginToolMaker {
+            agent: Arc::clone(&agent.name),
+            escalation: self.escalation.clone(),
+            broker: self.broker.clone(),
+            applier: self.changes.clone(),
+            confirm: *confirm,
+            changes: *changes,
         };
-        let changing = FileChangeTool::new(tool, self.changes.clone(), self.broker.clone(), agent, digest, asks);
-        let Grant { files, kv, http, programs, .. } = plugin.grant();
-        let writes = files.iter().any(|(_, access)| access == FileAccess::Write);
-        let sends = !http.is_empty() || plugin.settings().ask.contains(&PromptableCapability::Http);
-        let is_pure = !writes && kv.is_empty() && !sends && programs.is_empty();
-        Arc::new(if is_pure { changing.pure() } else { changing })
+        let tools = match rebuilt {
+            Some(rebuilt) => rebuilt.follow(plugin, maker),
+            None => maker.tools(plugin),
+        };
+        add_plugin_tools(&mut agent.tools, tools.into_iter(), only.as_deref(), place, warnings)
     }
 }
 

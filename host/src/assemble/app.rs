@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock},
 };
@@ -7,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use super::{
     allowed_programs::allowed_programs, environment::Environment, locked_plugins::locked_plugins, mcp::McpClientPool,
-    model_pool::ModelPool, plugin_limits::as_size, project_folder::ProjectFolder,
+    model_pool::ModelPool, plugin_limits::as_size, project_folder::ProjectFolder, rebuilt_tools::RebuiltTools,
 };
 use crate::{
     approval::ApprovalBroker,
@@ -19,18 +20,26 @@ use crate::{
     model::{BatchedCompleter, PriceTable},
     net::Keyring,
     plugin::{
-        CatalogEntry, CompileConfig, ComponentCompiler, OutrankedPlugin, PluginCatalog, PluginDirs, PluginEngine,
-        PluginLocation, PluginManifest, ShippedPlugins,
+        CatalogEntry, CompileConfig, CompiledPlugin, ComponentCompiler, OutrankedPlugin, PluginCatalog, PluginDirs,
+        PluginEngine, PluginLocation, PluginManifest, ShippedPlugins,
     },
     process::{AllowedPrograms, ProcessSlots},
     session::MeasuredUsage,
     trust::{TrustStore, UserKey},
 };
 
-/// Everything that agents are built from: the config, plugins, the engine that runs them, and access to the network.
+/// Everything that agents are built from: the config, plugins, the engine that runs them, and access to the network. A clone
+/// shares the engine, the connections and the models.
+#[derive(Clone)]
 pub struct App {
     pub(crate) config: Config,
     pub(crate) catalog: PluginCatalog,
+    /// The code of the plugins that are built again while the app is used, by their ids. Their files may be replaced at any time.
+    pub(super) rebuilt: BTreeMap<String, CompiledPlugin>,
+    /// The tools that agents at work have of these plugins.
+    pub(super) rebuilt_tools: RebuiltTools,
+    /// The folders of the projects of these plugins.
+    pub(super) built_projects: Vec<PathBuf>,
     pub(crate) plugin_dirs: Vec<PathBuf>,
     /// The plugin directories that the command line names; a part of `plugin_dirs`.
     pub(crate) named_dirs: Vec<PathBuf>,
@@ -51,14 +60,14 @@ pub struct App {
     /// Validates components before they are inspected, and compiles them for the engine.
     pub(super) compiler: Arc<ComponentCompiler>,
     /// Started for the first plugin: a run without plugins needs none of the memory that it reserves.
-    pub(super) engine: OnceCell<Arc<PluginEngine>>,
+    pub(super) engine: Arc<OnceCell<Arc<PluginEngine>>>,
     pub(crate) environment: Environment,
     /// Keys of models that come from files and programs.
     pub(super) keys: Keyring,
     /// The models that all runs share.
-    pub(super) model_pool: ModelPool,
+    pub(super) model_pool: Arc<ModelPool>,
     /// Models whose requests are sent in batches.
-    pub(super) batched: Mutex<Vec<Arc<BatchedCompleter>>>,
+    pub(super) batched: Arc<Mutex<Vec<Arc<BatchedCompleter>>>>,
     /// The key that marks the sessions of this person.
     pub(super) own: UserKey,
     /// The last measurement of the project's sessions.
@@ -131,10 +140,13 @@ impl App {
         config.approved = project.approved();
         let prices = project.prices()?;
         let programs = allowed_programs(&config, &environment, ProcessSlots::default());
-        let (engine, own, trust) = (OnceCell::new(), UserKey::default(), TrustStore::new(None));
+        let (engine, own, trust) = (Arc::default(), UserKey::default(), TrustStore::new(None));
         Ok(Self {
             config,
             catalog,
+            rebuilt: BTreeMap::new(),
+            rebuilt_tools: RebuiltTools::default(),
+            built_projects: Vec::new(),
             plugin_dirs,
             named_dirs,
             searched_dirs,
@@ -149,8 +161,8 @@ impl App {
             engine,
             environment,
             keys: Keyring::default(),
-            model_pool: ModelPool::default(),
-            batched: Mutex::default(),
+            model_pool: Arc::default(),
+            batched: Arc::default(),
             own,
             measured_sessions: MeasuredUsage::default(),
             programs,
@@ -166,7 +178,7 @@ impl App {
     pub(crate) fn with_engine_of(mut self, other: &Self) -> Self {
         let slots = other.programs.ground().slots.clone();
         self.programs = allowed_programs(&self.config, &self.environment, slots);
-        (self.engine, self.clients) = (other.engine.clone(), Arc::clone(&other.clients));
+        (self.engine, self.clients) = (Arc::clone(&other.engine), Arc::clone(&other.clients));
         // The compiler belongs to the engine that it compiles for.
         self.compiler = Arc::clone(&other.compiler);
         self.catalog.set_compiler(&self.compiler);

@@ -6,11 +6,12 @@
 //! - `models.rs` resolves models, and `http_models.rs` builds those behind HTTP APIs; `model_cache.rs` shares them within a run,
 //!   `model_pool.rs` between the runs of an app.
 //! - `credentials.rs` looks up the credentials that plugins are granted; `plugin_grants.rs` computes grants and ceilings, and
-//!   `plugins.rs` selects each plugin of an agent.
+//!   `plugins.rs` selects each plugin of an agent, whose tools `plugin_tools.rs` makes.
 //! - `mcp/` connects agents to MCP servers, and `apis/` to APIs that OpenAPI documents describe; `approved_tools.rs` holds what a
 //!   person has approved of both. `program_toolbox.rs` provides programs to run, and `run_resources.rs` holds the
 //!   resources that the agents of a run share.
-//!   `locked_plugins.rs` reads which plugins are installed, and `lone_plugin.rs` loads a plugin outside of any agent.
+//!   `locked_plugins.rs` reads which plugins are installed, `lone_plugin.rs` loads a plugin outside of any agent, and
+//!   `rebuilt_plugin.rs` replaces one that was built again, and in the middle of a run the tools of it (`rebuilt_tools.rs`).
 //! - `agent_assembly.rs` puts the parts of an agent into its blueprint (`agent_blueprint.rs`), `default_agent.rs` makes the
 //!   agent of a config without agents, and `runner_factory.rs` makes the blueprints of teams (`runner_blueprint.rs`).
 //! - `run_session.rs` records runs as sessions, which `session_closer.rs` closes, and `prepared_run.rs` is where all of this comes together.
@@ -35,10 +36,13 @@ mod model_pool;
 mod models;
 mod plugin_grants;
 mod plugin_limits;
+mod plugin_tools;
 mod plugins;
 mod prepared_run;
 mod program_toolbox;
 mod project_folder;
+mod rebuilt_plugin;
+mod rebuilt_tools;
 mod run_resources;
 mod run_session;
 mod runner_blueprint;

@@ -299,7 +299,8 @@ impl App {
             let seen: Vec<_> = project.instructions().iter().filter(|file| is_seen(&file.path)).cloned().collect();
             let _ = store.keep_instructions(&config.root, &seen);
         };
-        ChangeApplier::new(named.chain(configs), told, self.own.clone()).on_seen(keep_seen)
+        let built = self.built_projects.iter().map(|folder| files::resolved(folder));
+        ChangeApplier::new(named.chain(configs), told, self.own.clone()).with_built(built).on_seen(keep_seen)
     }
 
     /// Rolls back file changes that a crashed process of this project left incomplete, and returns messages about them.

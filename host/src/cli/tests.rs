@@ -42,6 +42,7 @@ const SHOWN: [(&str, &str, &str); 280] = [
     ("chat --verbose", "chat.rs", "chat_takes_the_options_of_a_run"),
     ("chat --continue", "chat.rs", "chat_takes_the_options_of_a_run"),
     ("chat --resume", "chat.rs", "chat_takes_the_options_of_a_run"),
+    ("chat --dev", "chat/development.rs", "first_build_must_succeed_unless_there_is_an_earlier_one"),
     ("session resume --config", "sessions/resume.rs", "killed_session_resumes_with_another_model_and_agent"),
     ("session resume --plugins", "sessions/resume.rs", "killed_session_resumes_with_another_model_and_agent"),
     ("session resume --agent", "sessions/resume.rs", "killed_session_resumes_with_another_model_and_agent"),

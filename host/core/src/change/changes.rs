@@ -72,6 +72,14 @@ impl ChangeApplier {
         Self(Arc::new(ChangeApplierInner { guarded, own, session: OnceLock::new(), seen: None }))
     }
 
+    /// Returns an applier that also asks a person about each change below these folders (absolute, without links), because
+    /// their content is built as soon as it changes, and a build runs it.
+    pub fn with_built(self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        let guarded = self.0.guarded.clone().with_built(folders);
+        let (own, session, seen) = (self.0.own.clone(), OnceLock::new(), self.0.seen.clone());
+        Self(Arc::new(ChangeApplierInner { guarded, own, session, seen }))
+    }
+
     /// Returns an applier that calls `hook` with the files that a person saw completely when approving their change. The
     /// hook may block for the time of reading and writing small files.
     pub fn on_seen(self, hook: impl Fn(&[PathBuf]) + Send + Sync + 'static) -> Self {

@@ -12,6 +12,8 @@ pub(super) struct ProtectedFiles {
     never: Vec<Vec<String>>,
     /// Files that are part of agents' prompts, whatever their names, since links may lead to them.
     instructions: Vec<Vec<String>>,
+    /// Folders whose content is built as soon as it changes.
+    built: Vec<Vec<String>>,
 }
 
 const SHELLY: &str = ".shelly";
@@ -23,7 +25,7 @@ const OF_SHELLY: [&str; 4] = ["local", "plugins", "config.yaml", "permissions.js
 impl ProtectedFiles {
     /// Creates the set of these paths with everything below them; they must be absolute and without links.
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { never: paths.into_iter().map(|path| names(&path)).collect(), instructions: Vec::new() }
+        Self { never: paths.into_iter().map(|path| names(&path)).collect(), ..Self::default() }
     }
 
     /// Adds files that are part of agents' prompts; they must be absolute and without links.
@@ -31,11 +33,23 @@ impl ProtectedFiles {
         Self { instructions: paths.into_iter().map(|path| names(&path)).collect(), ..self }
     }
 
+    /// Adds folders whose content is built as soon as it changes; they must be absolute and without links.
+    pub fn with_built(self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { built: folders.into_iter().map(|folder| names(&folder)).collect(), ..self }
+    }
+
     /// Returns the reason for which a person must check a change of this path, whatever the policy says.
     pub fn caution(&self, path: &Path) -> Option<&'static str> {
         caution(path).or_else(|| {
-            let is_told = !self.instructions.is_empty() && self.instructions.contains(&names(path));
-            is_told.then_some("read by agents of this project as instructions")
+            if self.instructions.is_empty() && self.built.is_empty() {
+                return None;
+            }
+            let names = names(path);
+            if self.instructions.contains(&names) {
+                return Some("read by agents of this project as instructions");
+            }
+            let is_built = self.built.iter().any(|folder| names.starts_with(folder));
+            is_built.then_some("built as soon as it changes, which runs what it says with your rights")
         })
     }
 
@@ -278,6 +292,16 @@ mod tests {
         );
         assert!(guarded.caution(Path::new("/p/docs/other.md")).is_none());
         assert!(!guarded.forbids(Path::new("/p/docs/guide.md")));
+    }
+
+    #[test]
+    fn file_of_a_folder_that_is_built_is_asked_about() {
+        let guarded = ProtectedFiles::new([]).with_built(["/p/dice".into()]);
+        assert!(
+            guarded.caution(Path::new("/p/dice/src/lib.rs")).is_some_and(|why| why.starts_with("built as soon as"))
+        );
+        assert!(guarded.caution(Path::new("/p/dices/src/lib.rs")).is_none(), "another folder");
+        assert!(!guarded.forbids(Path::new("/p/dice/src/lib.rs")));
     }
 
     #[test]

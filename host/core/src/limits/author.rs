@@ -9,6 +9,10 @@ pub const BUILD_LINE_BYTES: usize = 64 << 10;
 pub const BUILD_LINES_KEPT: usize = 200;
 /// The number of such lines that wait to be shown; the tool waits when there are more.
 pub const BUILD_LINES_WAITING: usize = 64;
+/// The number of lines of a failed build that a chat shows: the first error of a compiler with its place in the source.
+pub const BUILD_ERROR_LINES: usize = 12;
+/// The maximum characters of each of these lines: two rows of a terminal.
+pub const BUILD_ERROR_LINE_CHARS: usize = 200;
 /// The time in which a tool must say its version. Python starts in less than a second on a busy machine.
 pub const TOOL_VERSION_TIME: Duration = Duration::from_secs(20);
 /// The maximum characters of a version that are shown.

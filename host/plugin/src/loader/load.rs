@@ -144,7 +144,10 @@ async fn probe_events(mut stream: EventStream) -> ProbeEvents {
 
 /// Returns the component as native code: already compiled, or compiled now, in a process of its own or on a blocking
 /// thread.
-async fn compile(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Result<Arc<Component>, PluginError> {
+pub(super) async fn compile(
+    engine: &Arc<PluginEngine>,
+    package: &Arc<PluginPackage>,
+) -> Result<Arc<Component>, PluginError> {
     let (id, digest) = (|| package.manifest.id.clone(), package.digest);
     let not_runnable = |error: wasmtime::Error| not_runnable(package, &error);
     let uses_async = package.anatomy.uses_async;

@@ -1,6 +1,7 @@
 //! Binding of a plugin to one agent: it is checked against the grant, linked to the granted imports, and probed once.
 
 mod certificate;
+mod compiled_plugin;
 mod folder_mount;
 mod folders;
 mod function_indices;
@@ -13,6 +14,7 @@ mod plugin_start;
 mod tool_concurrency;
 
 pub use certificate::{Certificate, CertifiedFunction, CertifiedImport, HostBuildInfo, ImportState};
+pub use compiled_plugin::CompiledPlugin;
 pub use folder_mount::FolderMount;
 pub use function_indices::no_function;
 pub use plugin::Plugin;

@@ -34,12 +34,12 @@ use shelly_core::{
 ///
 /// Manifests are read when a directory is scanned, components when a plugin is first asked for: a run that uses five
 /// plugins of a directory of fifty hashes and validates five. Apart from them, only possible copies of shipped plugins are
-/// read.
-#[derive(Debug)]
+/// read. A clone shares what was read of them.
+#[derive(Debug, Clone)]
 pub struct PluginCatalog {
     /// Validates components before they are inspected.
     compiler: Arc<ComponentCompiler>,
-    plugins: IndexMap<String, CatalogEntry>,
+    plugins: IndexMap<String, Arc<CatalogEntry>>,
     /// The plugins that come with the host.
     shipped: ShippedPlugins,
     /// The directories where the person keeps plugins, among them copies of shipped ones.
@@ -173,10 +173,10 @@ impl PluginCatalog {
         match (self.shipped.find(id), found) {
             (Some(shipped), found) => {
                 let shipped = self.read_entry_of(id, shipped);
-                self.plugins.insert(id.to_owned(), shipped);
+                self.plugins.insert(id.to_owned(), Arc::new(shipped));
                 found.iter().for_each(|found| self.note_if_outranked(id, found));
             }
-            (None, Some(found)) => drop(self.plugins.insert(id.to_owned(), found)),
+            (None, Some(found)) => drop(self.plugins.insert(id.to_owned(), Arc::new(found))),
             (None, None) => {}
         }
     }
@@ -191,7 +191,7 @@ impl PluginCatalog {
             let id = entry.id().to_owned();
             match self.plugins.contains_key(&id) {
                 true => self.note_if_outranked(&id, &entry),
-                false => drop(self.plugins.insert(id, entry)),
+                false => drop(self.plugins.insert(id, Arc::new(entry))),
             }
         }
     }
@@ -263,7 +263,7 @@ impl PluginCatalog {
                 CatalogEntry::unusable(&self.compiler, entry.location().clone(), id.clone(), error)
             }
         };
-        self.plugins.insert(id, entry);
+        self.plugins.insert(id, Arc::new(entry));
     }
 
     /// Reads the manifest of a plugin, once.
@@ -312,18 +312,32 @@ impl PluginCatalog {
 
     /// Returns the entry of this id, or `None`. Reads nothing.
     pub fn entry(&self, id: &str) -> Option<&CatalogEntry> {
-        self.plugins.get(id)
+        self.plugins.get(id).map(|plugin| &**plugin)
     }
 
     /// Returns the plugin of this id, or `None`. The first call reads and validates its component.
     pub fn get(&self, id: &str) -> Option<Result<&Arc<PluginPackage>, &PluginError>> {
-        self.plugins.get(id).map(CatalogEntry::package)
+        self.plugins.get(id).map(|plugin| plugin.package())
     }
 
-    /// Sets the compiler that validates the components that have not been read yet.
+    /// Sets the compiler that validates the components that have not been read yet, except those of plugins that another
+    /// catalog has too.
     pub fn set_compiler(&mut self, compiler: &Arc<ComponentCompiler>) {
         self.compiler = Arc::clone(compiler);
-        self.plugins.values_mut().for_each(|plugin| plugin.set_compiler(compiler));
+        self.plugins.values_mut().filter_map(Arc::get_mut).for_each(|plugin| plugin.set_compiler(compiler));
+    }
+
+    /// Reads the manifest of the plugin in a folder that is built again and again.
+    pub fn read_rebuilt(&self, folder: &Path) -> CatalogEntry {
+        self.read_entry(PluginLocation::at(folder))
+    }
+
+    /// Returns this catalog with a plugin in place of the one of its id. The other plugins are those of this catalog, with what
+    /// was read of them.
+    pub fn with_rebuilt(&self, plugin: CatalogEntry) -> Self {
+        let mut catalog = self.clone();
+        catalog.plugins.insert(plugin.id().to_owned(), Arc::new(plugin));
+        catalog
     }
 
     /// [Opens](CatalogEntry::open) the plugins of these ids that are in the catalog. No more components are in memory
@@ -335,7 +349,7 @@ impl PluginCatalog {
 
     /// Returns all plugins in the order of discovery, unusable ones included.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &CatalogEntry)> {
-        self.plugins.iter().map(|(id, plugin)| (id.as_str(), plugin))
+        self.plugins.iter().map(|(id, plugin)| (id.as_str(), &**plugin))
     }
 }
 

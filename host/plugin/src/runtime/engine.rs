@@ -298,6 +298,11 @@ impl PluginEngine {
     pub(crate) fn keep_specs(&self, digest: Sha256Digest, config: &str, specs: &Arc<[Arc<ToolSpec>]>) {
         lock(&self.specs).insert((digest, config.to_owned()), Arc::clone(specs));
     }
+
+    /// Forgets the tools that a component described.
+    pub(crate) fn forget_specs(&self, digest: Sha256Digest) {
+        lock(&self.specs).retain(|(of, _), _| *of != digest);
+    }
 }
 
 /// Returns the cache of compiled code that a config names.

@@ -1,5 +1,6 @@
 use std::{
     io::{self, IsTerminal},
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -15,6 +16,7 @@ use super::{
     chat_theme::ChatTheme,
     input_history::InputHistory,
     no_model::no_model,
+    plugin_development::DevelopedProject,
     raw_terminal::{RawTerminal, SilentTerminal},
     runner_facts::{RunnerFacts, facts_of},
 };
@@ -25,7 +27,7 @@ use crate::{
         compile_progress::{tell_above_progress, with_compile_progress},
         config_path::read_runner_config,
         live::{chosen_theme, terminal_size},
-        render::{self, DIM, PLAIN, RunOutputFormat, name, tell, warn},
+        render::{self, DIM, PLAIN, RunOutputFormat, name, path_name, tell, warn},
         runner_args::RunnerArgs,
         secrets,
         session_target::SessionTarget,
@@ -46,6 +48,7 @@ Examples:
   shelly-host chat --agent reviewer
   shelly-host chat --continue
   shelly-host chat --model offline-model
+  shelly-host chat --dev dice
 
 `shelly-host` alone, at a terminal, does the same as `shelly-host chat`.")]
 pub struct ChatArgs {
@@ -57,12 +60,17 @@ pub struct ChatArgs {
     /// Continue this session: its name, or the beginning of its name.
     #[arg(long, value_name = "SESSION", conflicts_with = "goes_on")]
     resume: Option<String>,
+    /// The folder of a plugin's project, which is built now and after each change: the next message uses the new plugin; repeatable.
+    /// Builds run the toolchain and the code of the project: name only what you trust.
+    #[arg(long = "dev", value_name = "DIR")]
+    projects: Vec<PathBuf>,
 }
 
 /// Opens a chat for `shelly-host` without arguments; `None` without a terminal. Returns the exit code.
 pub fn open_without_arguments() -> Option<u8> {
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    is_terminal.then(|| ChatArgs { runner: RunnerArgs::default(), goes_on: false, resume: None }.execute())
+    let args = || ChatArgs { runner: RunnerArgs::default(), goes_on: false, resume: None, projects: Vec::new() };
+    is_terminal.then(|| args().execute())
 }
 
 impl ChatArgs {
@@ -110,11 +118,14 @@ impl ChatArgs {
                 return Ok(ErrorKind::Usage.exit_code());
             }
         };
-        let PreparedChat { theme, dialog, session, app, facts } = prepared;
+        let PreparedChat { theme, dialog, session, app, facts, projects } = prepared;
         let history = InputHistory::read(trust::kept("chat-history.jsonl"));
         let screen = ChatScreen::new(io::stdout(), Arc::new(terminal_size), theme.theme(), theme.rewraps_lines());
         let state = ChatState::new(ChatInput::new(history));
         let mut chat = ChatLoop::new(app, self.runner.clone(), session, facts, (screen, state, theme), dialog);
+        if !projects.is_empty() {
+            chat.develop(projects);
+        }
         chat.greet();
         let raw = RawTerminal::enter();
         let raw =
@@ -146,11 +157,17 @@ impl ChatArgs {
             }
             None => (Recording::Off, None),
         };
+        let projects = self.build_projects().await?;
         let app = self.runner.app(config, broker.clone())?;
+        let mut app = app.with_built_projects(projects.iter().map(|project| project.folder.clone()));
         let standing = app.standing(&trust::store(), self.runner.config.is_some())?;
         let trusted = trust::admitted(&standing, self.runner.trust, ask::is_attended()).await?;
         trust::admit_session(&app.sessions(), &mut recording, self.runner.trust, ask::is_attended()).await?;
         broker.trust(trusted);
+        for project in &projects {
+            app = app.with_rebuilt(&project.output).await?;
+            self.warn_without_user(&app, &project.id);
+        }
         let session = match &recording {
             Recording::Existing { id, is_trusted, .. } => ChatSession::existing(&app.sessions(), id, *is_trusted)?.0,
             Recording::Off | Recording::New { .. } => ChatSession::new(),
@@ -172,7 +189,45 @@ impl ChatArgs {
         facts.warnings.iter().for_each(|what| warn(what));
         secrets::hide(app.secrets());
         let dialog = inbox.map(QuestionDialog::new);
-        Ok(ChatPreparation::Ready(Box::new(PreparedChat { theme, dialog, session, app: Arc::new(app), facts })))
+        Ok(ChatPreparation::Ready(Box::new(PreparedChat {
+            theme,
+            dialog,
+            session,
+            app: Arc::new(app),
+            facts,
+            projects,
+        })))
+    }
+
+    /// Builds the projects of plugins, and names the folders that they are built into.
+    async fn build_projects(&mut self) -> Result<Vec<DevelopedProject>, Report> {
+        let mut projects: Vec<DevelopedProject> = Vec::new();
+        for folder in &self.projects {
+            let project = DevelopedProject::build(folder).await?;
+            let same_id = projects.iter().find(|other| other.id == project.id);
+            if let Some(other) = same_id {
+                let message = format!("--dev names two projects of the plugin `{}`", project.id);
+                let folders = [&other.folder, &project.folder].map(|folder| path_name(folder));
+                return Err(Report::new(ErrorKind::Usage, message)
+                    .cause(folders.join(" and "))
+                    .hint("name one of them, or give the plugins different ids"));
+            }
+            let directory = project.output.parent().map(Path::to_owned).unwrap_or_default();
+            if !self.runner.plugins.contains(&directory) {
+                self.runner.plugins.push(directory);
+            }
+            projects.push(project);
+        }
+        Ok(projects)
+    }
+
+    /// Warns if nobody in the chat has a plugin that is built for it.
+    fn warn_without_user(&self, app: &App, id: &str) {
+        if !app.has_user_of(id) && self.runner.model.as_deref() != Some(id) {
+            warn(&format!(
+                "no agent has the plugin `{id}`; give it to one in the config: agents: [{{name: …, plugins: {{{id}: {{}}}}}}]"
+            ));
+        }
     }
 }
 
@@ -203,4 +258,6 @@ struct PreparedChat {
     session: ChatSession,
     app: Arc<App>,
     facts: RunnerFacts,
+    /// The projects whose plugins are built again.
+    projects: Vec<DevelopedProject>,
 }

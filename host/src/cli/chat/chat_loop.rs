@@ -24,6 +24,7 @@ use super::{
     file_mentions::with_mentioned_files,
     message_run::{MessageRequest, MessageRun},
     notifications::ChatNotifications,
+    plugin_development::{DevelopmentProgress, PluginDevelopment, PluginRebuild},
     project_commands::ProjectCommands,
     runner_facts::{RunnerFacts, facts_of},
     running_step::{RunningStep, StepProgress},
@@ -80,6 +81,10 @@ pub struct ChatLoop<W: Write> {
     pub(super) is_interrupted: bool,
     /// Set from the choice of another agent or model on until a message was begun with it.
     pub(super) has_chosen: bool,
+    /// The projects whose plugins are built again while the chat runs.
+    pub(super) development: Option<PluginDevelopment>,
+    /// Their plugins that were built again and not tried yet.
+    pub(super) rebuilds: Vec<PluginRebuild>,
     /// The editor that has the terminal.
     editor: Option<ExternalEditor>,
 }
@@ -90,6 +95,7 @@ enum Happening {
     Key(Option<ChatKey>),
     Progress(StepProgress),
     Question(QuestionTurn),
+    Development(DevelopmentProgress),
     AnswersBegin,
     DrawingIsDue,
     EditorEnded(Result<String, Report>),
@@ -129,6 +135,8 @@ impl<W: Write> ChatLoop<W> {
             notifications: ChatNotifications::from_environment(),
             is_interrupted: false,
             has_chosen: false,
+            development: None,
+            rebuilds: Vec::new(),
             editor: None,
         }
     }
@@ -177,6 +185,7 @@ impl<W: Write> ChatLoop<W> {
             StepProgress::Prompt(fetched) => self.end_prompt(fetched),
             StepProgress::Text(text) => self.end_text(text),
             StepProgress::Selection(facts) => self.end_selection(facts),
+            StepProgress::Adoption(adoption) => self.end_adoption(adoption),
         }
     }
 
@@ -184,6 +193,7 @@ impl<W: Write> ChatLoop<W> {
     fn react(&mut self, happening: Happening) {
         match happening {
             Happening::Question(turn) => self.show_question(&turn),
+            Happening::Development(progress) => self.show_development(progress),
             Happening::AnswersBegin => self.begin_answers(),
             Happening::DrawingIsDue => self.draw(),
             Happening::EditorEnded(edited) => self.end_editor(edited),
@@ -201,7 +211,7 @@ impl<W: Write> ChatLoop<W> {
         let due = self.screen.next_drawing(self.state.is_working()).filter(|_| has_terminal);
         // A person who does not see a question cannot answer it.
         let answers_from = self.answers_from.filter(|_| has_terminal);
-        let Self { dialog, step, editor, .. } = self;
+        let Self { dialog, step, editor, development, .. } = self;
         tokio::select! {
             biased;
             code = interrupt => Happening::Signal(code),
@@ -210,6 +220,7 @@ impl<W: Write> ChatLoop<W> {
             () = until(due) => Happening::DrawingIsDue,
             () = until(answers_from) => Happening::AnswersBegin,
             turn = question_turn(dialog.as_mut()) => Happening::Question(turn),
+            progress = development_progress(development.as_mut()) => Happening::Development(progress),
             progress = step.next() => Happening::Progress(progress),
         }
     }
@@ -452,6 +463,10 @@ impl<W: Write> ChatLoop<W> {
         self.screen.end_run();
         self.redactor = ReplyRedactor::default();
         self.calls.end_answer();
+        // A plugin that was built again is used from the next message on.
+        if self.adopt_rebuilds() {
+            return None;
+        }
         let next = self.state.end_work()?;
         self.send(&next)
     }
@@ -482,6 +497,7 @@ impl<W: Write> ChatLoop<W> {
             RunningStep::Prompt { task, .. } => task.abort(),
             RunningStep::Text { task, .. } => task.abort(),
             RunningStep::Selection { task, .. } => task.abort(),
+            RunningStep::Adoption { task } => task.abort(),
         }
     }
 
@@ -531,7 +547,11 @@ impl<W: Write> ChatLoop<W> {
             RunningStep::Prompt { task, .. } => task.abort(),
             RunningStep::Text { task, .. } => task.abort(),
             RunningStep::Selection { task, .. } => task.abort(),
+            RunningStep::Adoption { task } => task.abort(),
             RunningStep::None | RunningStep::Shell { .. } | RunningStep::Watch { .. } => {}
+        }
+        if let Some(development) = &mut self.development {
+            development.stop().await;
         }
         self.app.settled().await;
         self.app.close_servers().await;
@@ -541,6 +561,14 @@ impl<W: Write> ChatLoop<W> {
 async fn until(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for what happens to the projects of plugins; never ready without one. Cancel safe.
+async fn development_progress(development: Option<&mut PluginDevelopment>) -> DevelopmentProgress {
+    match development {
+        Some(development) => development.next().await,
         None => std::future::pending().await,
     }
 }

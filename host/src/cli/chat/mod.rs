@@ -17,12 +17,15 @@
 //!   commands, `session_commands.rs` those that act on sessions, `view_commands.rs` those that change what is shown,
 //!   `command_arguments.rs` the words that Tab completes after them, and `chat_questions.rs` its questions. `rewind.rs`,
 //!   `compaction.rs` and `session_state_text.rs` do their work.
+//! - `plugin_development.rs` builds plugins again whenever their projects change, `build_error_excerpt.rs` says why that failed,
+//!   `plugin_adoption.rs` tries what was built, and `rebuilt_plugins.rs` has the chat use it.
 //! - `server_prompts.rs` has the prompts of MCP servers, and `fetched_prompt.rs` the text of one.
 //! - `chat_session.rs` is the session of the chat; `running_step.rs` is the step that the person waits for: `message_run.rs`,
 //!   `shell_command.rs`, `session_watch.rs` while another program works in the session, or a look at another agent, which
 //!   `runner_facts.rs` describes.
 
 mod board_panel;
+mod build_error_excerpt;
 mod call_log;
 mod chat_args;
 mod chat_input;
@@ -45,9 +48,12 @@ mod input_history;
 mod message_run;
 mod no_model;
 mod notifications;
+mod plugin_adoption;
+mod plugin_development;
 mod project_commands;
 mod prompt_arguments;
 mod raw_terminal;
+mod rebuilt_plugins;
 mod rewind;
 mod runner_facts;
 mod running_step;

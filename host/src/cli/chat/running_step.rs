@@ -3,6 +3,7 @@ use tokio::task::{JoinError, JoinHandle};
 use super::{
     fetched_prompt::FetchedPrompt,
     message_run::{MessageProgress, MessageRun},
+    plugin_adoption::PluginAdoption,
     runner_facts::RunnerFacts,
     session_watch::{SessionWatch, WatchProgress},
     shell_command::{ShellCommand, ShellOutput},
@@ -46,6 +47,10 @@ pub enum RunningStep {
         agent: Option<String>,
         model: Option<String>,
     },
+    /// Plugins that were built again are tried.
+    Adoption {
+        task: JoinHandle<PluginAdoption>,
+    },
 }
 
 /// The next thing that a step reports.
@@ -56,6 +61,7 @@ pub enum StepProgress {
     Prompt(Result<FetchedPrompt, Report>),
     Text(Result<String, Report>),
     Selection(Result<RunnerFacts, Report>),
+    Adoption(Result<PluginAdoption, Report>),
 }
 
 impl RunningStep {
@@ -71,6 +77,7 @@ impl RunningStep {
             Self::Selection { task, .. } => {
                 StepProgress::Selection(task.await.unwrap_or_else(|error| Err(why_none(&error))))
             }
+            Self::Adoption { task } => StepProgress::Adoption(task.await.map_err(|error| why_none(&error))),
         }
     }
 }

@@ -76,7 +76,7 @@ impl<W: Write> ChatLoop<W> {
     }
 
     /// Uses the facts about an agent from now on, and prints what they say that those before did not.
-    fn use_facts(&mut self, facts: RunnerFacts) {
+    pub(super) fn use_facts(&mut self, facts: RunnerFacts) {
         let before = std::mem::replace(&mut self.facts, facts);
         let notes = self.facts.notes.iter().filter(|note| !before.notes.contains(note));
         notes.for_each(|note| self.screen.print(&format!("{DIM}{}{PLAIN}\n", name(note))));

@@ -67,6 +67,7 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("", "attach", CompletedValue::Files),
     row("", "schema", CompletedValue::Files),
     row("chat", "resume", CompletedValue::Sessions),
+    row("chat", "projects", CompletedValue::Folders),
     row("run", "session", CompletedValue::Sessions),
     row("run", "after", CompletedValue::Sessions),
     row("init", "template", CompletedValue::Templates),

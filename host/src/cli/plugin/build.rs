@@ -12,7 +12,10 @@ use shelly_author::{
     ProjectSettings, hint_for_other_kinds, hint_for_undeclared_import,
 };
 
-use super::inspect::{described, load_to_list};
+use super::{
+    cancelled_work::cancelled_with,
+    inspect::{described, load_to_list},
+};
 use crate::{
     capability::Grant,
     cli::{
@@ -71,7 +74,7 @@ impl PluginBuildArgs {
 }
 
 /// A project with its manifest.
-pub(super) struct ReadProject {
+pub struct ReadProject {
     pub manifest: PluginManifest,
     pub project: PluginProject,
 }
@@ -82,7 +85,7 @@ impl ReadProject {
     /// # Errors
     ///
     /// A [`Report`] if the folder has no manifest or a mistake in it, or no language fits its files.
-    pub(super) fn read(folder: &Path) -> Result<Self, Report> {
+    pub fn read(folder: &Path) -> Result<Self, Report> {
         let manifest = PluginManifest::read(folder).map_err(|error| no_project(folder, &error))?;
         let settings = ProjectSettings {
             id: manifest.id.clone(),
@@ -99,12 +102,12 @@ impl ReadProject {
 }
 
 /// Shows a line of a tool of a build. What compilers and packages write may be of anybody.
-pub(super) fn show_tool_line(line: &str) {
+pub fn show_tool_line(line: &str) {
     tell(&format!("{DIM}{}{PLAIN}\n", escaped(&line.replace('\t', "    "))));
 }
 
 /// A plugin that was built, checked and put into its place.
-pub(super) struct InstalledBuild {
+pub struct InstalledBuild {
     pub folder: PathBuf,
     pub package: Arc<PluginPackage>,
     pub plugin: Loaded,
@@ -114,7 +117,7 @@ pub(super) struct InstalledBuild {
 
 /// Checks a component that was built, puts it into its place, and compares it with the last build. A component that the host
 /// would refuse does not replace the last one.
-pub(super) async fn checked_into_place(
+async fn checked_into_place(
     built: &BuiltPlugin,
     project: &PluginProject,
     manifest: &PluginManifest,
@@ -127,6 +130,29 @@ pub(super) async fn checked_into_place(
     let changes = BuildRecord::read(&project.work()).map(|before| record.changes_since(&before));
     record.write(&project.work()).map_err(report)?;
     Ok(InstalledBuild { folder, package, plugin, changes })
+}
+
+/// Builds a project as its files are now, checks the component with this compiler, and puts it into its place. `show` is called
+/// with each line that a tool writes. If the future is dropped, the programs of the build are killed.
+///
+/// # Errors
+///
+/// A [`Report`] if the project is none, cannot be built, or makes a component that the host would refuse. The last build stays.
+pub async fn build_into_place(
+    folder: &Path,
+    is_release: bool,
+    compiler: &Arc<ComponentCompiler>,
+    mut show: impl FnMut(&str) + Send + 'static,
+) -> Result<InstalledBuild, Report> {
+    let ReadProject { manifest, project } = ReadProject::read(folder)?;
+    let environment = build_environment();
+    let (built, project) = cancelled_with(move |cancellation| {
+        let build = PluginBuild::new(&project, &environment, is_release, &mut show).cancelled_by(cancellation);
+        (build.run(), project)
+    })
+    .await;
+    let built = built.map_err(|error: AuthorError| error.report())?;
+    checked_into_place(&built, &project, &manifest, compiler).await
 }
 
 /// Returns the differences between two builds for people.

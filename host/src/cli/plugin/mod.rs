@@ -15,6 +15,7 @@ mod named_plugin;
 mod new;
 mod packages;
 mod plugin_lookup_args;
+mod source_watch;
 mod step;
 mod test;
 mod test_results;
@@ -26,7 +27,6 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-pub use self::named_plugin::catalog_of;
 use self::{
     build::PluginBuildArgs,
     call::PluginCallArgs,
@@ -45,6 +45,11 @@ use self::{
     step::PluginStepArgs,
     test::PluginTestArgs,
     wit::PluginWitArgs,
+};
+pub use self::{
+    build::{InstalledBuild, ReadProject, build_into_place, show_tool_line},
+    named_plugin::catalog_of,
+    source_watch::SourceWatch,
 };
 use super::render::{self, CliOutputFormat};
 

@@ -37,6 +37,20 @@ fn folder_of_another_id_is_unusable_and_displaces_nothing() {
 }
 
 #[test]
+fn rebuilt_plugin_leaves_other_catalogs_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let dice = put(folder.path(), "dice", "dice", "the first");
+    put(folder.path(), "other", "other", "another one");
+    let before = PluginCatalog::scan(&[folder.path().to_owned()], &ComponentCompiler::in_process()).unwrap();
+    put(folder.path(), "dice", "dice", "the second");
+    let after = before.with_rebuilt(before.read_rebuilt(&dice));
+    let about = |catalog: &PluginCatalog| catalog.entry("dice").unwrap().manifest().unwrap().description.clone();
+    assert_eq!((about(&before), about(&after)), ("the first".into(), "the second".into()));
+    assert!(std::ptr::eq(before.entry("other").unwrap(), after.entry("other").unwrap()), "it is not read again");
+    assert_eq!(after.iter().map(|(id, _)| id).collect::<Vec<_>>(), ["dice", "other"]);
+}
+
+#[test]
 fn outranked_plugin_is_noted_once() {
     let folder = tempfile::tempdir().unwrap();
     let (shipped, personal) = (folder.path().join("shipped"), folder.path().join("personal"));

@@ -13,12 +13,11 @@ use std::{
 };
 
 use clap::{ArgAction, Args};
-use shelly_author::{AuthorError, PluginBuild, SourceSnapshot};
 
 use self::{dev_keys::DevKeys, dev_output::DevOutput, repeated_trial::RepeatedTrial};
 use super::{
-    build::{InstalledBuild, ReadProject, build_environment, checked_into_place, show_tool_line},
-    cancelled_work::cancelled_with,
+    build::{ReadProject, build_into_place, show_tool_line},
+    source_watch::SourceWatch,
     trial_args::{TrialArgs, TrialGrantArgs},
 };
 use crate::{
@@ -88,17 +87,15 @@ impl PluginDevArgs {
     /// Builds, and builds again after each change.
     async fn watch(&self, folder: &Path, trial: Option<&RepeatedTrial>, keys: &mut DevKeys) -> Result<u8, Report> {
         let mut output = DevOutput::new(self.output);
-        let mut seen = look(folder)?;
-        output.show_begin(folder, seen.len(), keys.is_attended)?;
+        let mut sources = SourceWatch::begin(folder)?;
+        output.show_begin(folder, sources.files(), keys.is_attended)?;
         let mut is_first = true;
         loop {
             let compiler = self.compiler(folder);
             let is_built = self.build_and_try(trial, is_first, &compiler, &mut output).await?;
             is_first &= !is_built;
-            let now = changed_sources(folder, &seen, keys).await?;
-            output.show_changes(&now.changes_since(&seen))?;
             // What is written during a build leads to another one.
-            seen = now;
+            output.show_changes(&changed_sources(&mut sources, keys).await?)?;
         }
     }
 
@@ -111,7 +108,7 @@ impl PluginDevArgs {
         output: &mut DevOutput,
     ) -> Result<bool, Report> {
         let started = Instant::now();
-        let built = match self.build(compiler).await {
+        let built = match build_into_place(&self.project, self.release, compiler, show_tool_line).await {
             Ok(built) => built,
             Err(report) => {
                 output.show_failure(&report)?;
@@ -137,40 +134,18 @@ impl PluginDevArgs {
         };
         Arc::new(ComponentCompiler::from(CompileConfig { profile, ..compiling() }))
     }
-
-    /// Builds the project as its files are now, and puts the plugin into its place.
-    async fn build(&self, compiler: &Arc<ComponentCompiler>) -> Result<InstalledBuild, Report> {
-        let ReadProject { manifest, project } = ReadProject::read(&self.project)?;
-        let (environment, is_release) = (build_environment(), self.release);
-        let (built, project) = cancelled_with(move |cancellation| {
-            let mut show = show_tool_line;
-            let build = PluginBuild::new(&project, &environment, is_release, &mut show).cancelled_by(cancellation);
-            (build.run(), project)
-        })
-        .await;
-        let built = built.map_err(|error: AuthorError| error.report())?;
-        checked_into_place(&built, &project, &manifest, compiler).await
-    }
 }
 
-fn look(folder: &Path) -> Result<SourceSnapshot, Report> {
-    SourceSnapshot::of(folder).map_err(|error| error.report())
-}
-
-/// Waits until the sources differ from those that were seen and no longer change, or until a build is wanted. Returns the
-/// sources as they are then.
-async fn changed_sources(folder: &Path, seen: &SourceSnapshot, keys: &mut DevKeys) -> Result<SourceSnapshot, Report> {
-    let mut last = seen.clone();
+/// Waits until the sources have changed and are still, or until a build is wanted. Returns the files that have changed.
+async fn changed_sources(sources: &mut SourceWatch, keys: &mut DevKeys) -> Result<Vec<PathBuf>, Report> {
     loop {
         tokio::select! {
-            () = keys.build() => return look(folder),
+            () = keys.build() => return sources.take(),
             () = tokio::time::sleep(limits::WATCH_PAUSE) => {}
         }
-        let now = look(folder)?;
-        if now == last && now != *seen {
-            return Ok(now);
+        if let Some(changed) = sources.look_again()? {
+            return Ok(changed);
         }
-        last = now;
     }
 }
 
@@ -184,12 +159,12 @@ mod tests {
     async fn change_counts_when_the_files_are_still() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("app.py"), "one").unwrap();
-        let seen = look(folder.path()).unwrap();
+        let mut sources = SourceWatch::begin(folder.path()).unwrap();
         fs::write(folder.path().join("app.py"), "three").unwrap();
         let mut keys = DevKeys::unattended();
         let started = tokio::time::Instant::now();
-        let now = changed_sources(folder.path(), &seen, &mut keys).await.unwrap();
-        assert_eq!(now.changes_since(&seen), [PathBuf::from("app.py")]);
+        let changed = changed_sources(&mut sources, &mut keys).await.unwrap();
+        assert_eq!(changed, [PathBuf::from("app.py")]);
         // Timers of tokio count whole milliseconds.
         let looks = started.elapsed().as_millis() / limits::WATCH_PAUSE.as_millis();
         assert_eq!(looks, 2, "two looks found the same");

@@ -1,0 +1,242 @@
+//! Plugin projects that are built when a chat begins, and again after each change.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::{sync::mpsc, time::sleep};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::build_error_excerpt::BuildErrorExcerpt;
+use crate::{
+    app::App,
+    cli::{
+        host_environment::compiling,
+        plugin::{InstalledBuild, ReadProject, SourceWatch, build_into_place, show_tool_line},
+        render::{self, DIM, PLAIN, RunOutputFormat, call_time, name, path_name, tell, warn},
+    },
+    error::{ErrorKind, Report},
+    limits,
+    plugin::ComponentCompiler,
+};
+
+/// A project whose plugin a chat uses.
+pub struct DevelopedProject {
+    /// The folder, without links.
+    pub folder: PathBuf,
+    /// The id of the plugin.
+    pub id: String,
+    /// The folder that the plugin is built into.
+    pub output: PathBuf,
+    sources: SourceWatch,
+}
+
+/// The watches of all projects.
+pub struct PluginDevelopment {
+    sender: mpsc::Sender<DevelopmentProgress>,
+    progress: mpsc::Receiver<DevelopmentProgress>,
+    watches: Vec<AbortOnDropHandle<()>>,
+    /// By the ids of their plugins, the tasks that replace tools of agents at work.
+    replacements: HashMap<String, AbortOnDropHandle<()>>,
+}
+
+/// The next thing that happens to a project.
+pub enum DevelopmentProgress {
+    /// Its plugin was built again.
+    Built(PluginRebuild),
+    /// Its plugin was not built again.
+    Failed { id: String, report: Report },
+    /// Agents at work call tools of its last build from now on.
+    ToolsReplaced { id: String, tools: usize },
+}
+
+/// A plugin that was built again.
+pub struct PluginRebuild {
+    pub id: String,
+    /// The folder of the plugin.
+    pub folder: PathBuf,
+    duration: Duration,
+    /// The differences to the build before, a line each.
+    changes: Vec<String>,
+}
+
+impl DevelopedProject {
+    /// Builds a project before the chat begins, at a terminal that is not in use. If the build fails, the last one is used.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the folder is no project, or the build fails and there is no earlier one.
+    pub async fn build(folder: &Path) -> Result<Self, Report> {
+        let ReadProject { manifest, project } = ReadProject::read(folder)?;
+        // What is written during the build leads to another one.
+        let sources = SourceWatch::begin(&project.folder)?;
+        let (id, output) = (manifest.id, project.output());
+        tell(&format!("{DIM}building the plugin {} in {}{PLAIN}\n", name(&id), path_name(folder)));
+        let started = Instant::now();
+        match build_into_place(&project.folder, false, &compiler(), show_tool_line).await {
+            Ok(_) => tell(&format!("{DIM}built {} in {}{PLAIN}\n", path_name(&output), call_time(started.elapsed()))),
+            Err(report) if output.is_dir() => {
+                render::failed(&report, RunOutputFormat::Text);
+                warn(&format!("the chat begins with the last build of the plugin `{id}`"));
+            }
+            Err(report) => return Err(report),
+        }
+        Ok(Self { folder: project.folder, id, output, sources })
+    }
+
+    /// Waits for changes and builds, until nobody wants to know any more.
+    async fn watch(mut self, progress: mpsc::Sender<DevelopmentProgress>) {
+        let mut is_there = true;
+        loop {
+            sleep(limits::WATCH_PAUSE).await;
+            let next = match self.sources.look_again() {
+                Ok(changed) => {
+                    is_there = true;
+                    if changed.is_none() {
+                        continue;
+                    }
+                    self.rebuild().await
+                }
+                // That was told.
+                Err(_) if !is_there => continue,
+                Err(report) => {
+                    is_there = false;
+                    self.failed(report)
+                }
+            };
+            if progress.send(next).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn rebuild(&self) -> DevelopmentProgress {
+        let started = Instant::now();
+        let excerpt = Arc::new(Mutex::new(BuildErrorExcerpt::default()));
+        let noted = Arc::clone(&excerpt);
+        let note = move |line: &str| noted.lock().unwrap_or_else(PoisonError::into_inner).note(line);
+        match build_into_place(&self.folder, false, &compiler(), note).await {
+            Ok(InstalledBuild { folder, package, changes, .. }) if package.manifest.id == self.id => {
+                let (id, duration, changes) = (self.id.clone(), started.elapsed(), changes.unwrap_or_default());
+                DevelopmentProgress::Built(PluginRebuild { id, folder, duration, changes })
+            }
+            Ok(InstalledBuild { package, .. }) => {
+                let message = format!("the project now makes the plugin `{}`", package.manifest.id);
+                self.failed(
+                    Report::new(ErrorKind::Usage, message).hint("start the chat again with --continue to use it"),
+                )
+            }
+            Err(report) => {
+                let excerpt = excerpt.lock().unwrap_or_else(PoisonError::into_inner);
+                self.failed(excerpt.explain(report))
+            }
+        }
+    }
+
+    fn failed(&self, report: Report) -> DevelopmentProgress {
+        DevelopmentProgress::Failed { id: self.id.clone(), report }
+    }
+}
+
+/// Returns a compiler that makes the code which the chat then finds in the cache.
+fn compiler() -> Arc<ComponentCompiler> {
+    Arc::new(ComponentCompiler::from(compiling()))
+}
+
+impl PluginDevelopment {
+    /// Builds the plugins of these projects again after each change from now on.
+    pub fn watch(projects: Vec<DevelopedProject>) -> Self {
+        let (sender, progress) = mpsc::channel(1);
+        let watch = |project: DevelopedProject| AbortOnDropHandle::new(tokio::spawn(project.watch(sender.clone())));
+        let watches = projects.into_iter().map(watch).collect();
+        Self { sender, progress, watches, replacements: HashMap::new() }
+    }
+
+    /// Gives the agents at work tools of a plugin that was built again. What they cannot take, the next message takes: a failure
+    /// is told then.
+    pub fn replace_tools(&mut self, app: Arc<App>, rebuild: &PluginRebuild) {
+        let (id, folder, sender) = (rebuild.id.clone(), rebuild.folder.clone(), self.sender.clone());
+        let replace = async move {
+            if let Ok(tools @ 1..) = app.replace_tools(&folder).await {
+                // Nobody listens any more when the chat ends.
+                let _ = sender.send(DevelopmentProgress::ToolsReplaced { id, tools }).await;
+            }
+        };
+        // The task of an earlier build of the plugin ends.
+        self.replacements.insert(rebuild.id.clone(), AbortOnDropHandle::new(tokio::spawn(replace)));
+    }
+
+    /// Waits for the next progress. Cancel safe.
+    pub async fn next(&mut self) -> DevelopmentProgress {
+        match self.progress.recv().await {
+            Some(progress) => progress,
+            // The channel stays open: `sender` is the other end.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends all builds, and waits until their programs have ended.
+    pub async fn stop(&mut self) {
+        self.replacements.clear();
+        for watch in self.watches.drain(..) {
+            watch.abort();
+            let _ = watch.await;
+        }
+    }
+}
+
+impl PluginRebuild {
+    /// Returns the line about a plugin that is used from now on.
+    pub fn text(&self) -> String {
+        let changes: Vec<_> = self.changes.iter().take(limits::NAMES_SHOWN).map(|change| name(change)).collect();
+        let more = if self.changes.len() > changes.len() { ", …" } else { "" };
+        let changes = match changes.is_empty() {
+            true => "no change in what it wants, imports and offers".to_owned(),
+            false => changes.join(", "),
+        };
+        format!("plugin {} rebuilt in {}: {changes}{more}", name(&self.id), call_time(self.duration))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_about_a_rebuilt_plugin_lists_its_changes() {
+        let line = |changes: Vec<String>| {
+            let (id, folder, duration) = ("dice".into(), PathBuf::new(), Duration::from_millis(1500));
+            PluginRebuild { id, folder, duration, changes }.text()
+        };
+        assert_eq!(line(vec![]), "plugin dice rebuilt in 1.5 s: no change in what it wants, imports and offers");
+        let changes = vec!["+ tool roll".to_owned(), "- want kv\u{1b}[2J".to_owned()];
+        assert_eq!(line(changes), "plugin dice rebuilt in 1.5 s: + tool roll, - want kv\\u{1b}[2J");
+        let many = line(vec!["+ tool a".to_owned(); limits::NAMES_SHOWN + 1]);
+        assert!(many.ends_with(", …") && many.matches("+ tool a").count() == limits::NAMES_SHOWN, "{many}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn project_that_cannot_be_read_is_told_once() {
+        let world = tempfile::tempdir().unwrap();
+        let folder = world.path().join("dice");
+        std::fs::create_dir(&folder).unwrap();
+        let sources = SourceWatch::begin(&folder).unwrap();
+        std::fs::remove_dir(&folder).unwrap();
+        let (id, output) = ("dice".to_owned(), folder.join("build/dice"));
+        let mut development =
+            PluginDevelopment::watch(vec![DevelopedProject { folder: folder.clone(), id, output, sources }]);
+        let DevelopmentProgress::Failed { report, .. } = development.next().await else { panic!("it was built") };
+        assert!(report.message.starts_with("cannot read"), "{report}");
+        let again = tokio::time::timeout(limits::WATCH_PAUSE * 10, development.next()).await;
+        assert!(again.is_err(), "nothing new");
+        // Once it is there again, its next change counts: it is no project now.
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("app.py"), "").unwrap();
+        let DevelopmentProgress::Failed { report, .. } = development.next().await else { panic!("it was built") };
+        assert!(report.message.starts_with("there is no plugin.toml"), "{report}");
+        development.stop().await;
+    }
+}
