@@ -1,5 +1,6 @@
-//! Plugins that are handed to others: installed, locked, updated and removed by the program.
+//! Plugins and agents that are handed to others: installed, locked, updated and removed by the program.
 
+mod agents;
 mod registries;
 mod registry;
 mod sources;
@@ -169,7 +170,7 @@ fn grown_or_older_plugin_is_refused() {
 }
 
 /// Returns the rule that the owner of a key must have signed what is installed.
-fn rule(name: &str, key: &MinisignKey) -> String {
+pub fn rule(name: &str, key: &MinisignKey) -> String {
     format!("plugin_signatures: {{require: [{{name: {name}, key: '{}'}}]}}\n", key.public())
 }
 

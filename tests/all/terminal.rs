@@ -31,7 +31,7 @@ pub fn run_at(place: &Place, columns: u16, variables: &[(&str, &str)], shell: &s
 }
 
 /// Runs a shell command, and types a text once when another one is on the screen.
-fn typing_at(
+pub fn typing_at(
     place: &Place,
     columns: u16,
     variables: &[(&str, &str)],

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use shelly_core::{digest::Sha256Digest, error::cut, limits};
 
+use crate::package_signature::key_id;
+
 /// The abilities of a plugin: what it is, wants, imports and offers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,6 +46,17 @@ pub struct AbilityChange {
     pub line: String,
     /// `true` if the plugin can do or say something that it could not before.
     pub is_growth: bool,
+}
+
+impl AbilityChange {
+    /// Returns the difference between two signatures: a version without one, or by another key, after a signed one counts as growth.
+    pub fn of_signature(before: Option<&str>, now: Option<&str>) -> Option<Self> {
+        match (before.map(key_id), now.map(key_id)) {
+            (Some(_), None) => Some(grown("- signature".to_owned())),
+            (Some(before), Some(now)) if before != now => Some(grown("~ signature: by another key".to_owned())),
+            _ => None,
+        }
+    }
 }
 
 impl PackageAbilities {

@@ -62,6 +62,9 @@ pub enum PackageError {
     /// A file is there that the lock file does not name.
     #[error("{} is not a file that the lock file names", shown(path))]
     Unlocked { path: PathBuf },
+    /// An agent package has a file that cannot be in one, lacks one, or says something of itself that cannot be.
+    #[error("cannot use the agent package {}", legible(of))]
+    AgentPackage { of: String, why: String },
 }
 
 impl PackageError {
@@ -124,9 +127,13 @@ impl PackageError {
             Self::Logins { why, .. } => report(ErrorKind::Usage)
                 .cause(why)
                 .hint("mend it, or name another file in REGISTRY_AUTH_FILE or DOCKER_CONFIG"),
+            Self::AgentPackage { why, .. } => {
+                report(ErrorKind::Plugin).cause(why).hint("correct the package, or report this to its author")
+            }
             Self::Altered { .. } | Self::Unlocked { .. } => report(ErrorKind::Plugin).hint(
                 "`shelly-host plugin install` without a name fetches what the lock file names; `shelly-host plugin \
-                 update` shows what a newer plugin changes, and takes it if you agree",
+                 update` shows what a newer plugin changes, and takes it if you agree; for an agent package they are \
+                 `shelly-host agent install` and `shelly-host agent update`",
             ),
         }
     }

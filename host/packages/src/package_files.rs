@@ -128,7 +128,7 @@ impl PackageFiles {
     }
 
     /// Returns the name of the WIT file that documents the component.
-    fn wit_name(&self) -> String {
+    pub(crate) fn wit_name(&self) -> String {
         format!("{}.wit", self.component.strip_suffix(".wasm").unwrap_or(&self.component))
     }
 
@@ -189,12 +189,12 @@ pub(crate) fn is_file_name(name: &str) -> bool {
     (1..=limits::PACKAGE_FILE_NAME_CHARS).contains(&name.len()) && name.bytes().all(is_plain) && !name.starts_with('.')
 }
 
-fn check_size(of: &str, size: u64, most: u64) -> Result<(), PackageError> {
+pub(crate) fn check_size(of: &str, size: u64, most: u64) -> Result<(), PackageError> {
     if size <= most { Ok(()) } else { Err(PackageError::TooLarge { of: of.to_owned(), most }) }
 }
 
 /// Reads a file of at most `most` bytes. A link may not lead out of the folder.
-fn read_file(folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, PackageError> {
+pub(crate) fn read_file(folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, PackageError> {
     let path = folder.join(name);
     let real = path.canonicalize().map_err(PackageError::file("read", &path))?;
     if !real.starts_with(folder.canonicalize().map_err(PackageError::file("read", folder))?) {

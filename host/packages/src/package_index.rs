@@ -5,13 +5,16 @@ use shelly_core::limits;
 
 use crate::{package_error::PackageError, package_source::PackageSource};
 
-/// An index of plugins: `{"plugins": [{"id": …, "description": …, "source": …}]}`. Unknown keys are ignored.
+/// An index of plugins: `{"plugins": [{"id": …, "description": …, "source": …}]}`, and of agent packages under `agents`. Unknown keys
+/// are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct PackageIndex {
     plugins: Vec<IndexedPackage>,
+    #[serde(default)]
+    agents: Vec<IndexedPackage>,
 }
 
-/// A plugin in an index.
+/// A plugin or an agent package in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexedPackage {
     /// The id, by which a person installs it.
@@ -44,14 +47,17 @@ impl PackageIndex {
     /// [`PackageError::Source`] if the index names none that others can use.
     pub fn find(&self, id: &str) -> Option<Result<PackageSource, PackageError>> {
         let found = self.plugins.iter().find(|plugin| plugin.id == id)?;
-        Some(PackageSource::parse(&found.source).and_then(|source| match source {
-            // An index of somebody else says nothing about the files of this machine.
-            PackageSource::Path(_) => Err(PackageError::Source {
-                text: found.source.chars().take(80).collect(),
-                why: "an index names URLs and artifacts of registries".to_owned(),
-            }),
-            source => Ok(source),
-        }))
+        Some(PackageSource::parse(&found.source).and_then(|source| found.checked(source)))
+    }
+
+    /// Returns the source of the agent package of this id.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError::Source`] if the index names none that others can use.
+    pub fn find_agent(&self, id: &str) -> Option<Result<PackageSource, PackageError>> {
+        let found = self.agents.iter().find(|package| package.id == id)?;
+        Some(PackageSource::parse_agent(&found.source).and_then(|source| found.checked(source)))
     }
 
     /// Returns the plugins in whose id or description all of these words are, ignoring case.
@@ -67,6 +73,24 @@ impl PackageIndex {
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.plugins.iter().map(|plugin| plugin.id.as_str())
     }
+
+    /// Returns the ids of all agent packages.
+    pub fn agent_ids(&self) -> impl Iterator<Item = &str> {
+        self.agents.iter().map(|package| package.id.as_str())
+    }
+}
+
+impl IndexedPackage {
+    /// Refuses a path: an index of somebody else says nothing about the files of this machine.
+    fn checked(&self, source: PackageSource) -> Result<PackageSource, PackageError> {
+        match source {
+            PackageSource::Path(_) => Err(PackageError::Source {
+                text: self.source.chars().take(80).collect(),
+                why: "an index names URLs and artifacts of registries".to_owned(),
+            }),
+            source => Ok(source),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -77,7 +101,7 @@ mod tests {
         {"id": "dice", "description": "Rolls dice.", "source": "oci://ghcr.io/me/dice:1.0.0", "stars": 3},
         {"id": "words", "source": "https://plugins.example/words.wasm"},
         {"id": "local", "source": "/etc/passwd"}
-    ]}"#;
+    ], "agents": [{"id": "reviewer", "source": "https://agents.example/agent.toml"}, {"id": "local", "source": "/etc"}]}"#;
 
     #[test]
     fn plugins_are_found_by_id_and_by_words() {
@@ -86,6 +110,9 @@ mod tests {
         assert!(index.find("cards").is_none() && index.ids().count() == 3);
         let report = index.find("local").unwrap().unwrap_err().report();
         assert_eq!(report.causes, ["an index names URLs and artifacts of registries"]);
+        assert_eq!(index.find_agent("reviewer").unwrap().unwrap().to_string(), "https://agents.example/agent.toml");
+        assert!(index.find_agent("dice").is_none() && index.find_agent("local").unwrap().is_err());
+        assert!(index.agent_ids().eq(["reviewer", "local"]));
         let found = |words: &[&str]| {
             let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
             index.search(&words).map(|plugin| plugin.id.clone()).collect::<Vec<_>>()

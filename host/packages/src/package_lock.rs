@@ -1,4 +1,4 @@
-//! `shelly.lock`: which plugins are installed, and what each of them was when a person accepted it.
+//! `shelly.lock`: which plugins and agent packages are installed, and what each of them was when a person accepted it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,6 +14,8 @@ use shelly_core::{
 };
 
 use crate::{
+    agent_package::is_package_id,
+    locked_agent_package::LockedAgentPackage,
     package_abilities::PackageAbilities,
     package_error::PackageError,
     package_files::{PackageFiles, checksums, is_file_name},
@@ -26,10 +28,11 @@ const VERSION: u32 = 1;
 /// The comment at the top of a lock file.
 const HEAD: &str = "# Written by `shelly-host plugin install`. Commit it: a run uses these plugins and no others.\n\n";
 
-/// A lock file: the plugins that are installed, by id.
+/// A lock file: the plugins and the agent packages that are installed, by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageLock {
     packages: BTreeMap<String, LockedPackage>,
+    agents: BTreeMap<String, LockedAgentPackage>,
 }
 
 /// A lock file as it is written.
@@ -39,6 +42,8 @@ struct LockFile {
     version: u32,
     #[serde(default, rename = "plugin", skip_serializing_if = "Vec::is_empty")]
     plugins: Vec<LockedPackage>,
+    #[serde(default, rename = "agent", skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<LockedAgentPackage>,
 }
 
 /// Only the version of a lock file, which may be of a later format.
@@ -57,6 +62,9 @@ pub struct LockedPackage {
     pub version: String,
     /// The source; a path is relative to the folder of the lock file.
     pub source: String,
+    /// The agent package that contains it; `source` is then that of the agent package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The digest of the manifest that the source had in its registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Sha256Digest>,
@@ -85,6 +93,7 @@ impl LockedPackage {
             id: id.to_owned(),
             version: version.to_owned(),
             source: source.to_owned(),
+            agent: None,
             artifact: None,
             digest: package.digest(),
             signed_by: None,
@@ -111,8 +120,7 @@ impl LockedPackage {
     /// Returns the mistake of an entry that a person or another program has changed.
     fn mistake(&self) -> Option<String> {
         let id = self.id.escape_debug();
-        let is_id_byte = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        if !(1..=64).contains(&self.id.len()) || !self.id.bytes().all(is_id_byte) {
+        if !is_package_id(&self.id) {
             return Some(format!("`{id}` is not an id; use 1 to 64 of a-z, 0-9 and -"));
         }
         if let Some(name) = self.files.keys().find(|name| !is_file_name(name)) {
@@ -146,7 +154,7 @@ impl PackageLock {
         if version != VERSION {
             return Err(format!("it has version {version}, and this program reads version {VERSION}"));
         }
-        let LockFile { plugins, .. } = toml::from_str(text).map_err(said)?;
+        let LockFile { plugins, agents, .. } = toml::from_str(text).map_err(said)?;
         if plugins.len() > limits::LOCKED_PLUGINS {
             return Err(format!("it has more than {} plugins", limits::LOCKED_PLUGINS));
         }
@@ -159,7 +167,12 @@ impl PackageLock {
                 return Err(format!("it has the plugin `{}` twice", package.id));
             }
         }
-        Ok(Self { packages: plugins.into_iter().map(|package| (package.id.clone(), package)).collect() })
+        let agents = parsed_agents(agents)?;
+        let is_brought = |package: &&LockedPackage| package.agent.as_ref().is_some_and(|id| !agents.contains_key(id));
+        if let Some(package) = plugins.iter().find(is_brought) {
+            return Err(format!("the plugin `{}` is of an agent package that it does not have", package.id));
+        }
+        Ok(Self { packages: plugins.into_iter().map(|package| (package.id.clone(), package)).collect(), agents })
     }
 
     /// Writes the lock file, with the same text for the same plugins.
@@ -172,7 +185,11 @@ impl PackageLock {
         if self.packages.len() > limits::LOCKED_PLUGINS {
             return Err(wrong(format!("it would have more than {} plugins", limits::LOCKED_PLUGINS)));
         }
-        let file = LockFile { version: VERSION, plugins: self.packages.values().cloned().collect() };
+        if self.agents.len() > limits::LOCKED_AGENT_PACKAGES {
+            return Err(wrong(format!("it would have more than {} agent packages", limits::LOCKED_AGENT_PACKAGES)));
+        }
+        let (plugins, agents) = (self.packages.values().cloned().collect(), self.agents.values().cloned().collect());
+        let file = LockFile { version: VERSION, plugins, agents };
         let text = toml::to_string(&file).map_err(|error| wrong(error.to_string()))?;
         let text = format!("{HEAD}{text}");
         if text.len() as u64 > limits::LOCK_FILE_BYTES {
@@ -201,10 +218,72 @@ impl PackageLock {
         self.packages.values()
     }
 
-    /// Returns `true` if no plugin is installed.
+    /// Returns `true` if neither a plugin nor an agent package is installed.
     pub fn is_empty(&self) -> bool {
-        self.packages.is_empty()
+        self.packages.is_empty() && self.agents.is_empty()
     }
+}
+
+impl PackageLock {
+    /// Returns the agent package of this id.
+    pub fn agent(&self, id: &str) -> Option<&LockedAgentPackage> {
+        self.agents.get(id)
+    }
+
+    /// Returns the agent packages, sorted by id.
+    pub fn agents(&self) -> impl Iterator<Item = &LockedAgentPackage> {
+        self.agents.values()
+    }
+
+    /// Adds an agent package, in place of the one that has its id, with the plugins that it contains. A plugin of the one before
+    /// that no package contains any more is removed.
+    pub fn insert_agent(&mut self, package: LockedAgentPackage, plugins: Vec<LockedPackage>) {
+        self.agents.insert(package.id.clone(), package);
+        plugins.into_iter().for_each(|plugin| self.insert(plugin));
+        self.settle_contained_plugins();
+    }
+
+    /// Removes the agent package of this id, with its plugins that no other package contains, and returns it.
+    pub fn remove_agent(&mut self, id: &str) -> Option<LockedAgentPackage> {
+        let removed = self.agents.remove(id)?;
+        self.settle_contained_plugins();
+        Some(removed)
+    }
+
+    /// Removes plugins of agent packages that contain them no longer. If another package contains the same plugin, it is of that
+    /// one from then on.
+    fn settle_contained_plugins(&mut self) {
+        let agents = &self.agents;
+        self.packages.retain(|_, plugin| {
+            let Some(id) = &plugin.agent else { return true };
+            if agents.get(id).is_some_and(|package| package.contains(&*plugin)) {
+                return true;
+            }
+            let other = agents.values().find(|package| package.contains(&*plugin));
+            if let Some(package) = other {
+                (plugin.agent, plugin.source) = (Some(package.id.clone()), package.source.clone());
+                plugin.artifact = None;
+            }
+            other.is_some()
+        });
+    }
+}
+
+/// Checks the entries of agent packages, and returns them by id.
+fn parsed_agents(agents: Vec<LockedAgentPackage>) -> Result<BTreeMap<String, LockedAgentPackage>, String> {
+    if agents.len() > limits::LOCKED_AGENT_PACKAGES {
+        return Err(format!("it has more than {} agent packages", limits::LOCKED_AGENT_PACKAGES));
+    }
+    let mut by_id = BTreeMap::new();
+    for package in agents {
+        if let Some(mistake) = package.mistake() {
+            return Err(mistake);
+        }
+        if let Some(package) = by_id.insert(package.id.clone(), package) {
+            return Err(format!("it has the agent package `{}` twice", package.id));
+        }
+    }
+    Ok(by_id)
 }
 
 #[cfg(test)]
@@ -212,7 +291,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::package_abilities::LockedTool;
+    use crate::{agent_package::AgentPackageFiles, package_abilities::LockedTool};
 
     fn locked(id: &str) -> LockedPackage {
         let package = PackageFiles::new("c.wasm", b"code".to_vec()).unwrap().with_manifest("id".into()).unwrap();
@@ -286,12 +365,79 @@ mod tests {
         }
         let report = lock.write(&path).unwrap_err().report();
         assert!(report.causes[0].contains("it would have more than 1024 plugins"), "{report}");
-        let file = LockFile { version: VERSION, plugins: lock.packages.into_values().collect() };
+        let file = LockFile { version: VERSION, plugins: lock.packages.into_values().collect(), agents: Vec::new() };
         fs::write(&path, toml::to_string(&file).unwrap()).unwrap();
         let report = PackageLock::read(&path).unwrap_err().report();
         assert!(report.causes[0].contains("it has more than 1024 plugins"), "{report}");
         fs::write(&path, "#".repeat(usize::try_from(limits::LOCK_FILE_BYTES).unwrap() + 1)).unwrap();
         let report = PackageLock::read(&path).unwrap_err().report();
         assert!(report.causes[0].contains("larger than 16777216 bytes"), "{report}");
+    }
+
+    /// Returns an agent package with the plugin of [`locked`].
+    fn agent(id: &str, skill: &str) -> LockedAgentPackage {
+        let manifest = format!(
+            "id = \"{id}\"\nversion = \"1.0.0\"\nfiles = [\"agents.yaml\", \"skills/s/SKILL.md\", \
+             \"plugins/ant/c.wasm\", \"plugins/ant/plugin.toml\"]\n"
+        );
+        let mut files = AgentPackageFiles::new("here", manifest.into_bytes()).unwrap();
+        for (path, text) in [
+            ("agents.yaml", "agents: []"),
+            ("skills/s/SKILL.md", skill),
+            ("plugins/ant/c.wasm", "code"),
+            ("plugins/ant/plugin.toml", "id"),
+        ] {
+            files.add(path, text.as_bytes().to_vec()).unwrap();
+        }
+        LockedAgentPackage::of("oci://a.example/b:1", &files, vec!["reviewer".into()])
+    }
+
+    #[test]
+    fn plugin_stays_while_an_agent_package_contains_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shelly.lock");
+        let mut lock = PackageLock::default();
+        let contained = |id: &str| vec![LockedPackage { agent: Some(id.to_owned()), ..locked("ant") }];
+        lock.insert(locked("bee"));
+        lock.insert_agent(agent("one", "a"), contained("one"));
+        lock.insert_agent(agent("two", "b"), Vec::new());
+        lock.write(&path).unwrap();
+        assert_eq!(PackageLock::read(&path).unwrap(), lock);
+        assert_eq!(lock.remove_agent("one").map(|package| package.id), Some("one".into()));
+        assert_eq!(lock.get("ant").unwrap().agent.as_deref(), Some("two"));
+        assert!(lock.remove_agent("one").is_none() && lock.remove_agent("two").is_some());
+        assert!(lock.get("ant").is_none() && lock.get("bee").is_some() && lock.agents().next().is_none());
+    }
+
+    #[test]
+    fn agent_package_that_was_changed_by_hand_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shelly.lock");
+        let mut lock = PackageLock::default();
+        lock.insert_agent(agent("one", "a"), vec![LockedPackage { agent: Some("one".into()), ..locked("ant") }]);
+        lock.write(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let skill = Sha256Digest::of("a").to_string();
+        let other = Sha256Digest::of("b").to_string();
+        for (from, to, says) in [
+            (skill.as_str(), other.as_str(), "the digest of the agent package `one` is not that of its files"),
+            ("id = \"one\"", "id = \"../one\"", "`../one` is not an id"),
+            ("\"skills/s/SKILL.md\"", "\"../SKILL.md\"", "which cannot be in one"),
+            ("agent = \"one\"", "agent = \"none\"", "the plugin `ant` is of an agent package that it does not have"),
+        ] {
+            assert!(text.contains(from), "{text}");
+            fs::write(&path, text.replacen(from, to, 1)).unwrap();
+            let report = PackageLock::read(&path).unwrap_err().report();
+            assert!(report.causes[0].contains(says), "{to}: {report}");
+        }
+        for at in 0..limits::LOCKED_AGENT_PACKAGES {
+            lock.insert_agent(agent(&format!("a{at}"), "a"), Vec::new());
+        }
+        let report = lock.write(&path).unwrap_err().report();
+        assert!(report.causes[0].contains("it would have more than 64 agent packages"), "{report}");
+        let file = LockFile { version: VERSION, plugins: Vec::new(), agents: lock.agents.into_values().collect() };
+        fs::write(&path, toml::to_string(&file).unwrap()).unwrap();
+        let report = PackageLock::read(&path).unwrap_err().report();
+        assert!(report.causes[0].contains("it has more than 64 agent packages"), "{report}");
     }
 }

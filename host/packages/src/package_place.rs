@@ -55,7 +55,8 @@ impl PackagePlace {
     /// [`PackageError`] if a file cannot be written or removed.
     pub fn write_lock(&self, lock: &PackageLock) -> Result<(), PackageError> {
         lock.write(&self.lock)?;
-        self.store.keep_only(lock.iter().map(|package| package.digest)).map(drop)
+        let plugins = lock.iter().map(|package| package.digest);
+        self.store.keep_only(plugins.chain(lock.agents().map(|package| package.digest))).map(drop)
     }
 }
 

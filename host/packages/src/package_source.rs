@@ -1,4 +1,4 @@
-//! The sources of plugins.
+//! The sources of plugins and agent packages.
 
 use std::{
     fmt,
@@ -11,24 +11,38 @@ use url::Url;
 
 use crate::{download::is_safe, oci::OciReference, package_error::PackageError};
 
-/// The source of a plugin, as a person or a lock file writes it.
+/// The source of a plugin or an agent package, as a person or a lock file writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PackageSource {
-    /// A folder with a `plugin.toml`, or a component file.
+    /// A folder with a `plugin.toml`, or a component file; for agents, a folder with an `agent.toml`, or that file.
     Path(PathBuf),
     /// An artifact in a registry.
     Oci(OciReference),
-    /// The `plugin.toml` or the component of a plugin on a web server.
+    /// The `plugin.toml` or the component of a plugin, or the `agent.toml` of an agent package, on a web server.
     Url(Url),
 }
 
 impl PackageSource {
-    /// Parses a source.
+    /// Parses the source of a plugin.
     ///
     /// # Errors
     ///
     /// [`PackageError::Source`].
     pub fn parse(text: &str) -> Result<Self, PackageError> {
+        Self::parse_ending(text, &["/plugin.toml", ".wasm"], "it leads neither to a plugin.toml nor to a .wasm file")
+    }
+
+    /// Parses the source of an agent package.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError::Source`].
+    pub fn parse_agent(text: &str) -> Result<Self, PackageError> {
+        Self::parse_ending(text, &["/agent.toml"], "it does not lead to an agent.toml")
+    }
+
+    /// Parses a source. The path of a URL has one of these endings; otherwise `why` says what is wrong.
+    fn parse_ending(text: &str, endings: &[&str], why: &str) -> Result<Self, PackageError> {
         let wrong = |why: String| PackageError::Source { text: text.chars().take(80).collect(), why };
         if text.len() > limits::PACKAGE_SOURCE_BYTES {
             return Err(wrong(format!("it has more than {} bytes", limits::PACKAGE_SOURCE_BYTES)));
@@ -49,9 +63,9 @@ impl PackageSource {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(wrong("it has a user name or a password, which a lock file must not contain".into()));
         }
-        match url.path().ends_with("/plugin.toml") || url.path().ends_with(".wasm") {
+        match endings.iter().any(|ending| url.path().ends_with(ending)) {
             true => Ok(Self::Url(url)),
-            false => Err(wrong("it leads neither to a plugin.toml nor to a .wasm file".into())),
+            false => Err(wrong(why.into())),
         }
     }
 
@@ -104,6 +118,15 @@ mod tests {
         let elsewhere = tempfile::tempdir().unwrap();
         let source = PackageSource::Path(elsewhere.path().into()).relative_to(folder.path());
         assert_eq!(source, PackageSource::Path(shelly_core::files::resolved(elsewhere.path())));
+    }
+
+    #[test]
+    fn agent_package_on_a_web_server_is_its_manifest() {
+        let url = "https://a.example/reviewer/agent.toml";
+        assert_eq!(PackageSource::parse_agent(url).unwrap().to_string(), url);
+        assert!(PackageSource::parse(url).is_err());
+        let report = PackageSource::parse_agent("https://a.example/plugin.toml").unwrap_err().report();
+        assert_eq!(report.causes, ["it does not lead to an agent.toml"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The folder in which packages are kept by digest.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
@@ -10,7 +10,13 @@ use std::{
 use shelly_core::{digest::Sha256Digest, files};
 use tempfile::TempDir;
 
-use crate::{package_error::PackageError, package_files::PackageFiles, package_lock::LockedPackage};
+use crate::{
+    agent_package::{AgentPackageFiles, largest},
+    locked_agent_package::LockedAgentPackage,
+    package_error::PackageError,
+    package_files::{PackageFiles, read_file},
+    package_lock::LockedPackage,
+};
 
 /// The folder in which packages are kept by digest: `sha256/DIGITS`, each with the files of one package. A package is never
 /// changed there, only added and removed as a whole.
@@ -55,16 +61,7 @@ impl PackageStore {
     ///
     /// [`PackageError::File`].
     pub fn stage(&self, package: &PackageFiles) -> Result<StagedPackage, PackageError> {
-        let packages = self.packages();
-        fs::create_dir_all(&packages).map_err(PackageError::file("create", &packages))?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".staged-");
-        #[cfg(unix)]
-        {
-            // The system takes from these what the umask says.
-            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-        }
-        let folder = builder.tempdir_in(&packages).map_err(PackageError::file("write to", &packages))?;
+        let folder = self.staging_folder()?;
         for (name, bytes) in package.iter() {
             let path = folder.path().join(name);
             files::replace_shared(&path, bytes).map_err(PackageError::file("write", &path))?;
@@ -74,6 +71,36 @@ impl PackageStore {
             None => folder.path().join(package.component_name()),
         };
         Ok(StagedPackage { plugin, target: self.folder(&package.digest()), folder })
+    }
+
+    /// Writes the texts of an agent package beside the others. Its plugins are packages of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError::File`].
+    pub fn stage_agent(&self, package: &AgentPackageFiles) -> Result<StagedPackage, PackageError> {
+        let folder = self.staging_folder()?;
+        for (name, text) in package.texts() {
+            let path = folder.path().join(name);
+            let parent = files::folder_of(&path);
+            fs::create_dir_all(parent).map_err(PackageError::file("create", parent))?;
+            files::replace_shared(&path, text.as_bytes()).map_err(PackageError::file("write", &path))?;
+        }
+        Ok(StagedPackage { plugin: folder.path().to_owned(), target: self.folder(&package.digest()), folder })
+    }
+
+    /// Creates a folder beside the packages, which is removed unless it becomes one of them.
+    fn staging_folder(&self) -> Result<TempDir, PackageError> {
+        let packages = self.packages();
+        fs::create_dir_all(&packages).map_err(PackageError::file("create", &packages))?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".staged-");
+        #[cfg(unix)]
+        {
+            // The system takes from these what the umask says.
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+        }
+        builder.tempdir_in(&packages).map_err(PackageError::file("write to", &packages))
     }
 
     /// Reads a package and checks that it is the one that the lock file names; `None` if it is not in the store.
@@ -87,6 +114,33 @@ impl PackageStore {
             return Ok(None);
         }
         PackageFiles::read_locked(&folder, &locked.component, &locked.files).map(Some)
+    }
+
+    /// Reads the texts of an agent package by their paths, and checks that they are those that the lock file names; `None` if it
+    /// is not in the store.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError`] if a text cannot be read, is another one, or is not in the lock file.
+    pub fn read_agent(&self, locked: &LockedAgentPackage) -> Result<Option<BTreeMap<String, String>>, PackageError> {
+        let folder = self.folder(&locked.digest);
+        if !folder.exists() {
+            return Ok(None);
+        }
+        let named: BTreeMap<_, _> = locked.texts().collect();
+        // A skill that the lock file does not name would be loaded with the others.
+        check_paths(&folder, "", &named)?;
+        let mut texts = BTreeMap::new();
+        for (path, locked) in named {
+            let bytes = read_file(&folder, path, largest(path))?;
+            let (found, there) = (Sha256Digest::of(&bytes), folder.join(path));
+            if found != locked {
+                return Err(PackageError::Altered { path: there, locked, found });
+            }
+            let text = String::from_utf8(bytes).map_err(|_| PackageError::NotText { of: path.to_owned() })?;
+            texts.insert(path.to_owned(), text);
+        }
+        Ok(Some(texts))
     }
 
     /// Removes all packages except these. Returns the number of those that were removed.
@@ -113,6 +167,25 @@ impl PackageStore {
         }
         Ok(removed)
     }
+}
+
+/// Refuses a folder in which anything but these files is. `below` is the part of their paths that leads to it, with `/` at its end.
+fn check_paths(folder: &Path, below: &str, named: &BTreeMap<&str, Sha256Digest>) -> Result<(), PackageError> {
+    for entry in fs::read_dir(folder).map_err(PackageError::file("read", folder))? {
+        let entry = entry.map_err(PackageError::file("read", folder))?;
+        let path = format!("{below}{}", entry.file_name().to_string_lossy());
+        let kind = entry.file_type().map_err(PackageError::file("read", folder))?;
+        let inside = format!("{path}/");
+        if kind.is_file() && named.contains_key(path.as_str()) {
+            continue;
+        }
+        // A folder leads to a named file, so that there are no more of them than names in a path.
+        if !kind.is_dir() || !named.keys().any(|named| named.starts_with(&inside)) {
+            return Err(PackageError::Unlocked { path: entry.path() });
+        }
+        check_paths(&entry.path(), &inside, named)?;
+    }
+    Ok(())
 }
 
 /// A package in a store that does not yet count as installed. Dropping it removes it.
@@ -195,5 +268,53 @@ mod tests {
         fs::write(folder.join("c.wit"), "docs").unwrap();
         let error = store.read(&locked(&one)).unwrap_err();
         assert!(matches!(error, PackageError::Unlocked { .. }), "{error}");
+    }
+
+    /// Returns an agent package with this skill, and its entry.
+    fn agent(skill: &str) -> (AgentPackageFiles, LockedAgentPackage) {
+        let manifest = b"id = \"a\"\nversion = \"1.0.0\"\nfiles = [\"agents.yaml\", \"skills/s/SKILL.md\", \
+                         \"plugins/p/c.wasm\", \"plugins/p/plugin.toml\"]\n";
+        let mut files = AgentPackageFiles::new("here", manifest.to_vec()).unwrap();
+        let texts = [
+            ("agents.yaml", "agents: []"),
+            ("skills/s/SKILL.md", skill),
+            ("plugins/p/c.wasm", "code"),
+            ("plugins/p/plugin.toml", "id"),
+        ];
+        texts.iter().for_each(|(path, text)| files.add(path, text.as_bytes().to_vec()).unwrap());
+        let locked = LockedAgentPackage::of("build/a", &files, vec!["reviewer".into()]);
+        (files, locked)
+    }
+
+    #[test]
+    fn texts_of_an_agent_package_are_kept_and_checked() {
+        let root = tempfile::tempdir().unwrap();
+        let store = PackageStore::new(root.path());
+        let (files, locked) = agent("Look twice.");
+        assert_eq!(store.read_agent(&locked).unwrap(), None);
+        let install = || store.stage_agent(&files).unwrap().install().unwrap();
+        let folder = install();
+        let texts = store.read_agent(&locked).unwrap().unwrap();
+        assert_eq!(texts["skills/s/SKILL.md"], "Look twice.");
+        assert_eq!(texts.len(), 3, "plugins are packages of their own: {texts:?}");
+        assert!(!folder.join("plugins").exists());
+        let refused = || store.read_agent(&locked).unwrap_err();
+        fs::write(folder.join("skills/s/SKILL.md"), "Obey.").unwrap();
+        assert!(matches!(refused(), PackageError::Altered { .. }));
+        install();
+        for more in ["skills/s/more.md", "skills/other/SKILL.md", "x.md"] {
+            let path = folder.join(more);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "Obey.").unwrap();
+            assert!(matches!(refused(), PackageError::Unlocked { .. }), "{more}");
+            install();
+            assert!(store.read_agent(&locked).unwrap().is_some(), "{more}");
+        }
+        #[cfg(unix)]
+        {
+            fs::remove_file(folder.join("agents.yaml")).unwrap();
+            std::os::unix::fs::symlink("/etc/hostname", folder.join("agents.yaml")).unwrap();
+            assert!(matches!(refused(), PackageError::Unlocked { .. }));
+        }
     }
 }

@@ -68,6 +68,7 @@ pub(crate) use plugin_limits::as_size;
 pub(crate) use plugins::{check_only, only_of};
 pub use prepared_run::PreparedRun;
 pub(crate) use project_folder::domain_of;
+pub use project_folder::skill_names;
 pub(crate) use run_resources::RunResources;
 pub use run_session::{Recording, RunSession, changed, sessions};
 pub use session_closer::SessionCloser;

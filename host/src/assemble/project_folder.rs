@@ -1,6 +1,12 @@
 //! The project's folder: skills, context, prices, and the places of notes and reflections.
 
-use std::{borrow::Cow, fs, io, path::PathBuf, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::{
     capability::HttpGrant,
@@ -22,6 +28,8 @@ pub(crate) struct ProjectFolder {
     layout: ProjectLayout,
     is_there: bool,
     skills: Arc<[Skill]>,
+    /// The skills of installed agent packages, by the folders of the packages.
+    package_skills: Arc<BTreeMap<PathBuf, Vec<Skill>>>,
     context: Arc<str>,
     /// The files that agents are given as instructions, with the content that was read.
     instructions: Arc<[InstructionFile]>,
@@ -41,9 +49,10 @@ impl ProjectFolder {
                 .hint("move it away, and create the folder with shelly-host init"));
         }
         let is_there = layout.holds_more_than_sessions();
+        let package_skills = Arc::new(package_skills(config)?);
         if !is_there {
             let (skills, instructions, warnings) = (Arc::default(), Arc::default(), Vec::new());
-            return Ok(Self { layout, is_there, skills, context: "".into(), instructions, warnings });
+            return Ok(Self { layout, is_there, skills, package_skills, context: "".into(), instructions, warnings });
         }
         let skills = match layout.skills().is_dir() {
             true => skill::load_dir(&layout.skills()).map_err(|error| error.report())?,
@@ -54,15 +63,18 @@ impl ProjectFolder {
             options.max_external_file_size = config.context.max_external_file_size;
         }
         let ProjectContext { text, mut warnings, files } = ProjectContext::read(&layout, &options);
-        let instructions =
-            files.into_iter().chain(skills.iter().map(|skill| instructions_of(skill, &layout))).collect();
+        // What the person has installed for all projects was consented to then.
+        let of_packages = package_skills.values().flatten().filter(|_| !config.user.has_runners);
+        let of_skills = skills.iter().chain(of_packages).map(|skill| instructions_of(skill, &layout));
+        let instructions = files.into_iter().chain(of_skills).collect();
         // Without a context file there is nothing that could be out of date.
         if let Staleness::Stale { reason } = staleness(&layout)
             && layout.context().exists()
         {
             warnings.push(format!("the project index may be out of date: {reason}; update it with shelly-host index"));
         }
-        Ok(Self { layout, is_there, skills: skills.into(), context: text.into(), instructions, warnings })
+        let (skills, context) = (skills.into(), text.into());
+        Ok(Self { layout, is_there, skills, package_skills, context, instructions, warnings })
     }
 
     /// Returns the files that agents are given as instructions, with the content that was read. That content stands in a
@@ -92,13 +104,18 @@ impl ProjectFolder {
         Arc::clone(&self.context)
     }
 
-    /// Returns the skills of an agent: those that its config names, or all.
+    /// Returns the skills of an agent: those that its config names, or all. An agent of an installed package has those of the
+    /// package, and not those of the project.
     pub fn skills(&self, agent: &AgentConfig) -> Result<Vec<Skill>, Report> {
-        let Some(names) = &agent.skills else { return Ok(self.skills.to_vec()) };
+        let skills = match &agent.package {
+            Some(package) => self.package_skills.get(&package.folder).map(Vec::as_slice).unwrap_or_default(),
+            None => &self.skills[..],
+        };
+        let Some(names) = &agent.skills else { return Ok(skills.to_vec()) };
         let find = |name: &String| {
-            let found = self.skills.iter().find(|skill| skill.name == *name);
+            let found = skills.iter().find(|skill| skill.name == *name);
             found.cloned().ok_or_else(|| {
-                let known = self.skills.iter().map(|skill| skill.name.as_str());
+                let known = skills.iter().map(|skill| skill.name.as_str());
                 config::unknown("skill", name, known).cause(format!("named by agents.{}.skills", agent.name))
             })
         };
@@ -154,6 +171,28 @@ impl ProjectFolder {
     pub fn reflections(&self) -> Option<ReflectionStore> {
         self.is_there.then(|| ReflectionStore::new(self.layout.reflections()))
     }
+}
+
+/// Returns the names of the skills in a folder, which need not exist.
+///
+/// # Errors
+///
+/// A [`Report`] if one of them cannot be used.
+pub fn skill_names(folder: &Path) -> Result<Vec<String>, Report> {
+    let skills = skill::load_dir(folder).map_err(|error| error.report())?;
+    Ok(skills.into_iter().map(|skill| skill.name).collect())
+}
+
+/// Reads the skills of the installed agent packages, by the folders of the packages.
+fn package_skills(config: &Config) -> Result<BTreeMap<PathBuf, Vec<Skill>>, Report> {
+    let mut skills = BTreeMap::new();
+    for package in config.everyone().filter_map(|agent| agent.package.as_ref()) {
+        if !skills.contains_key(&package.folder) {
+            let of_package = skill::load_dir(&package.skills()).map_err(|error| error.report())?;
+            skills.insert(package.folder.clone(), of_package);
+        }
+    }
+    Ok(skills)
 }
 
 /// Returns a skill as an instruction file with the whole text that a model is given.

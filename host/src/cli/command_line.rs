@@ -7,7 +7,7 @@ use std::{
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind as ClapKind};
 
 use super::{
-    batch,
+    agent, batch,
     build_info::LONG_VERSION,
     chat, completions, config, conformance, doctor,
     host_environment::compile_here,
@@ -47,6 +47,9 @@ pub(super) enum CliCommand {
     /// List plugins, inspect or try one, or certify what it can reach.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
+    /// Install, list, update, remove and publish agents of somebody else.
+    #[command(subcommand)]
+    Agent(agent::AgentCommand),
     /// Check that models answer.
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
@@ -169,6 +172,7 @@ fn execute(command: CliCommand) -> u8 {
         CliCommand::Config(config) => config.execute(),
         CliCommand::Session(session) => session.execute(),
         CliCommand::Plugin(plugin) => plugin.execute(),
+        CliCommand::Agent(agent) => agent.execute(),
         CliCommand::Provider(provider) => provider.execute(),
         CliCommand::Mcp(mcp) => mcp.execute(),
         CliCommand::Openapi(openapi) => openapi.execute(),

@@ -10,7 +10,7 @@ use super::{
     user_config_path::{contains_home, home, user_config},
 };
 use crate::{
-    config::{Config, ConfigErrors},
+    config::{Config, ConfigErrors, InstalledAgents},
     error::Report,
     plugin::{ComponentCompiler, PluginCatalog, PluginDirs},
 };
@@ -83,9 +83,25 @@ pub fn read_config_silently(named: Option<&PathBuf>) -> Result<Config, Report> {
     read_over_user_config(path.as_deref()).map_err(ConfigErrors::first)
 }
 
+/// Does the same as [`read_config`] for a command that installs what a project or the person is to have: agent packages whose files
+/// are missing are no error, and of all of them only the names of their agents are taken.
+pub fn read_config_to_install(named: Option<&PathBuf>) -> Result<Config, Report> {
+    let agents = InstalledAgents { names_alone: true, ..agents_of_person() };
+    read_with_agents(config_path(named.cloned()).as_deref(), &agents).map_err(ConfigErrors::first)
+}
+
 /// Reads the config of a project over the user-wide config; without a path, the user-wide config for the current folder.
 pub fn read_over_user_config(path: Option<&Path>) -> Result<Config, ConfigErrors> {
-    Config::of_project(path, user_config()?, std::env::current_dir().unwrap_or_default())
+    read_with_agents(path, &agents_of_person())
+}
+
+fn read_with_agents(path: Option<&Path>, agents: &InstalledAgents) -> Result<Config, ConfigErrors> {
+    Config::of_project_with_agents(path, user_config()?, std::env::current_dir().unwrap_or_default(), agents)
+}
+
+/// Returns the agents that the person has installed for all projects.
+pub fn agents_of_person() -> InstalledAgents {
+    InstalledAgents { person: plugin_dirs(&[]).installed, names_alone: false }
 }
 
 /// Searches the config of the current folder.

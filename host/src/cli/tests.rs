@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 280] = [
+const SHOWN: [(&str, &str, &str); 300] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -171,6 +171,25 @@ const SHOWN: [(&str, &str, &str); 280] = [
     ("plugin remove ID", "packages.rs", "plugin_of_a_person_is_there_in_all_projects"),
     ("plugin remove --user", "packages.rs", "plugin_of_a_person_is_there_in_all_projects"),
     ("plugin remove --config", "packages.rs", "lock_file_lies_beside_the_named_config"),
+    ("agent install SOURCE", "packages/agents.rs", "installed_agent_runs_with_its_plugin_and_skill"),
+    ("agent install --model", "packages/agents.rs", "installed_agent_uses_the_chosen_model"),
+    ("agent install --index", "packages/agents.rs", "agent_package_is_found_by_the_index_and_on_a_web_server"),
+    ("agent install --user", "packages/agents.rs", "agent_of_a_person_is_there_in_all_projects"),
+    ("agent install --config", "packages/agents.rs", "agents_of_a_named_config_are_beside_it"),
+    ("agent install --yes", "packages/agents.rs", "installed_agent_runs_with_its_plugin_and_skill"),
+    ("agent install --allow-downgrade", "packages/agents.rs", "grown_or_older_agent_package_is_refused"),
+    ("agent list --config", "packages/agents.rs", "agents_of_a_named_config_are_beside_it"),
+    ("agent list --output", "packages/agents.rs", "agent_of_a_person_is_there_in_all_projects"),
+    ("agent update ID", "packages/agents.rs", "published_agent_package_is_updated"),
+    ("agent update --user", "packages/agents.rs", "agent_of_a_person_is_there_in_all_projects"),
+    ("agent update --config", "packages/agents.rs", "agents_of_a_named_config_are_beside_it"),
+    ("agent update --yes", "packages/agents.rs", "published_agent_package_is_updated"),
+    ("agent update --allow-downgrade", "packages/agents.rs", "published_agent_package_is_updated"),
+    ("agent remove ID", "packages/agents.rs", "agent_of_a_person_is_there_in_all_projects"),
+    ("agent remove --user", "packages/agents.rs", "agent_of_a_person_is_there_in_all_projects"),
+    ("agent remove --config", "packages/agents.rs", "agents_of_a_named_config_are_beside_it"),
+    ("agent publish PACKAGE", "packages/agents.rs", "published_agent_package_is_updated"),
+    ("agent publish ARTIFACT", "packages/agents.rs", "published_agent_package_is_updated"),
     ("plugin certify ID", "ceilings.rs", "plugin_certify_prints_a_certificate"),
     ("plugin certify --agent", "ceilings.rs", "plugin_certify_prints_a_certificate"),
     ("plugin certify --model", "ceilings.rs", "plugin_certify_prints_a_certificate"),

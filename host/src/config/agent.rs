@@ -6,7 +6,9 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::IntoDeserializer};
 
-use super::{AgentToolUse, GrantConfig, OpenApiUse, PluginUse, StepUse, ToolboxUse, values::OptionalDuration};
+use super::{
+    AgentPackageOrigin, AgentToolUse, GrantConfig, OpenApiUse, PluginUse, StepUse, ToolboxUse, values::OptionalDuration,
+};
 use crate::{
     agent::{CostTier, InteractionMode},
     capability::Budget,
@@ -78,6 +80,9 @@ pub struct AgentConfig {
     /// The list of the file in which it stands.
     #[serde(skip)]
     pub list: RunnerSection,
+    /// The installed agent package that it comes from; `None`: it stands in the config itself.
+    #[serde(skip)]
+    pub package: Option<AgentPackageOrigin>,
 }
 
 /// The list of a config in which an agent or team stands.

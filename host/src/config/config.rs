@@ -236,17 +236,22 @@ impl Config {
         let Some(mut config) = config else { return Err(ConfigErrors { reports, config: None }) };
         config.root = root;
         reports.extend(complete(&mut config).err());
-        let toolboxes = config.agents.iter_mut().flat_map(|agent| &mut agent.toolboxes);
-        for toolbox in toolboxes.chain(&mut config.toolboxes) {
-            if let ToolboxUse::Shipped(uses) = toolbox {
-                uses.settle_paths(&config.root);
-            }
-        }
+        config.settle_toolbox_paths();
         reports.extend(config.mistakes());
         reports.truncate(limits::CONFIG_MISTAKES);
         match reports.is_empty() {
             true => Ok(config),
             false => Err(ConfigErrors { config: config.is_sound().then(|| Box::new(config)), reports }),
+        }
+    }
+
+    /// Makes the folders of all toolboxes absolute.
+    pub(super) fn settle_toolbox_paths(&mut self) {
+        let toolboxes = self.agents.iter_mut().flat_map(|agent| &mut agent.toolboxes);
+        for toolbox in toolboxes.chain(&mut self.toolboxes) {
+            if let ToolboxUse::Shipped(uses) = toolbox {
+                uses.settle_paths(&self.root);
+            }
         }
     }
 

@@ -8,6 +8,8 @@
 //! of the same name; the config remembers which entries are the person's ([`UserEntries`]).
 
 mod agent;
+mod agent_package;
+mod agent_package_origin;
 mod agent_plugins;
 mod agent_tools;
 mod check;
@@ -22,6 +24,7 @@ mod egress;
 mod explain;
 mod fragments;
 mod grants;
+mod installed_agents;
 mod json_schema;
 mod located_yaml;
 mod mask;
@@ -54,6 +57,8 @@ mod values;
 mod variables;
 
 pub use agent::{AgentConfig, AgentOptions, DEFAULT_AGENT, DelegableConfig, RunnerSection};
+pub use agent_package::AgentPackageConfig;
+pub use agent_package_origin::AgentPackageOrigin;
 pub use agent_plugins::{PluginRoles, PluginSection};
 pub use agent_tools::AgentToolUse;
 pub use config::{Config, ConfigErrors, ProjectApprovals};
@@ -63,6 +68,7 @@ pub use egress::{AuthConfig, CredentialAuthConfig, CredentialConfig, HttpUse, re
 pub use explain::{nearest, unknown};
 pub use fragments::parse_yaml;
 pub use grants::{ChangesUse, FolderUse, GrantConfig, PluginFolderUse, PluginUse, UnspecifiedGrants, params};
+pub use installed_agents::InstalledAgents;
 pub use json_schema::json_schema;
 pub use located_yaml::{ListEntryLines, list_entry_lines};
 pub use mcp::{LoginGrant, McpProtocol, McpServerConfig, OAuthConfig, check_url};

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Config, ConfigEntryKind, ConfigErrors, UserConfig, UserEntries};
+use super::{
+    Config, ConfigEntryKind, ConfigErrors, InstalledAgents, UserConfig, UserEntries,
+    installed_agents::InstalledAgentPackage,
+};
 
 impl Config {
     /// Reads a config file like [`Self::read_all`], and adds the entries of the user-wide config that it does not replace.
@@ -11,30 +14,65 @@ impl Config {
     ///
     /// [`ConfigErrors`], whose reports each name the file, the position in it and the fix.
     pub fn read_with_user(path: &Path, user: Option<UserConfig>) -> Result<Self, ConfigErrors> {
-        let (text, root) = Self::text_of(path)?;
-        Self::in_file(path, Self::parse_with_user(&text, root, user))
+        Self::of_project(Some(path), user, PathBuf::new())
     }
 
-    /// Reads the config of a project over the user-wide config. A project without a config file is the one in `folder`.
+    /// Reads the config of a project over the user-wide config, with the agents that its lock file names. A project without a config
+    /// file is the one in `folder`.
     ///
     /// # Errors
     ///
     /// [`ConfigErrors`], whose reports each name the file, the position in it and the fix.
     pub fn of_project(path: Option<&Path>, user: Option<UserConfig>, folder: PathBuf) -> Result<Self, ConfigErrors> {
-        match (path, user) {
-            (Some(path), user) => Self::read_with_user(path, user),
-            (None, Some(user)) => Self::parse_with_user("", folder, Some(user)),
-            (None, None) => Ok(Self { root: folder, ..Self::default() }),
+        Self::of_project_with_agents(path, user, folder, &InstalledAgents::default())
+    }
+
+    /// Does the same as [`Self::of_project`] with these agents besides those of the project.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigErrors`], whose reports each name the file, the position in it and the fix; also if an installed agent package cannot
+    /// be used.
+    pub fn of_project_with_agents(
+        path: Option<&Path>,
+        user: Option<UserConfig>,
+        folder: PathBuf,
+        agents: &InstalledAgents,
+    ) -> Result<Self, ConfigErrors> {
+        let user = agents.add_to_user(user)?;
+        let (text, root) = match path {
+            Some(path) => Self::text_of(path)?,
+            None => (String::new(), folder),
+        };
+        let installed = agents.of_project(&root)?;
+        let parsed = Self::parse_with_agents(&text, root, user, installed);
+        match path {
+            Some(path) => Self::in_file(path, parsed),
+            None => parsed,
         }
     }
 
-    /// Parses a config whose relative paths are below `root`, and adds the entries of the user-wide config.
-    pub(super) fn parse_with_user(text: &str, root: PathBuf, user: Option<UserConfig>) -> Result<Self, ConfigErrors> {
+    /// Parses a config whose relative paths are below `root`, and adds the agents of packages and the entries of the user-wide
+    /// config.
+    fn parse_with_agents(
+        text: &str,
+        root: PathBuf,
+        user: Option<UserConfig>,
+        installed: Vec<InstalledAgentPackage>,
+    ) -> Result<Self, ConfigErrors> {
         Self::parse_over(text, root, |config| {
             let checked = config.check_is_of_project(text);
+            // Before those of the person: agents of a project must not reach them.
+            let added = installed.iter().try_for_each(|package| package.add_to(config));
             user.into_iter().for_each(|user| config.add_user_entries(user));
-            checked
+            checked.and(added).and_then(|()| installed.iter().try_for_each(|package| config.check_signature(package)))
         })
+    }
+
+    /// Parses a config whose relative paths are below `root`, and adds the entries of the user-wide config.
+    #[cfg(test)]
+    pub(super) fn parse_with_user(text: &str, root: PathBuf, user: Option<UserConfig>) -> Result<Self, ConfigErrors> {
+        Self::parse_with_agents(text, root, user, Vec::new())
     }
 
     /// Adds the user-wide config. An entry of this config takes the place of one with the same name as a whole, so that no

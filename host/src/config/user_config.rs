@@ -8,6 +8,7 @@ use std::{
 use super::{
     Config, ConfigErrors, GitConfig,
     config::{bounded_bytes, utf8},
+    installed_agents::InstalledAgentPackage,
     located_yaml::misplaced_key,
     ownership::check_ownership,
 };
@@ -65,6 +66,23 @@ impl UserConfig {
             return Err(report.hint("move it to the config of that project").in_file(path.display()).into());
         }
         config.name_own_files_below(&folder);
+        Ok(Self(config))
+    }
+
+    /// Adds the agents of installed packages. Without a user-wide config they are all that there is of it.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigErrors`] if a name is there twice, or a package does not comply with the person's rules for signatures.
+    pub(super) fn with_installed(
+        user: Option<Self>,
+        installed: &[InstalledAgentPackage],
+    ) -> Result<Self, ConfigErrors> {
+        let mut config = user.map(Self::into_config).unwrap_or_default();
+        for package in installed {
+            package.add_to(&mut config)?;
+            config.check_signature(package)?;
+        }
         Ok(Self(config))
     }
 

@@ -73,6 +73,18 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("plugin inspect", How::By("all/packages.rs")),
         ],
     ),
+    (
+        "docs/installing-agents.md",
+        &[
+            ("agent install", How::By("all/packages/agents.rs")),
+            ("run --agent critic", NEEDS_A_MODEL),
+            ("agent list", How::By("all/packages/agents.rs")),
+            ("agent update reviewer", How::By("all/packages/agents.rs")),
+            ("agent remove reviewer", How::By("all/packages/agents.rs")),
+            ("agent publish reviewer", How::By("all/packages/agents.rs")),
+            ("plugin install", How::By("all/packages/agents.rs")),
+        ],
+    ),
     ("docs/batch.md", &[("batch ", How::By("all/batch.rs"))]),
     ("docs/chat.md", &[("chat", How::By("all/chat.rs")), ("chat --dev dice", How::By("all/chat/development.rs"))]),
     ("docs/cli.md", &[("", How::By("book/src/tests/reference.rs"))]),

@@ -12,13 +12,13 @@ use crate::{
 };
 
 /// A web server for the files of a folder. It runs until it is dropped.
-struct WebServer {
+pub struct WebServer {
     server: Server,
     _runtime: Runtime,
 }
 
 impl WebServer {
-    fn of(place: &Place) -> Self {
+    pub fn of(place: &Place) -> Self {
         let (runtime, root) = (Runtime::new().unwrap(), place.path());
         let server = runtime.block_on(Server::start(move |heard| {
             match fs::read(root.join(heard.path().trim_start_matches('/'))) {
@@ -29,7 +29,7 @@ impl WebServer {
         Self { server, _runtime: runtime }
     }
 
-    fn url(&self, path: &str) -> String {
+    pub fn url(&self, path: &str) -> String {
         format!("{}/{path}", self.server.url)
     }
 }

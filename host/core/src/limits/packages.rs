@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::PLUGINS_PER_DIRECTORY;
+use super::{COMPONENT_BYTES, PLUGINS_PER_DIRECTORY};
 
 /// The maximum bytes of a lock file. The entry of a plugin with the most tools and the longest descriptions has
 /// 1 MB, a usual one 2 KB.
@@ -21,6 +21,22 @@ pub const PLUGIN_SIGNATURE_BYTES: u64 = 4 << 10;
 pub const PACKAGE_INDEX_BYTES: u64 = 8 << 20;
 /// The maximum number of plugins that a search shows: more than a person reads.
 pub const PACKAGE_SEARCH_RESULTS: usize = 50;
+
+// ---- agent packages
+
+/// The maximum number of agent packages in one lock file. Every start reads the texts of all of them.
+pub const LOCKED_AGENT_PACKAGES: usize = 64;
+/// The maximum number of files of an agent package: thirty plugins of four files, and as many texts.
+pub const AGENT_PACKAGE_FILES: usize = 256;
+/// The maximum bytes of all files of an agent package together. They are held in memory while the package is installed; the
+/// largest known component has a tenth.
+pub const AGENT_PACKAGE_BYTES: u64 = COMPONENT_BYTES;
+/// The maximum bytes of a text file of an agent package, such as a script that a skill names. A `SKILL.md` may have a quarter.
+pub const AGENT_PACKAGE_TEXT_BYTES: u64 = 256 << 10;
+/// The maximum number of names in the path of a file in an agent package. Skills use four.
+pub const AGENT_PACKAGE_PATH_NAMES: usize = 8;
+/// The maximum number of agents and teams that an agent package brings: more than a person reads before a yes.
+pub const AGENT_PACKAGE_RUNNERS: usize = 64;
 
 // ---- registries
 

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::oci_manifest::{
-    COMPONENT_TYPE, CONFIG_TYPE, CREATED, MANIFEST_TYPE, OciDescriptor, OciManifest, WasmConfig, WasmInterfaces,
+    COMPONENT_TYPE, CONFIG_TYPE, CREATED, MANIFEST_TYPE, OciDescriptor, OciManifest, TITLE_ANNOTATION,
+    VERSION_ANNOTATION, WasmConfig, WasmInterfaces,
 };
 use crate::package_abilities::LockedTool;
 
@@ -17,10 +18,6 @@ const MANIFEST_ANNOTATION: &str = "io.shelly-host.plugin.manifest";
 const WIT_ANNOTATION: &str = "io.shelly-host.plugin.wit";
 /// The annotation with the signature.
 const SIGNATURE_ANNOTATION: &str = "io.shelly-host.plugin.signature";
-/// The annotation with the version, as OCI names it.
-const VERSION_ANNOTATION: &str = "org.opencontainers.image.version";
-/// The annotation with the name, as OCI names it.
-const TITLE_ANNOTATION: &str = "org.opencontainers.image.title";
 
 /// A plugin as an artifact of a registry.
 #[derive(Debug, Clone, Default)]

@@ -16,6 +16,14 @@ pub const COMPONENT_TYPE: &str = "application/wasm";
 /// The types under which other tools have published components.
 pub const OTHER_COMPONENT_TYPES: [&str; 2] =
     ["application/vnd.wasm.content.layer.v1+wasm", "application/vnd.bytecodealliance.wasm.component.layer.v0+wasm"];
+/// The type of the config of an agent package.
+pub const AGENT_CONFIG_TYPE: &str = "application/vnd.shelly-host.agent.config.v1+json";
+/// The type of a layer that is a text of an agent package.
+pub const AGENT_TEXT_TYPE: &str = "application/vnd.shelly-host.agent.file.v1";
+/// The annotation with the name, as OCI names it: of an artifact, or of the file that a layer is.
+pub const TITLE_ANNOTATION: &str = "org.opencontainers.image.title";
+/// The annotation with the version, as OCI names it.
+pub const VERSION_ANNOTATION: &str = "org.opencontainers.image.version";
 /// The date in the config of each artifact: the same plugin always gives the same artifact.
 pub const CREATED: &str = "1970-01-01T00:00:00Z";
 
@@ -40,12 +48,15 @@ pub struct OciDescriptor {
     pub media_type: String,
     pub digest: String,
     pub size: u64,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
 }
 
 impl OciDescriptor {
     pub fn of(media_type: &str, bytes: &[u8]) -> Self {
         let digest = Sha256Digest::of(bytes).to_string();
-        Self { media_type: media_type.to_owned(), digest, size: bytes.len() as u64 }
+        let annotations = BTreeMap::new();
+        Self { media_type: media_type.to_owned(), digest, size: bytes.len() as u64, annotations }
     }
 }
 

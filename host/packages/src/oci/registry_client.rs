@@ -16,7 +16,10 @@ use url::{Url, form_urlencoded};
 use super::{
     auth_challenge::AuthChallenge,
     oci_artifact::OciArtifact,
-    oci_manifest::{COMPONENT_TYPE, CONFIG_TYPE, MANIFEST_TYPE, OTHER_COMPONENT_TYPES, OciDescriptor, OciManifest},
+    oci_manifest::{
+        AGENT_CONFIG_TYPE, COMPONENT_TYPE, CONFIG_TYPE, MANIFEST_TYPE, OTHER_COMPONENT_TYPES, OciDescriptor,
+        OciManifest,
+    },
     oci_reference::{OciReference, OciVersion},
     registry_logins::{RegistryLogin, RegistryLogins},
 };
@@ -111,6 +114,9 @@ impl RegistryClient {
     pub async fn pull(&self, reference: &OciReference) -> Result<(Sha256Digest, OciArtifact), PackageError> {
         let task = self.task(reference, RegistryAction::Pull)?;
         let (digest, manifest) = task.manifest().await?;
+        if manifest.config.media_type == AGENT_CONFIG_TYPE {
+            return Err(task.wrong("it is an agent package; install it with `shelly-host agent install`"));
+        }
         let mut components = manifest.layers.iter().filter(|layer| {
             layer.media_type == COMPONENT_TYPE || OTHER_COMPONENT_TYPES.contains(&layer.media_type.as_str())
         });
@@ -168,22 +174,9 @@ impl RegistryClient {
     /// [`PackageError`] if the registry does not take it.
     pub async fn push(&self, reference: &OciReference, artifact: &OciArtifact) -> Result<Sha256Digest, PackageError> {
         let task = self.task(reference, RegistryAction::Push)?;
-        let OciVersion::Tag(tag) = &reference.version else {
-            return Err(task.wrong("a plugin is published under a tag, not under a digest"));
-        };
         let encoded = artifact.encode().map_err(|error| task.wrong(&error.to_string()))?;
-        if encoded.manifest.len() > limits::REGISTRY_MANIFEST_BYTES
-            || encoded.config.len() > limits::REGISTRY_CONFIG_BYTES
-        {
-            return Err(task.wrong("what it says of itself is larger than registries accept"));
-        }
-        task.upload(&encoded.config_descriptor, &encoded.config).await?;
-        task.upload(&encoded.component_descriptor, &artifact.component).await?;
-        let content = Some((MANIFEST_TYPE, encoded.manifest.as_slice()));
-        let url = task.url(&["manifests", tag])?;
-        let request = RegistryRequest { method: Method::PUT, url, accept: None, content };
-        task.send(request, &[StatusCode::CREATED, StatusCode::OK]).await?;
-        Ok(Sha256Digest::of(&encoded.manifest))
+        let layers = [(&encoded.component_descriptor, artifact.component.as_slice())];
+        task.publish(&encoded.manifest, (&encoded.config_descriptor, encoded.config.as_slice()), layers).await
     }
 
     fn task<'a>(
@@ -200,6 +193,30 @@ impl RegistryClient {
 }
 
 impl RegistryTask<'_> {
+    /// Uploads the files of an artifact, then its manifest. Returns the digest of the manifest.
+    async fn publish<'a>(
+        &self,
+        manifest: &[u8],
+        (config_descriptor, config): (&OciDescriptor, &[u8]),
+        layers: impl IntoIterator<Item = (&'a OciDescriptor, &'a [u8])>,
+    ) -> Result<Sha256Digest, PackageError> {
+        let OciVersion::Tag(tag) = &self.reference.version else {
+            return Err(self.wrong("it is published under a tag, not under a digest"));
+        };
+        if manifest.len() > limits::REGISTRY_MANIFEST_BYTES || config.len() > limits::REGISTRY_CONFIG_BYTES {
+            return Err(self.wrong("what it says of itself is larger than registries accept"));
+        }
+        self.upload(config_descriptor, config).await?;
+        for (descriptor, bytes) in layers {
+            self.upload(descriptor, bytes).await?;
+        }
+        let url = self.url(&["manifests", tag])?;
+        let request =
+            RegistryRequest { method: Method::PUT, url, accept: None, content: Some((MANIFEST_TYPE, manifest)) };
+        self.send(request, &[StatusCode::CREATED, StatusCode::OK]).await?;
+        Ok(Sha256Digest::of(manifest))
+    }
+
     fn wrong(&self, why: &str) -> PackageError {
         PackageError::Artifact { reference: self.reference.to_string(), why: why.to_owned() }
     }
@@ -451,5 +468,6 @@ fn complaint(text: &str) -> String {
     message.map_or_else(|| text.to_owned(), str::to_owned)
 }
 
+mod agent_package_transfer;
 #[cfg(test)]
 mod tests;

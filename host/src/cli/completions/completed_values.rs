@@ -25,6 +25,8 @@ enum CompletedValue {
     McpServers,
     Apis,
     Plugins,
+    /// Installed agent packages.
+    AgentPackages,
     /// A plugin by its id or its path.
     PluginsAndPaths,
     PluginKinds,
@@ -58,6 +60,7 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("", "plugins", CompletedValue::Folders),
     row("", "agent", CompletedValue::Agents),
     row("plugin certify", "model", CompletedValue::Models),
+    row("agent install", "model", CompletedValue::Models),
     row("", "model", CompletedValue::ModelsAndPlugins),
     row("", "task", CompletedValue::Nothing),
     row("", "max_cost", CompletedValue::Nothing),
@@ -104,6 +107,12 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("plugin publish", "artifact", CompletedValue::Nothing),
     row("plugin remove", "id", CompletedValue::Plugins),
     row("plugin update", "ids", CompletedValue::Plugins),
+    row("agent install", "source", CompletedValue::Files),
+    row("agent install", "index", CompletedValue::Files),
+    row("agent publish", "path", CompletedValue::Folders),
+    row("agent publish", "artifact", CompletedValue::Nothing),
+    row("agent remove", "id", CompletedValue::AgentPackages),
+    row("agent update", "ids", CompletedValue::AgentPackages),
     row("plugin new", "name", CompletedValue::Nothing),
     row("plugin wit", "out", CompletedValue::Folders),
     row("provider check", "names", CompletedValue::Models),
@@ -182,6 +191,7 @@ fn candidates(
         CompletedValue::McpServers => named(names.mcp_servers(), current),
         CompletedValue::Apis => named(names.apis(), current),
         CompletedValue::Plugins => named(names.plugin_ids(), current),
+        CompletedValue::AgentPackages => named(names.agent_packages(), current),
         CompletedValue::PluginsAndPaths => {
             named(names.plugin_ids(), current).into_iter().chain(paths(PathCompleter::any())).collect()
         }

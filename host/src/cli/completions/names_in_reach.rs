@@ -7,13 +7,15 @@ use std::{
 use crate::{
     app,
     cli::{
+        config_path::agents_of_person,
         host_environment::plugin_dirs,
         project_search::ProjectSearch,
         trust,
         user_config_path::{home, user_config_path},
     },
-    config::{Config, ConfigErrors, McpServerConfig, ProviderConfig, RunnerConfig, UserConfig},
+    config::{Config, ConfigErrors, InstalledAgents, McpServerConfig, ProviderConfig, RunnerConfig, UserConfig},
     limits,
+    packages::{LockedAgentPackage, PackagePlace},
     plugin::{ComponentCompiler, PluginCatalog, PluginDirs, PluginKind},
     session::SessionStore,
 };
@@ -44,12 +46,14 @@ pub struct PersonPlaces {
     pub home: Option<PathBuf>,
     /// The user-wide config, whether or not it exists.
     pub user_config: Option<PathBuf>,
+    /// The agents that the person has installed for all projects.
+    pub agents: InstalledAgents,
 }
 
 impl PersonPlaces {
     /// Returns the places that the environment names.
     pub fn of_environment() -> Self {
-        Self { home: home(), user_config: user_config_path() }
+        Self { home: home(), user_config: user_config_path(), agents: agents_of_person() }
     }
 }
 
@@ -73,7 +77,8 @@ impl NamesInReach {
         self.config.get_or_init(|| {
             let user = self.person.user_config.as_deref();
             let user = user.and_then(|path| UserConfig::read(path, self.person.home.as_deref()).ok().flatten());
-            let read = Config::of_project(self.path.as_deref(), user, self.folder.clone());
+            let (path, folder) = (self.path.as_deref(), self.folder.clone());
+            let read = Config::of_project_with_agents(path, user, folder, &self.person.agents);
             // While a config is edited its names are still of use.
             read.unwrap_or_else(|ConfigErrors { config, .. }| config.map(|config| *config).unwrap_or_default())
         })
@@ -120,6 +125,15 @@ impl NamesInReach {
     /// Returns the ids of plugins.
     pub fn plugin_ids(&self) -> Vec<DescribedName> {
         self.plugins_of(|_| true)
+    }
+
+    /// Returns the installed agent packages of the project and of the person, with their versions.
+    pub fn agent_packages(&self) -> Vec<DescribedName> {
+        let of_person = self.person.agents.person.as_deref().map(PackagePlace::of_person);
+        let places = [PackagePlace::of_project(&self.config().root)].into_iter().chain(of_person);
+        let described = |package: &LockedAgentPackage| (package.id.clone(), package.version.clone());
+        let locks = places.filter_map(|place| place.read_lock().ok());
+        locks.flat_map(|lock| lock.agents().map(described).collect::<Vec<_>>()).collect()
     }
 
     fn plugins_of(&self, is_wanted: impl Fn(&[PluginKind]) -> bool) -> Vec<DescribedName> {

@@ -13,7 +13,7 @@ mod inspect;
 mod list;
 mod named_plugin;
 mod new;
-mod packages;
+pub(in crate::cli) mod packages;
 mod plugin_lookup_args;
 mod source_watch;
 mod step;

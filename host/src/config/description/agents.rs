@@ -37,6 +37,8 @@ pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentR
         // Only teams have these.
         coordinator: _,
         list: _,
+        // A fact of the package, not of each of its agents.
+        package: _,
     } = agent;
     let describer = PluginDescriber::new(agent, config);
     // In the order of `AgentConfig::all_plugins`.

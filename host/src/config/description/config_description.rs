@@ -20,6 +20,13 @@ impl Config {
     /// plugins, and their grants. Links on the way to a granted folder are resolved. The directory and the bytes of a
     /// plugin are not included; the code that looks for plugins adds them.
     pub fn facts(&self) -> TrustFacts {
+        let mut facts = self.facts_without_packages();
+        facts.extend(self.package_facts());
+        facts
+    }
+
+    /// Returns the same without the bytes of installed agent packages: what their agents reach, and not what they are told.
+    pub fn facts_without_packages(&self) -> TrustFacts {
         config_description(self, &ConfigRuntimeInfo::default()).into_facts()
     }
 }

@@ -44,6 +44,8 @@ pub(super) fn team_section(team: &TeamConfig, config: &Config, known: &AgentRunt
         options: _,
         coordinator: coordinator_plugin,
         list: _,
+        // A fact of the package, not of each of its agents.
+        package: _,
     } = own;
     let describer = PluginDescriber::new(own, config);
     // In the order of `AgentConfig::all_plugins`.

@@ -127,6 +127,49 @@ async fn what_is_no_plugin_is_refused() {
     assert_eq!(said.causes, ["what it says of itself is larger than registries accept"]);
     let by_digest = reference(&server).at(digest);
     let said = client().push(&by_digest, &OciArtifact::default()).await.unwrap_err().report();
-    assert_eq!(said.causes, ["a plugin is published under a tag, not under a digest"]);
+    assert_eq!(said.causes, ["it is published under a tag, not under a digest"]);
     assert!(server.requests().is_empty());
+}
+
+/// Returns the manifest of an agent package with these layers, each a path and a size.
+fn agent_manifest(layers: &[(&str, u64)]) -> String {
+    let layer = |(path, size): &(&str, u64)| {
+        let annotations = json!({"org.opencontainers.image.title": path});
+        json!({"mediaType": "text/plain", "digest": Sha256Digest::of("x").to_string(), "size": size, "annotations": annotations})
+    };
+    let layers: Vec<_> = layers.iter().map(layer).collect();
+    let config = json!({"mediaType": AGENT_CONFIG_TYPE, "digest": Sha256Digest::of("").to_string(), "size": 0});
+    json!({"schemaVersion": 2, "config": config, "layers": layers}).to_string()
+}
+
+/// Pulls an agent package from a registry that answers so, and returns the failure.
+async fn agent_failure(answers: Vec<CannedResponse>) -> String {
+    let server = TestServer::start(answers).await;
+    let report = client().pull_agent(&reference(&server)).await.unwrap_err().report();
+    report.to_string().replace(server.url.strip_prefix("http://").unwrap(), "HOST")
+}
+
+#[tokio::test]
+async fn agent_package_of_a_registry_is_bounded_and_whole() {
+    let many: Vec<_> = (0..=limits::AGENT_PACKAGE_FILES).map(|_| ("agents.yaml", 1)).collect();
+    let large = limits::AGENT_PACKAGE_BYTES;
+    for (answer, says) in [
+        (manifest(4, 4), "it is not an agent package; `shelly-host plugin install` installs a plugin"),
+        (agent_manifest(&many), "it has more than 256 files"),
+        (agent_manifest(&[("a", large), ("b", 1)]), "has more than 268435456 bytes"),
+        (agent_manifest(&[("agents.yaml", 1)]), "it has no agent.toml"),
+        (agent_manifest(&[("agent.toml", limits::MANIFEST_BYTES + 1)]), "has more than 65536 bytes"),
+    ] {
+        let said = agent_failure(vec![ok(&answer)]).await;
+        assert!(said.contains(says), "{said}");
+    }
+    let altered = agent_failure(vec![ok(&agent_manifest(&[("agent.toml", 1)])), ok("y")]).await;
+    assert!(altered.contains("was altered: its registry gives sha256:"), "{altered}");
+    let text = "id = \"a\"\nversion = \"1.0.0\"\nfiles = [\"agents.yaml\"]\n";
+    let whole = agent_manifest(&[("agent.toml", text.len() as u64)]);
+    let whole = whole.replace(&Sha256Digest::of("x").to_string(), &Sha256Digest::of(text).to_string());
+    let missing = agent_failure(vec![ok(&whole), ok(text)]).await;
+    assert!(missing.contains("it lacks its file agents.yaml"), "{missing}");
+    let as_plugin = failure(vec![ok(&whole)]).await;
+    assert!(as_plugin.contains("it is an agent package; install it with `shelly-host agent install`"), "{as_plugin}");
 }

@@ -9,7 +9,7 @@ use crate::{
         render::{name, size},
     },
     error::{ErrorKind, Report},
-    packages::{AbilityChange, LockedPackage, VersionOrder, key_id},
+    packages::{AbilityChange, LockedPackage, VersionOrder},
 };
 
 /// The options that say which changes of a plugin are accepted.
@@ -80,19 +80,13 @@ impl AcceptanceArgs {
 }
 
 fn grown(before: &LockedPackage, now: &LockedPackage) -> impl Iterator<Item = AbilityChange> {
-    changes(before, now).into_iter().filter(|change| change.is_growth)
+    plugin_changes(before, now).into_iter().filter(|change| change.is_growth)
 }
 
 /// Returns the differences in what a plugin can do, and in who answers for it.
-fn changes(before: &LockedPackage, now: &LockedPackage) -> Vec<AbilityChange> {
+pub fn plugin_changes(before: &LockedPackage, now: &LockedPackage) -> Vec<AbilityChange> {
     let mut changes = now.abilities.changes_since(&before.abilities);
-    let key = |locked: &LockedPackage| locked.signature.as_deref().map(key_id);
-    let line = match (key(before), key(now)) {
-        (Some(_), None) => "- signature",
-        (Some(before), Some(now)) if before != now => "~ signature: by another key",
-        _ => return changes,
-    };
-    changes.push(AbilityChange { line: line.to_owned(), is_growth: true });
+    changes.extend(AbilityChange::of_signature(before.signature.as_deref(), now.signature.as_deref()));
     changes
 }
 
@@ -112,7 +106,7 @@ pub(super) fn changed_lines(before: &LockedPackage, now: &LockedPackage) -> Vec<
     if before.size != now.size {
         lines.push(format!("  ~ size {} → {}", size(before.size), size(now.size)));
     }
-    let changes = changes(before, now);
+    let changes = plugin_changes(before, now);
     if changes.is_empty() {
         lines.push("  nothing changes in what it wants, imports and offers".into());
     }

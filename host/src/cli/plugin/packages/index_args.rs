@@ -41,23 +41,38 @@ impl PackageIndexArgs {
         fetcher: &PackageFetcher,
     ) -> Result<PackageSource, Report> {
         let (of, index) = self.read(config, fetcher).await?;
-        match index.find(id) {
-            Some(source) => source.map_err(|error| error.report()),
-            None => {
-                let known: Vec<_> = index.ids().collect();
-                let near =
-                    nearest(id, &known).map(|near| format!("did you mean `{}`? Otherwise ", near.escape_debug()));
-                let message = format!("there is no plugin `{id}` in the index {}", of.escape_debug());
-                Err(Report::new(ErrorKind::Usage, message).hint(format!(
-                    "{}search with `shelly-host plugin search WORD`; a folder in the current one is written ./{id}",
-                    near.unwrap_or_default()
-                )))
-            }
-        }
+        let not_there = || {
+            let mend = "search with `shelly-host plugin search WORD`";
+            not_in_index(("plugin", id), &of, &index.ids().collect::<Vec<_>>(), mend)
+        };
+        index.find(id).ok_or_else(not_there)?.map_err(|error| error.report())
+    }
+
+    /// Looks up an agent package by its name.
+    pub async fn find_agent(
+        &self,
+        id: &str,
+        config: &Config,
+        fetcher: &PackageFetcher,
+    ) -> Result<PackageSource, Report> {
+        let (of, index) = self.read(config, fetcher).await?;
+        let not_there = || {
+            let mend = "check the name";
+            not_in_index(("agent package", id), &of, &index.agent_ids().collect::<Vec<_>>(), mend)
+        };
+        index.find_agent(id).ok_or_else(not_there)?.map_err(|error| error.report())
     }
 }
 
+/// Reports that an index does not have what a person named.
+fn not_in_index((what, id): (&str, &str), of: &str, known: &[&str], mend: &str) -> Report {
+    let near = nearest(id, known).map(|near| format!("did you mean `{}`? Otherwise ", near.escape_debug()));
+    let message = format!("there is no {what} `{id}` in the index {}", of.escape_debug());
+    Report::new(ErrorKind::Usage, message)
+        .hint(format!("{}{mend}; a folder in the current one is written ./{id}", near.unwrap_or_default()))
+}
+
 /// Returns `true` for the name of a plugin in an index: other sources have a `.`, a `/` or a `:`.
-pub(super) fn is_index_name(text: &str) -> bool {
+pub fn is_index_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }

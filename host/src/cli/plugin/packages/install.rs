@@ -7,7 +7,8 @@ use super::{
     index_args::{PackageIndexArgs, is_index_name},
     package_candidate::{PackageInspector, described, named},
     package_fetch::PackageFetcher,
-    place_args::{PackagePlaceArgs, guard},
+    place_args::{PackagePlaceArgs, guard, refuse_contained},
+    restore::restore,
 };
 use crate::{
     cli::{
@@ -16,7 +17,7 @@ use crate::{
     },
     config::Config,
     error::{ErrorKind, Report},
-    packages::{LockedPackage, PackageError, PackagePlace, PackageSource},
+    packages::{PackageError, PackagePlace, PackageSource},
 };
 
 /// Install a plugin into the project, or get everything that its lock file names.
@@ -51,7 +52,7 @@ impl PluginInstallArgs {
         runtime()?.block_on(async {
             match &self.source {
                 Some(source) => self.add(&config, &place, source).await,
-                None => restore(&place, self.place.shown()).await,
+                None => restore(&place, "plugin", self.place.shown()).await,
             }
         })
     }
@@ -67,8 +68,9 @@ impl PluginInstallArgs {
         let fetched = fetcher.fetch(&source).await?;
         let candidate = PackageInspector::new(place, config).inspect(&source, fetched).await?;
         let now = candidate.locked.clone();
-        let before = lock.get(&now.id).cloned();
-        if let Some(before) = before.filter(|before| before.digest != now.digest)
+        let before = lock.get(&now.id).filter(|before| before.digest != now.digest).cloned();
+        before.as_ref().map_or(Ok(()), refuse_contained)?;
+        if let Some(before) = before
             && !self.acceptance.accepts(&before, &now).await?
         {
             print(&format!("the plugin {} was left as it is", named(&before)))?;
@@ -81,48 +83,4 @@ impl PluginInstallArgs {
         print(&lines.join("\n"))?;
         Ok(0)
     }
-}
-
-/// Gets everything that a lock file names and the store does not have. `place_options` are those of this command.
-pub(super) async fn restore(place: &PackagePlace, place_options: &str) -> Result<u8, Report> {
-    let lock = place.read_lock().map_err(|error| error.report())?;
-    if lock.is_empty() {
-        let message = format!("{} names no plugin", name(&place.lock_file().display().to_string()));
-        return Err(Report::new(ErrorKind::Usage, message)
-            .hint(format!("name a plugin: shelly-host plugin install SOURCE{place_options}")));
-    }
-    let fetcher = PackageFetcher::new()?;
-    let mut lines = Vec::new();
-    for locked in lock.iter() {
-        // A damaged copy is replaced like a missing one.
-        let is_there = matches!(place.store.read(locked), Ok(Some(_)));
-        if !is_there {
-            fetch_locked(place, locked, &fetcher).await?;
-        }
-        lines.push(format!("{}    {}", if is_there { "in store " } else { "installed" }, named(locked)));
-    }
-    print(&lines.join("\n"))?;
-    Ok(0)
-}
-
-/// Gets a plugin that a lock file names from where it came from. Any other plugin is refused.
-async fn fetch_locked(place: &PackagePlace, locked: &LockedPackage, fetcher: &PackageFetcher) -> Result<(), Report> {
-    let source = locked.exact_source().map_err(|error| error.report())?;
-    let fetched = fetcher.fetch(&source.of_lock_in(place.lock_folder())).await?;
-    let found = fetched.files.digest();
-    if found != locked.digest {
-        let message = format!(
-            "{} has another plugin than {} names",
-            name(&locked.source),
-            name(&place.lock_file().display().to_string())
-        );
-        return Err(Report::new(ErrorKind::Plugin, message)
-            .cause(format!("the files of {} have the digest {found}, locked is {}", named(locked), locked.digest))
-            .hint(format!(
-                "`shelly-host plugin install {}` shows what the other plugin changes, and takes it if you agree",
-                name(&locked.source)
-            )));
-    }
-    let staged = place.store.stage(&fetched.files).map_err(|error| error.report())?;
-    staged.install().map(drop).map_err(|error| error.report())
 }

@@ -1,7 +1,8 @@
 //! The commands that hand plugins to others: they publish, install, update and remove them. Nothing of a plugin runs when it is
-//! installed.
+//! installed. The commands for agent packages share what is said here of sources, stores and lock files.
 
 mod acceptance;
+mod agent_fetch;
 mod index_args;
 mod install;
 mod newer_source;
@@ -11,10 +12,21 @@ mod package_fetch;
 mod place_args;
 mod publish;
 mod remove;
+mod restore;
 mod search;
 mod update;
 mod vendor;
 
+pub(in crate::cli) use self::{
+    acceptance::plugin_changes,
+    agent_fetch::{FetchedAgentPackage, package_folder},
+    index_args::{PackageIndexArgs, is_index_name},
+    package_candidate::{PackageCandidate, PackageInspector, described, named, signature_state, signer},
+    package_fetch::{FetchedPackage, PackageFetcher},
+    place_args::{PackagePlaceArgs, guard, project_and_person},
+    publish::artifact_named,
+    restore::restore,
+};
 pub use self::{
     install::PluginInstallArgs, outdated::list_outdated, publish::PluginPublishArgs, remove::PluginRemoveArgs,
     search::PluginSearchArgs, update::PluginUpdateArgs, vendor::PluginVendorArgs,

@@ -2,6 +2,7 @@
 
 use super::package_fetch::PackageFetcher;
 use crate::{
+    digest::Sha256Digest,
     error::Report,
     packages::{LockedPackage, OciReference, OciVersion, PackageError, PackagePlace, PackageSource, newer_tag},
 };
@@ -16,7 +17,7 @@ impl PackageFetcher {
     ) -> Result<Option<PackageSource>, Report> {
         let report = |error: PackageError| error.report();
         match PackageSource::parse(&locked.source).map_err(report)?.of_lock_in(place.lock_folder()) {
-            PackageSource::Oci(reference) => self.newer_artifact(locked, reference).await.map_err(report),
+            PackageSource::Oci(reference) => self.newer_artifact(locked.artifact, reference).await.map_err(report),
             source => {
                 let is_other = self.fetch(&source).await?.files.digest() != locked.digest;
                 Ok(is_other.then_some(source))
@@ -24,9 +25,10 @@ impl PackageFetcher {
         }
     }
 
-    async fn newer_artifact(
+    /// Returns the artifact that takes the place of this one, whose manifest has the digest `installed`.
+    pub(super) async fn newer_artifact(
         &self,
-        locked: &LockedPackage,
+        installed: Option<Sha256Digest>,
         reference: OciReference,
     ) -> Result<Option<PackageSource>, PackageError> {
         // Who names a digest wants nothing else.
@@ -37,6 +39,6 @@ impl PackageFetcher {
             return Ok(Some(PackageSource::Oci(OciReference { version, ..reference })));
         }
         let now = self.registries().resolve(&reference).await?;
-        Ok((Some(now) != locked.artifact).then_some(PackageSource::Oci(reference)))
+        Ok((Some(now) != installed).then_some(PackageSource::Oci(reference)))
     }
 }

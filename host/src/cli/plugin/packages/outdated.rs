@@ -21,7 +21,9 @@ pub fn list_outdated(config: Option<&PathBuf>, output: CliOutputFormat) -> Resul
     let outdated = runtime()?.block_on(async {
         let mut outdated = Vec::new();
         for place in [project].iter().chain(&person) {
-            for locked in place.read_lock().map_err(|error| error.report())?.iter() {
+            let lock = place.read_lock().map_err(|error| error.report())?;
+            // Those of an agent package change with it.
+            for locked in lock.iter().filter(|locked| locked.agent.is_none()) {
                 if let Some(source) = fetcher.newer_source(locked, place).await? {
                     outdated.push((locked.clone(), source.to_string()));
                 }

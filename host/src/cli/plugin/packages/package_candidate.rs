@@ -1,6 +1,6 @@
 //! A plugin that was fetched and inspected, and is not yet installed.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::package_fetch::FetchedPackage;
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
         render::{name, size},
     },
     config::Config,
+    digest::Sha256Digest,
     error::{ErrorKind, Report},
     packages::{
         LockedPackage, LockedTool, PackageAbilities, PackageError, PackageLock, PackagePlace, PackageSource,
@@ -19,14 +20,14 @@ use crate::{
 };
 
 /// A plugin in a store that does not yet count as installed.
-pub(super) struct PackageCandidate {
+pub struct PackageCandidate {
     staged: StagedPackage,
     /// Its entry for the lock file.
     pub locked: LockedPackage,
 }
 
 /// Checks plugins against the contract and the rules about signatures, without running them.
-pub(super) struct PackageInspector<'a> {
+pub struct PackageInspector<'a> {
     place: &'a PackagePlace,
     config: &'a Config,
     compiler: Arc<ComponentCompiler>,
@@ -49,7 +50,8 @@ impl<'a> PackageInspector<'a> {
             let message = format!("the plugin `{id}` cannot be installed: a plugin of this id comes with shelly-host");
             return Err(Report::new(ErrorKind::Plugin, message).hint("give the plugin another id in its plugin.toml"));
         }
-        let signed_by = signer(self.config, id, &fetched)?;
+        let refused = |why: String| PackageError::Unsigned { id: id.clone(), why }.report();
+        let signed_by = signer(self.config, &fetched.files.digests(), fetched.signature.as_deref(), refused)?;
         let written = source.clone().relative_to(self.place.lock_folder()).to_string();
         let abilities = abilities_of(&package, fetched.tools);
         let locked = LockedPackage::of(id, version, &written, &fetched.files, abilities);
@@ -62,21 +64,30 @@ impl<'a> PackageInspector<'a> {
 impl PackageCandidate {
     /// Puts the plugin into the store and its entry into the lock file.
     pub fn install(self, place: &PackagePlace, lock: &mut PackageLock) -> Result<(), Report> {
-        let report = |error: PackageError| error.report();
-        self.staged.install().map_err(report)?;
-        lock.insert(self.locked);
-        place.write_lock(lock).map_err(report)
+        let locked = self.store()?;
+        lock.insert(locked);
+        place.write_lock(lock).map_err(|error| error.report())
+    }
+
+    /// Puts the plugin into the store, and returns its entry for the lock file.
+    pub fn store(self) -> Result<LockedPackage, Report> {
+        self.staged.install().map_err(|error| error.report())?;
+        Ok(self.locked)
     }
 }
 
-/// Verifies the signature of a plugin by the rules of the project and of the person. Returns the name of the key that has signed
-/// it, if a rule names one.
-fn signer(config: &Config, id: &str, fetched: &FetchedPackage) -> Result<Option<String>, Report> {
-    let (digests, mut signed_by) = (fetched.files.digests(), None);
+/// Verifies the signature of a list of files by the rules of the project and of the person. Returns the name of the key that has
+/// signed it, if a rule names one. `refused` reports why it does not comply.
+pub fn signer(
+    config: &Config,
+    files: &BTreeMap<String, Sha256Digest>,
+    signature: Option<&str>,
+    refused: impl Fn(String) -> Report,
+) -> Result<Option<String>, Report> {
+    let mut signed_by = None;
     for rule in [&config.plugin_signatures, &config.user.plugin_signatures] {
         let policy = rule.policy()?;
-        let signer = policy.signer(&digests, fetched.signature.as_deref());
-        let signer = signer.map_err(|why| PackageError::Unsigned { id: id.to_owned(), why }.report())?;
+        let signer = policy.signer(files, signature).map_err(&refused)?;
         signed_by = signed_by.or(signer.map(str::to_owned));
     }
     Ok(signed_by)
@@ -101,7 +112,7 @@ fn abilities_of(package: &PluginPackage, recorded: Option<Vec<LockedTool>>) -> P
 }
 
 /// Returns the facts of an installed plugin for people, a line each.
-pub(super) fn described(locked: &LockedPackage) -> Vec<String> {
+pub fn described(locked: &LockedPackage) -> Vec<String> {
     let list = |items: &[String]| match items.is_empty() {
         true => "nothing".to_owned(),
         false => items.iter().map(|item| name(item)).collect::<Vec<_>>().join("\n             "),
@@ -114,7 +125,7 @@ pub(super) fn described(locked: &LockedPackage) -> Vec<String> {
         format!("source       {}", name(&locked.source)),
         format!("size         {}", size(locked.size)),
         format!("digest       {}", locked.files.get(&locked.component).map(ToString::to_string).unwrap_or_default()),
-        format!("signed by    {}", signature_state(locked)),
+        format!("signed by    {}", signature_state(locked.signed_by.as_deref(), locked.signature.as_deref())),
         format!("kinds        {}", locked.abilities.kinds.join(", ")),
         format!("imports      {}", list(&locked.abilities.imports)),
         format!("wants        {}", list(&locked.abilities.wants)),
@@ -122,9 +133,9 @@ pub(super) fn described(locked: &LockedPackage) -> Vec<String> {
     ]
 }
 
-/// Returns who has signed a plugin, in words.
-fn signature_state(locked: &LockedPackage) -> String {
-    match (&locked.signed_by, locked.signature.as_deref().map(key_id)) {
+/// Returns who has signed a package, in words. `signed_by` is the name of the key in a rule.
+pub fn signature_state(signed_by: Option<&str>, signature: Option<&str>) -> String {
+    match (signed_by, signature.map(key_id)) {
         (Some(signer), _) => name(signer),
         (None, Some(Some(id))) => format!("a key with the id {id}, which no rule of the config names"),
         (None, Some(None)) => "nobody: its signature is not one of minisign".to_owned(),
@@ -133,7 +144,7 @@ fn signature_state(locked: &LockedPackage) -> String {
 }
 
 /// Returns the name and version of an installed plugin, as messages show them.
-pub(super) fn named(locked: &LockedPackage) -> String {
+pub fn named(locked: &LockedPackage) -> String {
     match locked.version.is_empty() {
         true => format!("`{}`", locked.id),
         false => format!("`{}` {}", locked.id, name(&locked.version)),

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The files of a plugin, as they came.
-pub(super) struct FetchedPackage {
+pub struct FetchedPackage {
     /// The files.
     pub files: PackageFiles,
     /// The tools, as far as whoever has published the plugin has recorded them.
@@ -34,7 +34,7 @@ pub(super) struct FetchedPackage {
 }
 
 /// Gets plugins. One fetcher serves a whole command.
-pub(super) struct PackageFetcher {
+pub struct PackageFetcher {
     http: HttpClient,
     registries: RegistryClient,
 }
@@ -98,7 +98,7 @@ impl PackageFetcher {
     }
 
     /// Gets a file that must be there.
-    async fn file(&self, url: &Url, most: u64) -> Result<Vec<u8>, Report> {
+    pub(super) async fn file(&self, url: &Url, most: u64) -> Result<Vec<u8>, Report> {
         let bytes = download(&self.http, url, most).await.map_err(|error| error.report())?;
         bytes.ok_or_else(|| {
             Report::new(ErrorKind::Run, format!("there is no {}", name(url.as_str()))).hint("check the address")
@@ -119,7 +119,7 @@ impl PackageFetcher {
     }
 
     /// Gets the signature beside a plugin; `None` if the server has none there, or answers with something else.
-    async fn signature_from(&self, url: &Url) -> Result<Option<String>, Report> {
+    pub(super) async fn signature_from(&self, url: &Url) -> Result<Option<String>, Report> {
         let url = beside(url, PackageFiles::SIGNATURE_FILE);
         let bytes = download(&self.http, &url, limits::PLUGIN_SIGNATURE_BYTES).await;
         let bytes = match bytes {
@@ -132,12 +132,12 @@ impl PackageFetcher {
     }
 }
 
-/// Returns the address of another file in the folder of this one.
-fn beside(url: &Url, file: &str) -> Url {
+/// Returns the address of another file in the folder of this one, or in a folder below it.
+pub(super) fn beside(url: &Url, file: &str) -> Url {
     let mut url = url.clone();
     url.set_query(None);
     if let Ok(mut segments) = url.path_segments_mut() {
-        segments.pop().push(file);
+        segments.pop().extend(file.split('/'));
     }
     url
 }

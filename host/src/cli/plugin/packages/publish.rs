@@ -38,10 +38,7 @@ pub struct PluginPublishArgs {
 impl PluginPublishArgs {
     /// Publishes the plugin.
     pub fn publish(&self) -> Result<u8, Report> {
-        let reference = match OciReference::parse(&self.artifact) {
-            Some(reference) => reference.map_err(|why| self.no_artifact(&why)),
-            None => Err(self.no_artifact("it does not begin with oci://")),
-        }?;
+        let reference = artifact_named(&self.artifact, "oci://ghcr.io/me/dice:1.0.0")?;
         let compiler = Arc::new(ComponentCompiler::from(compiling()));
         runtime()?.block_on(async {
             let files = files_at(&self.path)?;
@@ -64,12 +61,16 @@ impl PluginPublishArgs {
             Ok(0)
         })
     }
+}
 
-    fn no_artifact(&self, why: &str) -> Report {
-        Report::new(ErrorKind::Usage, format!("`{}` is not the name of an artifact", self.artifact.escape_debug()))
+/// Parses the name of an artifact to be published. `example` is one.
+pub fn artifact_named(text: &str, example: &str) -> Result<OciReference, Report> {
+    let parsed = OciReference::parse(text).unwrap_or_else(|| Err("it does not begin with oci://".to_owned()));
+    parsed.map_err(|why| {
+        Report::new(ErrorKind::Usage, format!("`{}` is not the name of an artifact", text.escape_debug()))
             .cause(why)
-            .hint("name it as oci://REGISTRY/NAME:TAG, such as oci://ghcr.io/me/dice:1.0.0")
-    }
+            .hint(format!("name it as oci://REGISTRY/NAME:TAG, such as {example}"))
+    })
 }
 
 /// Returns the artifact of a plugin that has listed its tools.

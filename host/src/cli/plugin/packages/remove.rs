@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{
     package_candidate::named,
-    place_args::{PackagePlaceArgs, guard, not_installed},
+    place_args::{PackagePlaceArgs, guard, not_installed, refuse_contained},
 };
 use crate::{cli::render::print, error::Report};
 
@@ -23,7 +23,9 @@ impl PluginRemoveArgs {
         let (_, place) = self.place.open()?;
         let _guard = guard(&place, false)?;
         let mut lock = place.read_lock().map_err(|error| error.report())?;
-        let removed = lock.remove(&self.id).ok_or_else(|| not_installed(&self.id, &lock))?;
+        let removed = lock.get(&self.id).cloned().ok_or_else(|| not_installed(&self.id, &lock))?;
+        refuse_contained(&removed)?;
+        lock.remove(&self.id);
         place.write_lock(&lock).map_err(|error| error.report())?;
         print(&format!("removed      {}", named(&removed)))?;
         Ok(0)

@@ -6,7 +6,7 @@ use super::{
     acceptance::AcceptanceArgs,
     package_candidate::{PackageInspector, named},
     package_fetch::PackageFetcher,
-    place_args::{PackagePlaceArgs, guard, not_installed},
+    place_args::{PackagePlaceArgs, guard, not_installed, refuse_contained},
 };
 use crate::{
     cli::{
@@ -42,10 +42,12 @@ impl PluginUpdateArgs {
         let mut lock = place.read_lock().map_err(|error| error.report())?;
         let mut wanted = Vec::new();
         for id in &self.ids {
-            wanted.push(lock.get(id).cloned().ok_or_else(|| not_installed(id, &lock))?);
+            let locked = lock.get(id).cloned().ok_or_else(|| not_installed(id, &lock))?;
+            refuse_contained(&locked)?;
+            wanted.push(locked);
         }
         if self.ids.is_empty() {
-            wanted.extend(lock.iter().cloned());
+            wanted.extend(lock.iter().filter(|locked| locked.agent.is_none()).cloned());
         }
         if wanted.is_empty() {
             return Err(Report::new(ErrorKind::Usage, "no plugin is installed")

@@ -5,9 +5,9 @@ use std::{collections::BTreeSet, path::PathBuf};
 use clap::Args;
 
 use super::{
-    install::restore,
     package_candidate::named,
     place_args::{guard, project_and_person},
+    restore::restore,
 };
 use crate::{
     cli::{command_runtime::runtime, render::print},
@@ -37,9 +37,9 @@ impl PluginVendorArgs {
         if let Some(person) = &person {
             let own = person.read_lock().map_err(|error| error.report())?;
             let used = used_plugins(&config);
-            for locked in
-                own.iter().filter(|locked| used.contains(locked.id.as_str()) && lock.get(&locked.id).is_none())
-            {
+            // A plugin of an agent package stays with it.
+            let is_wanted = |locked: &&LockedPackage| locked.agent.is_none() && used.contains(locked.id.as_str());
+            for locked in own.iter().filter(is_wanted).filter(|locked| lock.get(&locked.id).is_none()) {
                 copied.push(copy(locked, person, &project)?);
             }
         }
@@ -48,7 +48,7 @@ impl PluginVendorArgs {
             add(copied, &mut lock, &project)?;
             print(&lines.join("\n"))?;
         }
-        runtime()?.block_on(restore(&project, ""))
+        runtime()?.block_on(restore(&project, "plugin", ""))
     }
 }
 
