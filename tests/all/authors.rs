@@ -170,7 +170,7 @@ fn build_tells_changes_and_mistakes_with_their_mend() {
     let changed = ok(build());
     let (_, changes) = changed.stdout.split_once("changed      ").unwrap();
     let changes: Vec<_> = changes.lines().map(str::trim).collect();
-    assert!(changes[0].starts_with("+ want http") && changes[1] == "+ import shelly:plugin/http@0.1.0", "{changes:?}");
+    assert!(changes[0].starts_with("+ want http") && changes[1] == "+ import shelly:plugin/http@0.2.0", "{changes:?}");
 
     change(&source, "shelly_plugin::export!(tools: [CountText]);", "");
     let no_kind = build();

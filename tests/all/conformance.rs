@@ -1,5 +1,7 @@
 //! The command `shelly-host conformance`, with the built-in attacks and with others.
 
+use std::fs;
+
 use serde_json::Value;
 
 use crate::support::{Place, Ran};
@@ -100,6 +102,31 @@ fn exported_attack_suite_gives_the_same_results() {
     assert_eq!(rows(&there), rows(&here));
     let ran = run(&place, &["--export", "attacks"]);
     assert!(ran.code == 2 && ran.stderr.contains("cannot write the suite to attacks"), "{}", ran.shown());
+}
+
+#[test]
+fn attacks_end_alike_in_each_version_of_the_contract() {
+    let place = Place::new();
+    let kinds = ["effect", "coordinator", "run-middleware", "provider"].map(|kind| ["--kind", kind]).concat();
+    let ran = run(&place, &[&kinds[..], &["--export", "attacks"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.shown());
+    let of_version = |version: &str| {
+        let report = json(&run(&place, &["--suite", "attacks", "--output", "json"]));
+        for row in report["attacks"].as_array().unwrap() {
+            assert_eq!(row["status"], "passed", "{version}: {row:#}");
+        }
+        rows(&report)
+    };
+    let of_first = of_version("0.1.0");
+    let mut rebuilt = 0;
+    for entry in fs::read_dir(place.path().join("attacks")).unwrap() {
+        let guest = entry.unwrap().path().join("guest.wat");
+        let Ok(text) = fs::read_to_string(&guest) else { continue };
+        fs::write(guest, text.replace("@0.1.0", "@0.2.0")).unwrap();
+        rebuilt += usize::from(text.contains("@0.1.0"));
+    }
+    assert!(rebuilt > 60, "{rebuilt}");
+    assert_eq!(of_version("0.2.0"), of_first);
 }
 
 #[test]

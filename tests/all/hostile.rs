@@ -21,6 +21,7 @@ mod steps;
 mod structure;
 mod terminal;
 mod twins;
+mod versions;
 mod wasi;
 
 use std::{

@@ -291,7 +291,7 @@ fn missing_kv_grant_error_shows_the_config_line() {
     let place = Place::new();
     let ran = program(&place, "", &[], &[]);
     assert_eq!(ran.code, 3, "{}", ran.shown());
-    assert!(ran.stderr.contains("imports `shelly:plugin/kv@0.1.0`"), "{}", ran.shown());
+    assert!(ran.stderr.contains("imports `shelly:plugin/kv@0.2.0`"), "{}", ran.shown());
     assert!(
         ran.stderr.contains("grant it under agents.ada.plugins.probe-kv in the config: `kv: run`"),
         "{}",

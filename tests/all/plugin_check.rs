@@ -45,7 +45,7 @@ fn check_shows_what_a_plugin_is_and_takes() {
     assert_eq!(ran.code, 0, "{}", ran.shown());
     for line in [
         "id           calculator\nkinds        tool\n",
-        "\ncontract     0.1.0 (this host: 0.1.0)\nexports      shelly:plugin/tool@0.1.0\n",
+        "\ncontract     0.2.0 (this host: 0.1.0 and 0.2.0)\nexports      shelly:plugin/tool@0.2.0\n",
         "\nwants        nothing\ntools        calculate\nstart        ",
         " with its compiled code in the cache\ninstance     ",
         "\nno problems",
@@ -130,12 +130,28 @@ fn check_compares_imports_with_the_manifest_and_the_host() {
     assert!(json["findings"][0]["hint"].as_str().unwrap().starts_with("write `kv = true` under [wants]"), "{json}");
     assert!(json["plugin"]["start"].is_null() && json["plugin"]["imports"][0]["meaning"].is_string(), "{json}");
 
-    place.plugin("newer", "kinds = [\"tool\"]\n", &component(&[], "0.2.0"));
-    let (ran, json) = checked(&place, "newer");
-    assert_eq!((ran.code, findings(&json)[0].1), (1, "component"), "{json}");
-    let why = &json["findings"][0]["details"][0];
-    assert!(why.as_str().unwrap().contains("this host supports version 0.1.0 of the contract"), "{json}");
-    assert!(json["plugin"].is_null(), "{json}");
+    for (version, imports, says, hint) in [
+        (
+            "0.3.0",
+            &[][..],
+            "exports `shelly:plugin/tool@0.3.0`, but this host supports versions 0.1.0 and 0.2.0 of the contract",
+            "upgrade shelly-host, or rebuild the plugin with an SDK for version 0.2.0",
+        ),
+        (
+            "0.2.0",
+            &["log"],
+            "two versions of the contract: `shelly:plugin/tool@0.2.0` and `shelly:plugin/log@0.1.0`",
+            "rebuild the plugin with one version",
+        ),
+    ] {
+        place.plugin("newer", "kinds = [\"tool\"]\n", &component(imports, version));
+        let (ran, json) = checked(&place, "newer");
+        assert_eq!((ran.code, findings(&json)[0].1), (1, "component"), "{json}");
+        let finding = &json["findings"][0];
+        assert!(finding["details"][0].as_str().unwrap().contains(says), "{json}");
+        assert!(finding["hint"].as_str().unwrap().starts_with(hint), "{json}");
+        assert!(json["plugin"].is_null(), "{json}");
+    }
 }
 
 #[test]

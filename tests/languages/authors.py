@@ -68,18 +68,18 @@ MISTAKES = {
     "rust": [("src/lib.rs", "shelly_plugin::export!(tools: [CountText]);", "", "`shelly_plugin::export!`")],
     "python": [
         ("app.py", "Tool = export(", "Tol = export(", "write `Tool = export(…)`"),
-        ("app.py", "import PluginError", "import kv, PluginError", "add `import shelly:plugin/kv@0.1.0;`"),
+        ("app.py", "import PluginError", "import kv, PluginError", "add `import shelly:plugin/kv@0.2.0;`"),
         ("app.py", "(text: str)", "(text)", "correct the Python code"),
         ("wit/plugin.wit", "// import shelly:plugin/http", "import shelly:plugin/http", "write `http = true` under [wants]"),
-        ("wit/plugin.wit", "import shelly:plugin/log@0.1.0;", "import shelly:plugin/lag@0.1.0;", "correct the WIT"),
+        ("wit/plugin.wit", "import shelly:plugin/log@0.2.0;", "import shelly:plugin/lag@0.2.0;", "correct the WIT"),
     ],
     "javascript": [
         ("src/plugin.js", "export const tool", "export const tol", "write `export const tool = { … };`"),
-        ("src/plugin.js", "import {", "import { get } from 'shelly:plugin/kv@0.1.0'; get;\nimport {", "`kv = true` under [wants]"),
+        ("src/plugin.js", "import {", "import { get } from 'shelly:plugin/kv@0.2.0'; get;\nimport {", "`kv = true` under [wants]"),
     ],
     "typescript": [
         ("src/plugin.ts", "s.string(", "s.integer(", "correct what the compiler says"),
-        ("src/plugin.ts", "import {", "import 'shelly:plugin/kv@0.1.0';\nimport {", "import shelly:plugin/kv"),
+        ("src/plugin.ts", "import {", "import 'shelly:plugin/kv@0.2.0';\nimport {", "import shelly:plugin/kv"),
         ("src/plugin.ts", "import {", "import './shelly-plugin/kv.js';\nimport {", "import shelly:plugin/kv"),
     ],
     "go": [("contract.go", "//go:wasmexport shelly:plugin/tool@0.1.0#call", "", "write `//go:wasmexport shelly:plugin/tool@0.1.0#call`")],

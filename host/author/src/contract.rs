@@ -2,15 +2,43 @@
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use crate::project_kind::ProjectKind;
+use crate::{language::PluginLanguage, project_kind::ProjectKind};
 
-/// The files of the contract, by name, in the order in which they are read. The first declares the package.
-pub const CONTRACT_FILES: [(&str, &str); 4] = [
-    ("types.wit", include_str!("../../../wit/types.wit")),
-    ("imports.wit", include_str!("../../../wit/imports.wit")),
-    ("kinds.wit", include_str!("../../../wit/kinds.wit")),
-    ("worlds.wit", include_str!("../../../wit/worlds.wit")),
-];
+/// The text of one version of the contract.
+#[derive(Debug)]
+pub(crate) struct ContractText {
+    /// The files, by name, in the order in which they are read. The first declares the package.
+    pub files: [(&'static str, &'static str); 4],
+}
+
+/// Returns the text of the version whose files are in this folder.
+macro_rules! contract_text {
+    ($folder:literal) => {
+        ContractText {
+            files: [
+                ("types.wit", include_str!(concat!($folder, "/types.wit"))),
+                ("imports.wit", include_str!(concat!($folder, "/imports.wit"))),
+                ("kinds.wit", include_str!(concat!($folder, "/kinds.wit"))),
+                ("worlds.wit", include_str!(concat!($folder, "/worlds.wit"))),
+            ],
+        }
+    };
+}
+
+/// Version 0.1.
+static VERSION_0_1: ContractText = contract_text!("../../../wit/0.1");
+
+/// The newest version.
+static NEWEST: ContractText = contract_text!("../../../wit");
+
+/// Returns the version that new projects in a language are built for: that of its SDK or template.
+pub(crate) fn contract_of(language: PluginLanguage) -> &'static ContractText {
+    match language {
+        // Their templates lay out values by hand.
+        PluginLanguage::Go | PluginLanguage::C => &VERSION_0_1,
+        _ => &NEWEST,
+    }
+}
 
 /// The folder of a project that holds its WIT.
 pub const WIT_FOLDER: &str = "wit";
@@ -31,10 +59,10 @@ struct ContractItem {
     text: &'static str,
 }
 
-/// Returns the interfaces and worlds of the contract, in order.
-fn items() -> Vec<ContractItem> {
+/// Returns the interfaces and worlds in the files of the contract, in order.
+fn items(contract: &ContractText) -> Vec<ContractItem> {
     let mut items = Vec::new();
-    for (_, text) in CONTRACT_FILES {
+    for (_, text) in contract.files {
         // Comments and items of the top level begin at the start of a line; everything within them is indented.
         let (mut at, mut start) = (0, None);
         let mut open: Option<(&str, &str)> = None;
@@ -68,30 +96,38 @@ fn opened(line: &'static str) -> Option<(&'static str, &'static str)> {
     Some((keyword, words.next()?))
 }
 
-/// Returns the package declaration of the contract, with its comments.
-fn package() -> &'static str {
-    let (_, types) = CONTRACT_FILES[0];
-    let end = types.find("\n\ninterface ").or_else(|| types.find(";\n").map(|at| at + 1));
-    types[..end.unwrap_or(types.len())].trim_end()
-}
+impl ContractText {
+    /// Returns the package declaration, with its comments.
+    fn package(&self) -> &'static str {
+        let (_, types) = self.files[0];
+        let end = types.find("\n\ninterface ").or_else(|| types.find(";\n").map(|at| at + 1));
+        types[..end.unwrap_or(types.len())].trim_end()
+    }
 
-/// Returns the name and version of the contract's package, such as `shelly:plugin` and `0.1.0`.
-fn package_id() -> (&'static str, &'static str) {
-    let line = package().lines().last().unwrap_or_default();
-    let id = line.trim_start_matches("package ").trim_end_matches(';');
-    id.split_once('@').unwrap_or((id, ""))
-}
+    /// Returns the name and version of the package, such as `shelly:plugin` and `0.1.0`.
+    fn package_id(&self) -> (&'static str, &'static str) {
+        let line = self.package().lines().last().unwrap_or_default();
+        let id = line.trim_start_matches("package ").trim_end_matches(';');
+        id.split_once('@').unwrap_or((id, ""))
+    }
 
-/// Returns the name of an interface of the contract as worlds of other packages write it.
-pub fn qualified(interface: &str) -> String {
-    let (package, version) = package_id();
-    format!("{package}/{interface}@{version}")
+    /// Returns the name of an interface as worlds of other packages write it.
+    pub fn qualified(&self, interface: &str) -> String {
+        let (package, version) = self.package_id();
+        format!("{package}/{interface}@{version}")
+    }
+
+    /// Returns the whole contract as one WIT text.
+    fn whole(&self) -> String {
+        let parts = self.files.map(|(_, text)| text.trim_end());
+        format!("{}\n", parts.join("\n\n"))
+    }
 }
 
 /// Returns the interface of the contract that a qualified name names, such as `http` for `shelly:plugin/http@0.1.0`; `None`
 /// for names of other packages.
 pub(crate) fn interface_of(name: &str) -> Option<&str> {
-    let interface = name.strip_prefix(package_id().0)?.strip_prefix('/')?;
+    let interface = name.strip_prefix(NEWEST.package_id().0)?.strip_prefix('/')?;
     Some(interface.split_once('@').map_or(interface, |(interface, _)| interface))
 }
 
@@ -102,22 +138,26 @@ pub(crate) fn want_of(interface: &str) -> Option<&'static str> {
 
 /// Returns the names of the worlds that plugins can have.
 pub fn world_names() -> Vec<&'static str> {
-    let worlds = items().into_iter().filter(|item| item.keyword == "world");
+    let worlds = items(&NEWEST).into_iter().filter(|item| item.keyword == "world");
     worlds.map(|world| world.name).filter(|name| *name != WORLD_OF_HOST).collect()
 }
 
-/// Returns the whole contract as one WIT text.
-pub fn whole() -> String {
-    let parts = CONTRACT_FILES.map(|(_, text)| text.trim_end());
-    format!("{}\n", parts.join("\n\n"))
+/// Returns the files of the newest contract, by name.
+pub fn files() -> [(&'static str, &'static str); 4] {
+    NEWEST.files
 }
 
-/// Returns one world of the contract with the interfaces that it needs, as one WIT text; `None` if there is no such world.
+/// Returns the whole newest contract as one WIT text.
+pub fn whole() -> String {
+    NEWEST.whole()
+}
+
+/// Returns one world of the newest contract with the interfaces that it needs, as one WIT text; `None` if there is no such world.
 pub fn world(name: &str) -> Option<String> {
     if !world_names().contains(&name) {
         return None;
     }
-    let items = items();
+    let items = items(&NEWEST);
     let find = |name: &str| items.iter().find(|item| item.name == name);
     let (mut needed, mut next) = (BTreeSet::new(), vec![name]);
     while let Some(name) = next.pop() {
@@ -125,7 +165,7 @@ pub fn world(name: &str) -> Option<String> {
             next.extend(named_in(item));
         }
     }
-    let mut text = package().to_owned();
+    let mut text = NEWEST.package().to_owned();
     for item in items.iter().filter(|item| needed.contains(item.name)) {
         text += "\n\n";
         text += item.text;
@@ -146,7 +186,7 @@ fn named_in(item: &ContractItem) -> Vec<&'static str> {
 
 /// Returns the text of `wit/plugin.wit` of a new project: a world with the export of its kind and the imports that are
 /// commonly needed, and a comment that says how to add more.
-pub fn plugin_world(kind: ProjectKind) -> String {
+pub(crate) fn plugin_world(kind: ProjectKind, contract: &ContractText) -> String {
     let mut text = String::from(
         "package local:plugin;\n\n\
          /// The exports and imports of this plugin. The contract with the host is in deps/shelly-plugin.\n\
@@ -157,13 +197,13 @@ pub fn plugin_world(kind: ProjectKind) -> String {
     );
     for import in kind.imports() {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  import {};", qualified(import));
+        let _ = writeln!(text, "  import {};", contract.qualified(import));
     }
     for (import, wants) in further_imports(kind) {
-        let line = format!("  // import {};", qualified(import));
+        let line = format!("  // import {};", contract.qualified(import));
         let _ = writeln!(text, "{line:42} // [wants] {wants}");
     }
-    let _ = writeln!(text, "\n  export {};\n}}", qualified(kind.name()));
+    let _ = writeln!(text, "\n  export {};\n}}", contract.qualified(kind.name()));
     text
 }
 
@@ -203,17 +243,19 @@ mod tests {
 
     #[test]
     fn contract_is_cut_into_all_of_its_items() {
-        let (items, whole) = (items(), whole());
-        let count = |keyword: &str| items.iter().filter(|item| item.keyword == keyword).count();
-        let mut resolve = Resolve::default();
-        resolve.push_str("contract.wit", &whole).unwrap();
-        assert_eq!((count("interface"), count("world")), (resolve.interfaces.len(), resolve.worlds.len()));
-        for item in &items {
-            assert!(item.text.starts_with("///"), "{} has a comment", item.name);
-            assert!(item.text.ends_with("\n}"), "{} is whole", item.name);
+        for (contract, version) in [(&VERSION_0_1, "0.1.0"), (&NEWEST, "0.2.0")] {
+            let (items, package) = (items(contract), contract.package());
+            let count = |keyword: &str| items.iter().filter(|item| item.keyword == keyword).count();
+            let mut resolve = Resolve::default();
+            resolve.push_str("contract.wit", &contract.whole()).unwrap();
+            assert_eq!((count("interface"), count("world")), (resolve.interfaces.len(), resolve.worlds.len()));
+            for item in &items {
+                assert!(item.text.starts_with("///"), "{} has a comment", item.name);
+                assert!(item.text.ends_with("\n}"), "{} is whole", item.name);
+            }
+            assert_eq!(contract.package_id(), ("shelly:plugin", version));
+            assert!(package.starts_with("/// The contract") && package.ends_with(";"));
         }
-        assert_eq!(package_id(), ("shelly:plugin", "0.1.0"));
-        assert!(package().starts_with("/// The contract") && package().ends_with(";"));
     }
 
     #[test]
@@ -233,13 +275,14 @@ mod tests {
 
     #[test]
     fn world_of_a_project_fits_the_contract() {
-        for kind in ProjectKind::ALL.into_iter().filter(|kind| *kind != ProjectKind::Plain) {
-            let text = plugin_world(kind);
+        let kinds = ProjectKind::ALL.into_iter().filter(|kind| *kind != ProjectKind::Plain);
+        for (kind, contract) in kinds.flat_map(|kind| [(kind, &VERSION_0_1), (kind, &NEWEST)]) {
+            let text = plugin_world(kind, contract);
             // With each further import used, too.
             let all = text.replace("  // import", "  import");
             for text in [&text, &all] {
                 let mut resolve = Resolve::default();
-                resolve.push_str("contract.wit", &whole()).unwrap();
+                resolve.push_str("contract.wit", &contract.whole()).unwrap();
                 let package = resolve.push_str("plugin.wit", text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
                 let world = resolve.select_world(&[package], None).unwrap();
                 let world = &resolve.worlds[world];

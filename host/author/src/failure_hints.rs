@@ -1,7 +1,7 @@
 //! The mend of a failed build, in the words of the author's language.
 
 use crate::{
-    contract::{interface_of, qualified, want_of},
+    contract::{contract_of, interface_of, want_of},
     language::PluginLanguage,
     plugin_project::PluginProject,
     project_kind::ProjectKind,
@@ -36,7 +36,7 @@ fn of_python(last: &[String]) -> (Option<String>, String) {
         let methods: Vec<_> = methods.collect();
         format!("define {} in the class {class}", methods.join(" and "))
     } else if let Some(module) = missing_import(text) {
-        import_hint(PluginLanguage::Python, &module.replace('_', "-"))
+        interface_hint(PluginLanguage::Python, &module.replace('_', "-"))
     } else if text.contains("No module named 'shelly_plugin'") {
         "the SDK is missing: shelly-host plugin new writes it into shelly_plugin of a new project".into()
     } else if let Some(module) = between(text, "No module named '", "'") {
@@ -111,7 +111,8 @@ fn of_javascript(language: PluginLanguage, last: &[String]) -> (Option<String>, 
 /// Returns the mend of a module of JavaScript that was not found.
 fn module_hint(language: PluginLanguage, module: &str) -> String {
     match interface_of(module) {
-        Some(interface) => import_hint(language, interface),
+        Some(interface) if module.contains('@') => import_hint(language, interface, module),
+        Some(interface) => interface_hint(language, interface),
         None if module.contains(':') => {
             format!("add `import {module};` to the world in wit/, with its package in wit/deps")
         }
@@ -123,15 +124,20 @@ fn module_hint(language: PluginLanguage, module: &str) -> String {
     }
 }
 
-/// Returns the mend for an interface of the contract that code uses and the world does not import.
-fn import_hint(language: PluginLanguage, interface: &str) -> String {
+/// Returns the mend for an interface of the contract that code uses and the world does not import, in the version of the
+/// language's SDK.
+fn interface_hint(language: PluginLanguage, interface: &str) -> String {
+    import_hint(language, interface, &contract_of(language).qualified(interface))
+}
+
+/// Returns the mend for an interface of the contract that the world does not import by this name.
+fn import_hint(language: PluginLanguage, interface: &str, name: &str) -> String {
     let place = language.world_place();
     match want_of(interface) {
-        Some(want) => format!(
-            "add `import {};` to the world in {place}, and `{want}` under [wants] in plugin.toml",
-            qualified(interface)
-        ),
-        None => format!("add `import {};` to the world in {place}", qualified(interface)),
+        Some(want) => {
+            format!("add `import {name};` to the world in {place}, and `{want}` under [wants] in plugin.toml")
+        }
+        None => format!("add `import {name};` to the world in {place}"),
     }
 }
 
@@ -267,9 +273,9 @@ mod tests {
             ),
             (
                 "ImportError: cannot import name 'http' from 'wit_world.imports' (/world/wit_world/imports/__init__.py)",
-                "add `import shelly:plugin/http@0.1.0;` to the world in wit/, and `http = true` under [wants]",
+                "add `import shelly:plugin/http@0.2.0;` to the world in wit/, and `http = true` under [wants]",
             ),
-            ("ModuleNotFoundError: No module named 'wit_world.imports.kv'", "`import shelly:plugin/kv@0.1.0;`"),
+            ("ModuleNotFoundError: No module named 'wit_world.imports.kv'", "`import shelly:plugin/kv@0.2.0;`"),
             ("ModuleNotFoundError: No module named 'yaml.x'", "pip install --target . yaml"),
             ("ModuleNotFoundError: No module named 'shelly_plugin'", "plugin new writes it into shelly_plugin"),
             ("SyntaxError: invalid syntax (app.py, line 1)", "correct the Python code"),

@@ -42,7 +42,7 @@ pub use build::{BuiltPlugin, PluginBuild, rebuild_twice};
 pub use build_cancellation::BuildCancellation;
 pub use build_record::BuildRecord;
 pub use contract::{
-    CONTRACT_FILES, whole as whole_contract, world as contract_world, world_names as contract_world_names,
+    files as contract_files, whole as whole_contract, world as contract_world, world_names as contract_world_names,
 };
 pub use failure_hints::{other_kinds as hint_for_other_kinds, undeclared_import as hint_for_undeclared_import};
 pub use javascript_engine::JavaScriptEngine;

@@ -1,6 +1,6 @@
 //! The sources of the SDKs, of which a new project gets a copy: they are in no registry.
 
-use crate::contract::CONTRACT_FILES;
+use crate::{contract::contract_of, language::PluginLanguage};
 
 /// The files of a folder of `sdk/`, each as its path below that folder and its text.
 macro_rules! sdk_files {
@@ -140,7 +140,8 @@ pub fn javascript_sdk_files() -> impl Iterator<Item = (&'static str, &'static st
 /// Returns the files of the SDK with its contract, by their path below [`SDK_FOLDER`].
 pub fn sdk_files() -> impl Iterator<Item = (String, &'static str)> {
     let sources = SDK_FILES.iter().map(|(path, text)| ((*path).to_owned(), *text));
-    sources.chain(CONTRACT_FILES.iter().map(|(name, text)| (format!("wit/{name}"), *text)))
+    let contract = contract_of(PluginLanguage::Rust).files;
+    sources.chain(contract.into_iter().map(|(name, text)| (format!("wit/{name}"), text)))
 }
 
 #[cfg(test)]
@@ -179,6 +180,8 @@ mod tests {
             for entry in fs::read_dir(&folder).unwrap() {
                 let path = entry.unwrap().path();
                 match path.is_dir() {
+                    // The older versions of the contract.
+                    true if folder.ends_with("wit") => {}
                     true => folders.push(path),
                     false => drop(found.insert(path.strip_prefix(&sdk).unwrap().display().to_string())),
                 }

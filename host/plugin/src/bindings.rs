@@ -1,4 +1,9 @@
 //! Rust bindings of the contract, generated from `wit/` in one invocation, so that all kinds share one set of types.
+//!
+//! The types are those of the newest version. The engine compares types by their structure and not by their name, so they
+//! serve each version that has them in the same form; those of an old version that differ are in a module of its own.
+
+pub mod version_0_1;
 
 mod generated {
     wasmtime::component::bindgen!({

@@ -17,7 +17,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `contract` | what the contract fixes: its version, the kinds of plugins, the requirement for each import |
+//! | `contract` | what the contract fixes: its versions, the kinds of plugins, the requirement for each import |
 //! | `error` | the reasons why a plugin cannot be used |
 //! | `http_client` | the requests of a plugin, each reported as an event |
 //! | `bindings` | the Rust types of the contract, generated from `wit/` |
@@ -95,7 +95,7 @@ pub use compile::{
     CompileStart, CompileStep, CompileWorker, ComponentCompiler, engine_config,
 };
 pub use component::{Anatomy, read_bounded};
-pub use contract::{CONTRACT, PluginKind};
+pub use contract::{CONTRACT, ContractVersion, PluginKind};
 pub use error::{CompileFailure, ComponentError, PluginError};
 pub use functions::{FunctionTool, FunctionToolset, FunctionsManifest};
 pub use loader::{

@@ -4,14 +4,14 @@ use std::sync::LazyLock;
 
 use serde::Serialize;
 
-use crate::plugin::{CONTRACT, WASMTIME_VERSION};
+use crate::plugin::{CONTRACT, ContractVersion, WASMTIME_VERSION};
 
 /// The facts about this build.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct BuildInfo {
     /// The version of `shelly-host`.
     pub version: &'static str,
-    /// The version of the contract with plugins. Plugins of the same series, in which only the last number differs, run.
+    /// The newest version of the contract with plugins. Plugins of older versions that this build serves run, too.
     pub contract: &'static str,
     /// The version of wasmtime.
     pub wasmtime: &'static str,
@@ -40,9 +40,13 @@ pub static LONG_VERSION: LazyLock<String> =
 impl BuildInfo {
     /// Returns the facts without the version, one on each line.
     pub fn lines(&self) -> Vec<String> {
-        let series = self.contract.rsplit_once('.').map_or(self.contract, |(series, _)| series);
+        let series = |version: ContractVersion| {
+            let number = version.number();
+            format!("{}.x", number.rsplit_once('.').map_or(number, |(series, _)| series))
+        };
+        let series = ContractVersion::ALL.map(series).join(" and ");
         vec![
-            format!("contract  {} (plugins of {series}.x run)", self.contract),
+            format!("contract  {} (plugins of {series} run)", self.contract),
             format!("wasmtime  {}", self.wasmtime),
             format!("target    {}", self.target),
             format!("profile   {}", self.profile),

@@ -5,40 +5,49 @@ use std::sync::LazyLock;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-use crate::plugin::PluginKind;
+use crate::plugin::{ContractVersion, PluginKind};
 
-/// The plugin contract, in one text.
-const CONTRACT: &str = concat!(
-    include_str!("../../../wit/types.wit"),
-    include_str!("../../../wit/imports.wit"),
-    include_str!("../../../wit/kinds.wit"),
-    include_str!("../../../wit/worlds.wit"),
-);
+/// Returns the text of a version of the contract whose files are in this folder.
+macro_rules! contract {
+    ($folder:literal) => {
+        concat!(
+            include_str!(concat!($folder, "/types.wit")),
+            include_str!(concat!($folder, "/imports.wit")),
+            include_str!(concat!($folder, "/kinds.wit")),
+            include_str!(concat!($folder, "/worlds.wit")),
+        )
+    };
+}
+
+/// The versions of the contract, each in one text.
+const CONTRACTS: [&str; 2] = [contract!("../../../wit/0.1"), contract!("../../../wit")];
 /// The part of WASI's file system that guests from text need.
 const WASI: &str = include_str!("wasi.wit");
 
-/// Both texts, parsed once for all guests.
+/// All texts, parsed once for all guests.
 static PARSED: LazyLock<Result<Resolve, String>> = LazyLock::new(|| {
     let mut resolve = Resolve::default();
-    for (name, text) in [("contract.wit", CONTRACT), ("wasi.wit", WASI)] {
-        resolve.push_str(name, text).map_err(|error| format!("{error:#}"))?;
+    for text in CONTRACTS {
+        resolve.push_str("contract.wit", text).map_err(|error| format!("{error:#}"))?;
     }
+    resolve.push_str("wasi.wit", WASI).map_err(|error| format!("{error:#}"))?;
     Ok(resolve)
 });
 
-/// Makes a component of a core module. It imports what the module imports of the contract and of WASI's file system, and
-/// exports these kinds.
+/// Makes a component of a core module, for a version of the contract. It imports what the module imports of the contract and
+/// of WASI's file system, and exports these kinds.
 ///
 /// # Errors
 ///
 /// A sentence, if the module does not fit the contract.
-pub fn component_of(module: &[u8], kinds: &[PluginKind]) -> Result<Vec<u8>, String> {
+pub fn component_of(module: &[u8], kinds: &[PluginKind], contract: ContractVersion) -> Result<Vec<u8>, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let mut resolve = PARSED.clone()?;
-    let exports: String = kinds.iter().map(|kind| format!("export shelly:plugin/{kind}@0.1.0;\n")).collect();
+    let exports: String = kinds.iter().map(|kind| format!("export {};\n", contract.qualified(kind.name()))).collect();
     let guest = format!(
-        "package hostile:guest; world guest {{ include shelly:plugin/capabilities@0.1.0;
-           import wasi:filesystem/types@0.2.0; import wasi:filesystem/preopens@0.2.0; {exports} }}"
+        "package hostile:guest; world guest {{ include {};
+           import wasi:filesystem/types@0.2.0; import wasi:filesystem/preopens@0.2.0; {exports} }}",
+        contract.qualified("capabilities")
     );
     let package = resolve.push_str("guest.wit", &guest).map_err(|error| format!("{error:#}"))?;
     let world = resolve.select_world(&[package], None).map_err(|error| text(&error))?;
@@ -48,24 +57,33 @@ pub fn component_of(module: &[u8], kinds: &[PluginKind]) -> Result<Vec<u8>, Stri
     encoder.and_then(|mut encoder| encoder.encode()).map_err(|error| format!("{error:#}"))
 }
 
-/// Makes a component of these fields of a core module, and of the defaults for those that are missing.
+/// Makes a component of these fields of a core module, and of the defaults for those that are missing. It is for the version
+/// of the contract that the fields name, or for the newest if they name none.
 ///
 /// # Errors
 ///
 /// A sentence, if the fields do not make a module that fits the contract.
 pub(super) fn component(fields: &str, kind: PluginKind) -> Result<Vec<u8>, String> {
+    let contract = version_in(fields).unwrap_or(ContractVersion::NEWEST);
     let mut text = format!("(module {fields}\n");
-    let rest = REST.iter().filter(|(of, ..)| of.is_none_or(|of| of == kind));
-    for (_, _, polite) in rest.filter(|(_, mark, _)| mark.is_empty() || !fields.contains(mark)) {
-        text.push_str(polite);
+    for (_, mark, polite) in REST.iter().filter(|(of, ..)| of.is_none_or(|of| of == kind)) {
+        if mark.is_empty() || !fields.contains(&mark.replace("@VERSION", &format!("@{contract}"))) {
+            text.push_str(&polite.replace("@VERSION", &format!("@{contract}")));
+        }
     }
     text.push(')');
     let module = wat::parse_str(text).map_err(|error| error.to_string())?;
-    component_of(&module, &[kind])
+    component_of(&module, &[kind], contract)
+}
+
+/// Returns the version of the contract that the fields of a module name first; `None` if they name none.
+fn version_in(fields: &str) -> Option<ContractVersion> {
+    let mut names = fields.split("\"shelly:plugin/").skip(1);
+    names.find_map(|name| name.split_once('@')?.1.split(['"', '#']).next()?.parse().ok())
 }
 
 /// The defaults of a guest: the kind that they are for, the mark that replaces them if the guest's text contains it, and
-/// the text. Described for authors of attacks in `docs/conformance.md`.
+/// the text, with `VERSION` for the version of the contract. Described for authors of attacks in `docs/conformance.md`.
 const REST: &[(Option<PluginKind>, &str, &str)] = &[
     (None, "(export \"memory\")", "(memory $memory (export \"memory\") 64)"),
     (
@@ -108,61 +126,61 @@ const REST: &[(Option<PluginKind>, &str, &str)] = &[
     ),
     (
         Some(PluginKind::Tool),
-        r#"(export "shelly:plugin/tool@0.1.0#specs""#,
-        r#"(func (export "shelly:plugin/tool@0.1.0#specs") (result i32) (i32.const 0x230))"#,
+        r#"(export "shelly:plugin/tool@VERSION#specs""#,
+        r#"(func (export "shelly:plugin/tool@VERSION#specs") (result i32) (i32.const 0x230))"#,
     ),
     (
         Some(PluginKind::Tool),
-        r#"(export "shelly:plugin/tool@0.1.0#call""#,
-        r#"(func (export "shelly:plugin/tool@0.1.0#call") (param i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+        r#"(export "shelly:plugin/tool@VERSION#call""#,
+        r#"(func (export "shelly:plugin/tool@VERSION#call") (param i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
              (call $ok))"#,
     ),
     (
         Some(PluginKind::Effect),
-        r#"(export "shelly:plugin/effect@0.1.0#eval""#,
-        r#"(func (export "shelly:plugin/effect@0.1.0#eval") (param i32) (result i32) (i32.const 0x280))"#,
+        r#"(export "shelly:plugin/effect@VERSION#eval""#,
+        r#"(func (export "shelly:plugin/effect@VERSION#eval") (param i32) (result i32) (i32.const 0x280))"#,
     ),
     (
         Some(PluginKind::RunMiddleware),
-        r#"(export "shelly:plugin/run-middleware@0.1.0#before""#,
-        r#"(func (export "shelly:plugin/run-middleware@0.1.0#before") (param i32 i32 i32 i32 i32 i32 i32) (result i32)
+        r#"(export "shelly:plugin/run-middleware@VERSION#before""#,
+        r#"(func (export "shelly:plugin/run-middleware@VERSION#before") (param i32 i32 i32 i32 i32 i32 i32) (result i32)
              (i32.const 0x280))"#,
     ),
     (
         Some(PluginKind::RunMiddleware),
-        r#"(export "shelly:plugin/run-middleware@0.1.0#after""#,
-        r#"(func (export "shelly:plugin/run-middleware@0.1.0#after") (param i32) (result i32) (i32.const 0x280))"#,
+        r#"(export "shelly:plugin/run-middleware@VERSION#after""#,
+        r#"(func (export "shelly:plugin/run-middleware@VERSION#after") (param i32) (result i32) (i32.const 0x280))"#,
     ),
     (
         Some(PluginKind::Provider),
-        r#"(export "shelly:plugin/provider@0.1.0#complete""#,
-        r#"(func (export "shelly:plugin/provider@0.1.0#complete") (param i32) (result i32) (i32.const 0x340))"#,
+        r#"(export "shelly:plugin/provider@VERSION#complete""#,
+        r#"(func (export "shelly:plugin/provider@VERSION#complete") (param i32) (result i32) (i32.const 0x340))"#,
     ),
     (
         Some(PluginKind::ModelMiddleware),
-        r#"(export "shelly:plugin/model-middleware@0.1.0#before""#,
-        r#"(func (export "shelly:plugin/model-middleware@0.1.0#before")
+        r#"(export "shelly:plugin/model-middleware@VERSION#before""#,
+        r#"(func (export "shelly:plugin/model-middleware@VERSION#before")
              (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i64 i32) (result i32) (i32.const 0x280))"#,
     ),
     (
         Some(PluginKind::ModelMiddleware),
-        r#"(export "shelly:plugin/model-middleware@0.1.0#after""#,
-        r#"(func (export "shelly:plugin/model-middleware@0.1.0#after") (param i32) (result i32) (i32.const 0x280))"#,
+        r#"(export "shelly:plugin/model-middleware@VERSION#after""#,
+        r#"(func (export "shelly:plugin/model-middleware@VERSION#after") (param i32) (result i32) (i32.const 0x280))"#,
     ),
     (
         Some(PluginKind::ToolMiddleware),
-        r#"(export "shelly:plugin/tool-middleware@0.1.0#before""#,
-        r#"(func (export "shelly:plugin/tool-middleware@0.1.0#before")
+        r#"(export "shelly:plugin/tool-middleware@VERSION#before""#,
+        r#"(func (export "shelly:plugin/tool-middleware@VERSION#before")
              (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32) (i32.const 0x280))"#,
     ),
     (
         Some(PluginKind::ToolMiddleware),
-        r#"(export "shelly:plugin/tool-middleware@0.1.0#after""#,
-        r#"(func (export "shelly:plugin/tool-middleware@0.1.0#after") (param i32) (result i32) (i32.const 0x280))"#,
+        r#"(export "shelly:plugin/tool-middleware@VERSION#after""#,
+        r#"(func (export "shelly:plugin/tool-middleware@VERSION#after") (param i32) (result i32) (i32.const 0x280))"#,
     ),
     (
         Some(PluginKind::Coordinator),
-        r#"(export "shelly:plugin/coordinator@0.1.0#next""#,
-        r#"(func (export "shelly:plugin/coordinator@0.1.0#next") (param i32) (result i32) (i32.const 0x240))"#,
+        r#"(export "shelly:plugin/coordinator@VERSION#next""#,
+        r#"(func (export "shelly:plugin/coordinator@VERSION#next") (param i32) (result i32) (i32.const 0x240))"#,
     ),
 ];

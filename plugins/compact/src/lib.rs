@@ -13,7 +13,7 @@ use shelly_plugin::{
     Error,
     chat::{self, Entry},
     config,
-    effect::{self, Edit, Effect, Moment, Phase, Step, Stop},
+    effect::{self, Edit, Effect, EffectInput, Phase, Step, Stop},
     summary::{Pace, Span},
     types::{Completion, Role},
 };
@@ -64,29 +64,29 @@ impl Params {
 }
 
 impl Effect for Compact {
-    fn eval(mut moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+    fn eval(mut input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
-        if moment.phase != Phase::BeforeModel {
+        if input.phase != Phase::BeforeModel {
             return Ok(Step::edits(state, Vec::new()));
         }
         let pace: Pace = effect::remembered(VERSION, &state);
-        match (moment.reply.take(), pace.asked) {
-            (Some(reply), Some(span)) => Ok(finish(&params, &moment, pace, span, reply)),
-            _ => Ok(begin(params, &moment, pace)),
+        match (input.reply.take(), pace.asked) {
+            (Some(reply), Some(span)) => Ok(finish(&params, &input, pace, span, reply)),
+            _ => Ok(begin(params, &input, pace)),
         }
     }
 }
 
-fn begin(params: Params, moment: &Moment, mut pace: Pace) -> Step {
-    let window = moment.context_window.unwrap_or(0);
-    if !moment.fills(params.threshold) {
-        let wake = moment.until_fills(params.threshold, chat::tokens_since_reply());
+fn begin(params: Params, input: &EffectInput, mut pace: Pace) -> Step {
+    let window = input.context_window.unwrap_or(0);
+    if !input.fills(params.threshold) {
+        let wake = input.until_fills(params.threshold, chat::tokens_since_reply());
         return Step::edits(Vec::new(), Vec::new()).until(wake);
     }
-    let ask = pace.is_time(moment).then(|| {
-        let entries = chat::all_entries(0, moment.messages);
+    let ask = pace.is_time(input).then(|| {
+        let entries = chat::all_entries(0, input.messages);
         let goes = goes(&entries, params.keep_recent);
-        let span = Span::is_worth_it(goes, moment).then(|| Span::of(goes)).flatten()?;
+        let span = Span::is_worth_it(goes, input).then(|| Span::of(goes)).flatten()?;
         Some((span, span.ask(window, params.model)?))
     });
     match ask {
@@ -95,7 +95,7 @@ fn begin(params: Params, moment: &Moment, mut pace: Pace) -> Step {
             Step::ask(effect::state(VERSION, &pace), ask)
         }
         Some(None) => {
-            pace.wait(moment);
+            pace.wait(input);
             idle(pace)
         }
         None => idle(pace),
@@ -114,8 +114,8 @@ fn goes(entries: &[Entry], keep_recent: u32) -> &[Entry] {
     &after[..chat::border(after, keep_recent as usize).min(chat::unread(after))]
 }
 
-fn finish(params: &Params, moment: &Moment, mut pace: Pace, span: Span, reply: Result<Completion, Error>) -> Step {
-    match span.replace("compact", moment.context_window.unwrap_or(0), reply) {
+fn finish(params: &Params, input: &EffectInput, mut pace: Pace, span: Span, reply: Result<Completion, Error>) -> Step {
+    match span.replace("compact", input.context_window.unwrap_or(0), reply) {
         Ok(replacement) => {
             pace.folded();
             Step::edits(effect::state(VERSION, &pace), vec![Edit::Replace(replacement)])
@@ -126,7 +126,7 @@ fn finish(params: &Params, moment: &Moment, mut pace: Pace, span: Span, reply: R
         }
         Err(why) => {
             shelly_plugin::warn!("the conversation is not shortened, because it cannot be summarized: {why}");
-            pace.wait(moment);
+            pace.wait(input);
             idle(pace)
         }
     }

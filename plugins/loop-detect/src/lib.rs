@@ -13,7 +13,7 @@ use shelly_plugin::{
     Error, Message, Part, chat,
     chat::Traits,
     config,
-    effect::{Edit, Effect, Moment, Phase, Step, Stop, Wake},
+    effect::{Edit, Effect, EffectInput, Phase, Step, Stop, Wake},
     text,
     types::ToolCall,
 };
@@ -99,14 +99,14 @@ fn canonical(json: &str) -> String {
 }
 
 impl Effect for LoopDetect {
-    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+    fn eval(input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
-        if moment.phase != Phase::BeforeModel {
+        if input.phase != Phase::BeforeModel {
             return Ok(Step::edits(state, Vec::new()));
         }
         // Calls from before the first turn belong to another task.
-        let repeated = (moment.iteration > 0).then(|| repeated_call(moment.messages, params.window_size)).flatten();
-        Ok(step(&params, repeated, moment.iteration, &state))
+        let repeated = (input.iteration > 0).then(|| repeated_call(input.messages, params.window_size)).flatten();
+        Ok(step(&params, repeated, input.iteration, &state))
     }
 }
 
@@ -189,7 +189,10 @@ impl Tail {
 
 #[cfg(test)]
 mod tests {
-    use shelly_plugin::{effect::Action, types::Role};
+    use shelly_plugin::{
+        effect::{Action, NextCall},
+        types::Role,
+    };
 
     use super::*;
 
@@ -236,7 +239,8 @@ mod tests {
             let iteration = if turn == 0 { 0 } else { 2 };
             let answer = step(&params, count.map(|count| (call("{}"), count)), iteration, &state);
             let Action::Edits(edits) = answer.action else { panic!("no edits") };
-            assert_eq!(answer.wake.map(|wake| wake.iteration.unwrap()), wake, "turn {turn}");
+            let next_call = wake.map_or(NextCall::NextPhase, |wake| NextCall::When(Wake::at_iteration(wake)));
+            assert_eq!(answer.next_call, next_call, "turn {turn}");
             assert_eq!(edits.iter().any(|edit| matches!(edit, Edit::Note(_))), note, "turn {turn}");
             assert_eq!(edits.iter().any(|edit| matches!(edit, Edit::Stop(s) if s.code == "loop")), stop, "turn {turn}");
             state = answer.state;

@@ -10,7 +10,7 @@ use shelly_plugin::{
     Error,
     chat::{self, Entry, Traits},
     config,
-    effect::{self, Edit, Effect, Moment, NewResult, Phase, Step},
+    effect::{self, Edit, Effect, EffectInput, NewResult, Phase, Step},
     shorten,
     types::ToolResult,
 };
@@ -54,19 +54,19 @@ struct State {
 }
 
 impl Effect for ObservationMask {
-    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+    fn eval(input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
-        if moment.phase != Phase::BeforeModel {
+        if input.phase != Phase::BeforeModel {
             return Ok(Step::edits(state, Vec::new()));
         }
-        if !moment.fills(params.threshold) {
-            let wake = moment.until_fills(params.threshold, chat::tokens_since_reply());
+        if !input.fills(params.threshold) {
+            let wake = input.until_fills(params.threshold, chat::tokens_since_reply());
             return Ok(Step::edits(state, Vec::new()).until(wake));
         }
         let done = effect::remembered::<State>(VERSION, &state).done;
         // The known message may have been replaced. Then all messages are checked again, and short results are skipped.
         let start = done.and_then(chat::find).map_or(0, |at| at + 1);
-        let entries = chat::all_entries(start, moment.messages);
+        let entries = chat::all_entries(start, input.messages);
         let entries = &entries[..hidden_until(&entries, params.recent_window)];
         let (long, end) = chat::readable(entries, is_long);
         let mut names = Names::default();

@@ -14,7 +14,7 @@ use shelly_plugin::{
     Content, Error,
     chat::{self, Entry, Traits},
     config,
-    effect::{self, Edit, Effect, Moment, NewResult, Phase, Step, Wake},
+    effect::{self, Edit, Effect, EffectInput, NewResult, Phase, Step, Wake},
     shorten, text,
     types::ToolResult,
 };
@@ -74,19 +74,19 @@ struct State {
 }
 
 impl Effect for Offload {
-    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+    fn eval(input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
-        if moment.phase != Phase::AfterModel {
+        if input.phase != Phase::AfterModel {
             return Ok(Step::edits(state, Vec::new()));
         }
-        if !moment.fills(params.threshold) {
-            let wake = moment.until_fills(params.threshold, chat::tokens_since_reply());
+        if !input.fills(params.threshold) {
+            let wake = input.until_fills(params.threshold, chat::tokens_since_reply());
             return Ok(Step::edits(state, Vec::new()).until(wake));
         }
         let done = effect::remembered::<State>(VERSION, &state).done;
         // The known message may have been replaced. Then all messages are checked again, and placeholders are skipped.
         let start = done.and_then(chat::find).map_or(0, |at| at + 1);
-        let entries = chat::all_entries(start, moment.messages.saturating_sub(params.recent_window));
+        let entries = chat::all_entries(start, input.messages.saturating_sub(params.recent_window));
         let is_long = |entry: &Entry| {
             // A token has about four bytes.
             entry.traits.contains(Traits::RESULTS) && entry.tokens as usize * 4 > params.min_result_len

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use shelly_plugin::{
     Error, chat, config,
-    effect::{Edit, Effect, Moment, Phase, Step, Wake},
+    effect::{Edit, Effect, EffectInput, Phase, Step, Wake},
 };
 
 shelly_plugin::export!(effect: Progress);
@@ -39,13 +39,13 @@ impl Params {
 }
 
 impl Effect for Progress {
-    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+    fn eval(input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
-        if moment.phase != Phase::BeforeModel {
+        if input.phase != Phase::BeforeModel {
             return Ok(Step::edits(state, Vec::new()));
         }
         let can_write = || chat::tools().iter().any(|tool| tool == WRITE_NOTE);
-        Ok(step(params.interval, moment.iteration, can_write))
+        Ok(step(params.interval, input.iteration, can_write))
     }
 }
 
@@ -72,7 +72,7 @@ fn question(turns: u32, can_write: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use shelly_plugin::effect::Action;
+    use shelly_plugin::effect::{Action, NextCall};
 
     use super::*;
 
@@ -101,7 +101,7 @@ mod tests {
         ] {
             let step = step(interval, iteration, || false);
             assert_eq!(note(&step).is_some(), asks, "{interval} {iteration}");
-            assert_eq!(step.wake, Some(Wake::at_iteration(wake)), "{interval} {iteration}");
+            assert_eq!(step.next_call, NextCall::When(Wake::at_iteration(wake)), "{interval} {iteration}");
         }
     }
 

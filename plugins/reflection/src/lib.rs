@@ -9,7 +9,7 @@ use shelly_plugin::{
     Error, chat,
     chat::{Entry, Traits},
     config,
-    effect::{Edit, Effect, Moment, Phase, Step, Wake},
+    effect::{Edit, Effect, EffectInput, Phase, Step, Wake},
     types::Role,
 };
 
@@ -47,14 +47,14 @@ impl Params {
 }
 
 impl Effect for Reflection {
-    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+    fn eval(input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
-        if moment.phase != Phase::BeforeModel {
+        if input.phase != Phase::BeforeModel {
             return Ok(Step::edits(state, Vec::new()));
         }
         // Steps from before the first turn belong to another task.
-        let failed = if moment.iteration == 0 { Row::default() } else { failed_steps(moment.messages) };
-        Ok(step(params.failure_threshold, &failed, moment.iteration, state))
+        let failed = if input.iteration == 0 { Row::default() } else { failed_steps(input.messages) };
+        Ok(step(params.failure_threshold, &failed, input.iteration, state))
     }
 }
 
@@ -119,7 +119,7 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
-    use shelly_plugin::effect::Action;
+    use shelly_plugin::effect::{Action, NextCall};
 
     use super::*;
 
@@ -190,7 +190,8 @@ mod tests {
             let Action::Edits(edits) = answer.action else { panic!("it asks") };
             assert_eq!(matches!(&edits[..], [Edit::Note(_)]), tells, "{steps} {newest:?}");
             assert_eq!(edits.is_empty(), !tells, "{steps} {newest:?}");
-            assert_eq!(answer.wake, wake.map(Wake::at_iteration), "{steps} {newest:?}");
+            let next_call = wake.map_or(NextCall::NextPhase, |wake| NextCall::When(Wake::at_iteration(wake)));
+            assert_eq!(answer.next_call, next_call, "{steps} {newest:?}");
             state = answer.state;
         }
         // The state of another version counts as empty.

@@ -14,7 +14,7 @@ use shelly_plugin::{
     Error,
     chat::{self, Entry, Traits},
     config,
-    effect::{self, Edit, Effect, Moment, NewResult, Phase, Step},
+    effect::{self, Edit, Effect, EffectInput, NewResult, Phase, Step},
     shorten,
     summary::{Pace, Span},
     types::{Completion, Role},
@@ -59,29 +59,29 @@ impl Params {
 }
 
 impl Effect for SlidingWindow {
-    fn eval(mut moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+    fn eval(mut input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
-        if moment.phase != Phase::BeforeModel {
+        if input.phase != Phase::BeforeModel {
             return Ok(Step::edits(state, Vec::new()));
         }
         let pace: Pace = effect::remembered(VERSION, &state);
-        match (moment.reply.take(), pace.asked) {
-            (Some(reply), Some(span)) => Ok(finish(&params, &moment, pace, span, reply)),
-            _ => Ok(begin(&params, &moment, pace)),
+        match (input.reply.take(), pace.asked) {
+            (Some(reply), Some(span)) => Ok(finish(&params, &input, pace, span, reply)),
+            _ => Ok(begin(&params, &input, pace)),
         }
     }
 }
 
-fn begin(params: &Params, moment: &Moment, mut pace: Pace) -> Step {
-    if !moment.fills(params.threshold) {
-        let wake = moment.until_fills(params.threshold, chat::tokens_since_reply());
+fn begin(params: &Params, input: &EffectInput, mut pace: Pace) -> Step {
+    if !input.fills(params.threshold) {
+        let wake = input.until_fills(params.threshold, chat::tokens_since_reply());
         return Step::edits(Vec::new(), Vec::new()).until(wake);
     }
-    let entries = chat::all_entries(0, moment.messages);
+    let entries = chat::all_entries(0, input.messages);
     let zones = Zones::of(&entries, params);
-    if pace.is_time(moment) && Span::is_worth_it(&entries[zones.older.clone()], moment) {
+    if pace.is_time(input) && Span::is_worth_it(&entries[zones.older.clone()], input) {
         let span = Span::of(&entries[zones.older.clone()]);
-        let ask = span.and_then(|span| Some((span, span.ask(moment.context_window.unwrap_or(0), None)?)));
+        let ask = span.and_then(|span| Some((span, span.ask(input.context_window.unwrap_or(0), None)?)));
         if let Some((span, ask)) = ask {
             pace.asked = Some(span);
             return Step::ask(effect::state(VERSION, &pace), ask);
@@ -90,17 +90,17 @@ fn begin(params: &Params, moment: &Moment, mut pace: Pace) -> Step {
     Step::edits(effect::state(VERSION, &pace), trims(&entries, &zones, params.trim_length))
 }
 
-fn finish(params: &Params, moment: &Moment, mut pace: Pace, span: Span, reply: Result<Completion, Error>) -> Step {
-    let entries = chat::all_entries(0, moment.messages);
+fn finish(params: &Params, input: &EffectInput, mut pace: Pace, span: Span, reply: Result<Completion, Error>) -> Step {
+    let entries = chat::all_entries(0, input.messages);
     let mut edits = trims(&entries, &Zones::of(&entries, params), params.trim_length);
-    match span.replace("sliding-window", moment.context_window.unwrap_or(0), reply) {
+    match span.replace("sliding-window", input.context_window.unwrap_or(0), reply) {
         Ok(replacement) => {
             pace.folded();
             edits.push(Edit::Replace(replacement));
         }
         Err(why) => {
             shelly_plugin::warn!("the old messages stay, because they cannot be summarized: {why}");
-            pace.wait(moment);
+            pace.wait(input);
         }
     }
     Step::edits(effect::state(VERSION, &pace), edits)

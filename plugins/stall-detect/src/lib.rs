@@ -13,7 +13,7 @@ use shelly_plugin::{
     Error, Part, chat,
     chat::{Entry, Traits},
     config,
-    effect::{Edit, Effect, Moment, Phase, Step, Stop, Wake},
+    effect::{Edit, Effect, EffectInput, Phase, Step, Stop, Wake},
     types::Role,
 };
 
@@ -63,17 +63,17 @@ impl Params {
 }
 
 impl Effect for StallDetect {
-    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+    fn eval(input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
-        if moment.phase != Phase::BeforeModel {
+        if input.phase != Phase::BeforeModel {
             return Ok(Step::edits(state, Vec::new()));
         }
-        if moment.iteration == 0 {
+        if input.iteration == 0 {
             // Results from before the first turn belong to another task.
             return Ok(Step::edits(state, Vec::new()).until(Wake::at_iteration(1)));
         }
         let mut state = State::decode(&state);
-        let fresh = Fresh::since(state.seen, moment.messages, params.window);
+        let fresh = Fresh::since(state.seen, input.messages, params.window);
         if !fresh.goes_on {
             state = State::default();
         }

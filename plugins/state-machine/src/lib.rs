@@ -28,7 +28,7 @@ use guest_kit::{Pattern, at_most, bad};
 use serde::{Deserialize, Serialize};
 use shelly_plugin::{
     Error, Message, chat, config,
-    coordinator::{Assignment, Coordinator, Member, Moment, Step, remembered, state},
+    coordinator::{Assignment, Coordinator, CoordinatorInput, Member, Step, remembered, state},
     types::Role,
 };
 
@@ -215,12 +215,12 @@ impl State {
 }
 
 impl Coordinator for StateMachine {
-    fn next(moment: Moment, before: Vec<u8>) -> Result<Step, Error> {
+    fn next(input: CoordinatorInput, before: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
         let now = match remembered::<Option<Kept>>(VERSION, &before) {
             None => {
                 let sees = chat::message(0).is_none_or(|message| !message.parts.is_empty());
-                params.check_team(&moment.members, sees)?;
+                params.check_team(&input.members, sees)?;
                 params.states.first()
             }
             Some(kept) => match params.state(&kept.state) {
@@ -235,12 +235,12 @@ impl Coordinator for StateMachine {
             },
         };
         let Some(now) = now else { return Ok(Step::done()) };
-        if moment.step >= params.max_steps {
+        if input.step >= params.max_steps {
             let (most, name) = (params.max_steps, &now.name);
             return Err(Error::Exhausted(format!("not done after {most} steps (`max_steps`); `{name}` would be next")));
         }
         let kept = Kept { state: now.name.clone(), heard: chat::length() };
-        Ok(Step::run(state(VERSION, &kept), now.assignments(&moment.members)?))
+        Ok(Step::run(state(VERSION, &kept), now.assignments(&input.members)?))
     }
 }
 

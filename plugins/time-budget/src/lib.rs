@@ -13,7 +13,7 @@ use shelly_plugin::{
     Error, chat,
     chat::Traits,
     config,
-    effect::{Edit, Effect, Moment, Phase, Step, Stop, Wake},
+    effect::{Edit, Effect, EffectInput, Phase, Step, Stop, Wake},
 };
 
 shelly_plugin::export!(effect: TimeBudget);
@@ -69,14 +69,14 @@ impl Params {
 }
 
 impl Effect for TimeBudget {
-    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+    fn eval(input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
         let bounds = config::<Params>()?.check()?;
-        let can_stop = match moment.phase {
+        let can_stop = match input.phase {
             Phase::BeforeModel => true,
-            Phase::AfterModel => wants_tools(moment.messages),
+            Phase::AfterModel => wants_tools(input.messages),
             Phase::Other(_) => return Ok(Step::edits(state, Vec::new())),
         };
-        Ok(step(&bounds, moment.model_ms, moment.phase == Phase::BeforeModel, can_stop, state))
+        Ok(step(&bounds, input.model_ms, input.phase == Phase::BeforeModel, can_stop, state))
     }
 }
 
@@ -124,7 +124,7 @@ fn shown(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use shelly_plugin::effect::Action;
+    use shelly_plugin::effect::{Action, NextCall};
 
     use super::*;
 
@@ -143,7 +143,12 @@ mod tests {
             [Edit::Stop(stop)] if stop.code == "time-budget" => "stop",
             other => panic!("{other:?}"),
         };
-        (edit, step.wake.map_or(0, |wake| wake.model_ms.unwrap_or(u64::MAX)))
+        let wake = match step.next_call {
+            NextCall::NextPhase => 0,
+            NextCall::When(wake) => wake.model_ms.unwrap_or(u64::MAX),
+            NextCall::Never => u64::MAX,
+        };
+        (edit, wake)
     }
 
     #[test]

@@ -10,7 +10,7 @@ use shelly_plugin::{
     Error, chat,
     chat::Traits,
     config,
-    effect::{Edit, Effect, Moment, Phase, Step, Stop, Wake},
+    effect::{Edit, Effect, EffectInput, Phase, Step, Stop, Wake},
     types::Usage,
 };
 
@@ -54,15 +54,15 @@ impl Params {
 }
 
 impl Effect for TokenBudget {
-    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+    fn eval(input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
-        let can_stop = match moment.phase {
+        let can_stop = match input.phase {
             Phase::BeforeModel => true,
-            Phase::AfterModel => wants_tools(moment.messages),
+            Phase::AfterModel => wants_tools(input.messages),
             Phase::Other(_) => return Ok(Step::edits(state, Vec::new())),
         };
-        let used = total(&moment.run_usage);
-        Ok(step(&params, used, moment.phase == Phase::BeforeModel, can_stop, state))
+        let used = total(&input.run_usage);
+        Ok(step(&params, used, input.phase == Phase::BeforeModel, can_stop, state))
     }
 }
 
@@ -107,7 +107,7 @@ fn total(usage: &Usage) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use shelly_plugin::effect::Action;
+    use shelly_plugin::effect::{Action, NextCall};
 
     use super::*;
 
@@ -122,7 +122,12 @@ mod tests {
             [Edit::Stop(stop)] if stop.code == "token-budget" => "stop",
             other => panic!("{other:?}"),
         };
-        (edit, step.wake.map_or(0, |wake| wake.run_tokens.unwrap_or(u64::MAX)))
+        let wake = match step.next_call {
+            NextCall::NextPhase => 0,
+            NextCall::When(wake) => wake.run_tokens.unwrap_or(u64::MAX),
+            NextCall::Never => u64::MAX,
+        };
+        (edit, wake)
     }
 
     #[test]

@@ -11,7 +11,7 @@
 use serde::Deserialize;
 use shelly_plugin::{
     Error, chat, config,
-    effect::{Edit, Effect, Moment, Phase, Step, Wake},
+    effect::{Edit, Effect, EffectInput, Phase, Step, Wake},
     warn,
 };
 
@@ -60,15 +60,15 @@ impl Params {
 }
 
 impl Effect for ToolScope {
-    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+    fn eval(input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
-        if moment.phase != Phase::BeforeModel {
+        if input.phase != Phase::BeforeModel {
             return Ok(Step::edits(state, Vec::new()));
         }
         let tools = chat::tools();
         let idle = params.idle(&tools);
         if state != LOOKED && !idle.is_empty() {
-            warn!("no tool of {} matches {}", moment.cx.agent, listed(&idle));
+            warn!("no tool of {} matches {}", input.cx.agent, listed(&idle));
         }
         let hidden = params.hidden(&tools);
         let edits = if hidden.is_empty() { Vec::new() } else { vec![Edit::HideTools(hidden)] };

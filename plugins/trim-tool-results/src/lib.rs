@@ -10,7 +10,7 @@ use shelly_plugin::{
     Error,
     chat::{self, Entry, Traits},
     config,
-    effect::{self, Edit, Effect, Moment, NewResult, Phase, Step},
+    effect::{self, Edit, Effect, EffectInput, NewResult, Phase, Step},
     shorten,
 };
 
@@ -60,15 +60,15 @@ struct State {
 }
 
 impl Effect for TrimToolResults {
-    fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
+    fn eval(input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
         let params = config::<Params>()?.check()?;
-        if moment.phase != Phase::AfterModel {
+        if input.phase != Phase::AfterModel {
             return Ok(Step::edits(state, Vec::new()));
         }
         let done = effect::remembered::<State>(VERSION, &state).done;
         // The known message may have been replaced. Then all messages are checked again, and short results are skipped.
         let start = done.and_then(chat::find).map_or(0, |at| at + 1);
-        let entries = chat::all_entries(start, moment.messages);
+        let entries = chat::all_entries(start, input.messages);
         let old = &entries[..old(&entries, params.preserved())];
         let (long, end) = chat::readable(old, |entry| is_long(entry, params.max_result_length));
         let edits = long.iter().flat_map(|at| trim(start + *at as u32, params.max_result_length)).collect();

@@ -67,23 +67,23 @@ class EffectAdapter:
     author: type[effect.Effect]
     bindings: Any
 
-    def eval(self, moment: Any, state: bytes) -> Any:
-        return answered(lambda: self.lowered(self.author().eval(self.lifted(moment), bytes(state))))
+    def eval(self, input: Any, state: bytes) -> Any:
+        return answered(lambda: self.lowered(self.author().eval(self.lifted(input), bytes(state))))
 
-    def lifted(self, moment: Any) -> effect.Moment:
-        case = _bindings.case_of(moment.phase)
-        return effect.Moment(
-            _lift.context(moment.cx),
-            moment.phase.value if case == "other" else case,
-            moment.iteration,
-            moment.messages,
-            moment.request_tokens,
-            moment.context_window,
-            None if moment.last_usage is None else _lift.usage(moment.last_usage),
-            _lift.usage(moment.run_usage),
-            moment.model_ms,
-            moment.elapsed_ms,
-            None if moment.reply is None else _lift.reply(moment.reply),
+    def lifted(self, input: Any) -> effect.EffectInput:
+        case = _bindings.case_of(input.phase)
+        return effect.EffectInput(
+            _lift.context(input.cx),
+            input.phase.value if case == "other" else case,
+            input.iteration,
+            input.messages,
+            input.request_tokens,
+            input.context_window,
+            None if input.last_usage is None else _lift.usage(input.last_usage),
+            _lift.usage(input.run_usage),
+            input.model_ms,
+            input.elapsed_ms,
+            None if input.reply is None else _lift.reply(input.reply),
         )
 
     def lowered(self, step: effect.Step) -> Any:
@@ -94,15 +94,22 @@ class EffectAdapter:
             action = b.Action_AskModel(_lower.ask(step.ask))
         else:
             action = b.Action_Edits([self.edit(edit) for edit in step.edits])
-        wake = None
-        if step.wake is not None:
-            wake = b.Wake(
-                _lower.optional_unsigned(step.wake.iteration, "iteration", 32),
-                _lower.optional_unsigned(step.wake.request_tokens, "request_tokens"),
-                _lower.optional_unsigned(step.wake.run_tokens, "run_tokens"),
-                _lower.optional_unsigned(step.wake.model_ms, "model_ms"),
+        return b.Step(bytes(step.state), action, self.next_call(step.wake))
+
+    def next_call(self, wake: effect.Wake | None) -> Any:
+        b = self.bindings
+        if wake is None:
+            return b.NextCall_NextPhase()
+        if wake == effect.Wake():
+            return b.NextCall_Never()
+        return b.NextCall_When(
+            b.Wake(
+                _lower.optional_unsigned(wake.iteration, "iteration", 32),
+                _lower.optional_unsigned(wake.request_tokens, "request_tokens"),
+                _lower.optional_unsigned(wake.run_tokens, "run_tokens"),
+                _lower.optional_unsigned(wake.model_ms, "model_ms"),
             )
-        return b.Step(bytes(step.state), action, wake)
+        )
 
     def edit(self, edit: effect.Edit) -> Any:
         b = self.bindings
@@ -250,21 +257,23 @@ class CoordinatorAdapter:
     author: type[coordinator.Coordinator]
     bindings: Any
 
-    def next(self, moment: Any, state: bytes) -> Any:
-        return answered(lambda: self.lowered(self.author().next(self.lifted(moment), bytes(state))))
+    def next(self, input: Any, state: bytes) -> Any:
+        return answered(lambda: self.lowered(self.author().next(self.lifted(input), bytes(state))))
 
-    def lifted(self, moment: Any) -> coordinator.Moment:
-        failure = _bindings.error_from_bindings
-        return coordinator.Moment(
-            [coordinator.Member(member.name, member.role, member.description) for member in moment.members],
-            moment.step,
-            [
-                coordinator.Report(report.member, None if report.failure is None else failure(report.failure))
-                for report in moment.reports
-            ],
-            None if moment.reply is None else _lift.reply(moment.reply),
-            _lift.context(moment.cx),
+    def lifted(self, input: Any) -> coordinator.CoordinatorInput:
+        return coordinator.CoordinatorInput(
+            [coordinator.Member(member.name, member.role, member.description) for member in input.members],
+            input.step,
+            [self.report(report) for report in input.reports],
+            None if input.reply is None else _lift.reply(input.reply),
+            _lift.context(input.cx),
         )
+
+    def report(self, report: Any) -> coordinator.Report:
+        case = _bindings.case_of(report.outcome)
+        if case == "failed":
+            return coordinator.Report(report.member, _bindings.error_from_bindings(report.outcome.value))
+        return coordinator.Report(report.member, None, report.outcome.value if case == "handed-over" else None)
 
     def lowered(self, step: coordinator.Step) -> Any:
         b, action = self.bindings, step.action
@@ -273,7 +282,9 @@ class CoordinatorAdapter:
                 [b.Assignment(_lower.text(one.member), _lower.optional_text(one.task)) for one in action.assignments]
             )
         elif isinstance(action, coordinator.Done):
-            lowered = b.Action_Done(None if action.answer is None else _lower.contents(action.answer))
+            is_last = action.answer is None
+            answer = b.TeamAnswer_LastReply() if is_last else b.TeamAnswer_Content(_lower.contents(action.answer))
+            lowered = b.Action_Done(answer)
         else:
             lowered = b.Action_AskModel(_lower.ask(action.ask))
         return b.Step(bytes(step.state), lowered)

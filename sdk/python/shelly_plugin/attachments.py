@@ -1,6 +1,6 @@
 """The bytes of attachments. Available to providers.
 
-The world imports `shelly:plugin/attachments@0.1.0`.
+The world imports `shelly:plugin/attachments@0.2.0`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The conversation that a call belongs to. It does not change during the call. Available to effects and coordinators.
 
-For a tool the world imports `shelly:plugin/chat@0.1.0`, and plugin.toml asks for `chat = true` under `[wants]`. Read little:
+For a tool the world imports `shelly:plugin/chat@0.2.0`, and plugin.toml asks for `chat = true` under `[wants]`. Read little:
 `entries` is cheap, and `read` of the few messages that matter costs less than all of them.
 """
 

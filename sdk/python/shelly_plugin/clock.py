@@ -1,6 +1,6 @@
 """The current time.
 
-The world imports `shelly:plugin/clock@0.1.0`, and plugin.toml asks for `clock = true` under `[wants]`.
+The world imports `shelly:plugin/clock@0.2.0`, and plugin.toml asks for `clock = true` under `[wants]`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,18 @@ from typing import Union
 from .errors import PluginError
 from .types import Ask, Completion, Content, RunContext
 
-__all__ = ["Action", "AskModel", "Assignment", "Coordinator", "Done", "Member", "Moment", "Report", "Run", "Step"]
+__all__ = [
+    "Action",
+    "AskModel",
+    "Assignment",
+    "Coordinator",
+    "CoordinatorInput",
+    "Done",
+    "Member",
+    "Report",
+    "Run",
+    "Step",
+]
 
 
 @dataclass
@@ -23,14 +34,18 @@ class Member:
 
 @dataclass
 class Report:
-    """The outcome of a member of the last step. `failure` is None if its reply is in the chat."""
+    """The outcome of a member of the last step: a failure, the name of the member that it hands over to, or neither.
+
+    Without either its reply is in the chat. The reason for which it hands over is in the chat, too.
+    """
 
     member: str
     failure: PluginError | None = None
+    handed_over_to: str | None = None
 
 
 @dataclass
-class Moment:
+class CoordinatorInput:
     """The input of a coordinator. `step` is the number of steps before this one.
 
     `reply` is there only in the call that follows an `AskModel`.
@@ -87,5 +102,5 @@ class Coordinator(abc.ABC):
     """A coordinator. Each call runs in a fresh copy of the plugin: what a later call must know belongs into the state."""
 
     @abc.abstractmethod
-    def next(self, moment: Moment, state: bytes) -> Step:
+    def next(self, input: CoordinatorInput, state: bytes) -> Step:
         """Decides the next step. An error ends the team's run. Bounds: 1 second, 10,000 steps."""

@@ -10,11 +10,11 @@ from typing import Union
 from .errors import PluginError
 from .types import Ask, Completion, Content, Message, Opaque, RunContext, Usage
 
-__all__ = ["Edit", "Effect", "HideTools", "Moment", "Note", "Replace", "ReplaceResult", "Step", "Stop", "Wake"]
+__all__ = ["Edit", "Effect", "EffectInput", "HideTools", "Note", "Replace", "ReplaceResult", "Step", "Stop", "Wake"]
 
 
 @dataclass
-class Moment:
+class EffectInput:
     """The input of an effect. `phase` is `before-model` or `after-model`; times are in milliseconds.
 
     `reply` is there only in the call that follows `Step(ask=…)`.
@@ -115,5 +115,5 @@ class Effect(abc.ABC):
     """An effect. Each call runs in a fresh copy of the plugin: what a later call must know belongs into the state."""
 
     @abc.abstractmethod
-    def eval(self, moment: Moment, state: bytes) -> Step:
+    def eval(self, input: EffectInput, state: bytes) -> Step:
         """Inspects the chat and returns an answer. Bound: 1 second."""

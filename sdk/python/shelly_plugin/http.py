@@ -1,6 +1,6 @@
 """HTTP requests within the grant of the agent's config. Available to tools and providers.
 
-The world imports `shelly:plugin/http@0.1.0`, and plugin.toml asks for `http = true` under `[wants]`. A request that the
+The world imports `shelly:plugin/http@0.2.0`, and plugin.toml asks for `http = true` under `[wants]`. A request that the
 grant refuses, or that gets no response, is a `PluginError`. A response with any status is none; `Response.ok` turns a status
 other than success into one.
 """

@@ -1,6 +1,6 @@
 """A key-value store for bytes that outlast a call.
 
-The world imports `shelly:plugin/kv@0.1.0`, and plugin.toml asks for `kv = true` under `[wants]`. The config decides whether
+The world imports `shelly:plugin/kv@0.2.0`, and plugin.toml asks for `kv = true` under `[wants]`. The config decides whether
 the store belongs to the run, the session, the agent or the plugin. A write is atomic, and on the disk when the call
 returns, except in the store of a run.
 """

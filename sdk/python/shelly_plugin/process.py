@@ -1,6 +1,6 @@
 """Programs that the grant lists, each run in a folder of its own. Available to tools.
 
-The world imports `shelly:plugin/process@0.1.0`, and plugin.toml asks for `programs = true` under `[wants]`.
+The world imports `shelly:plugin/process@0.2.0`, and plugin.toml asks for `programs = true` under `[wants]`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Random bytes that are suitable for keys.
 
-The world imports `shelly:plugin/random@0.1.0`, and plugin.toml asks for `random = true` under `[wants]`.
+The world imports `shelly:plugin/random@0.2.0`, and plugin.toml asks for `random = true` under `[wants]`.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from typing import Any, Iterable, Union
 from . import _bindings
 from .chat import Entry
 from .coordinator import AskModel, Coordinator
-from .coordinator import Moment as TeamMoment
+from .coordinator import CoordinatorInput
 from .coordinator import Step as TeamStep
-from .effect import Effect, Moment, Step
+from .effect import Effect, EffectInput, Step
 from .errors import PluginError
 from .http import HttpRequest
 from .kv import Entry as KvEntry
@@ -386,25 +386,25 @@ class Host:
         given = arguments if isinstance(arguments, str) else to_json({**(arguments or {}), **named})
         return tool.run(given)
 
-    def eval(self, effect: Effect, moment: Moment | None = None, state: bytes = b"") -> Step:
+    def eval(self, effect: Effect, input: EffectInput | None = None, state: bytes = b"") -> Step:
         """Calls an effect, and again with the prepared reply of a model as long as it asks for one."""
-        moment = moment or Moment(messages=len(self.chat))
+        input = input or EffectInput(messages=len(self.chat))
         for _ in range(_MOST_ASKS + 1):
-            step = effect.eval(moment, state)
+            step = effect.eval(input, state)
             if step.ask is None:
                 return step
             state = step.state
-            moment.reply = self.models.answer(step.ask)
+            input.reply = self.models.answer(step.ask)
         raise PluginError("exhausted", f"the effect asked a model more than {_MOST_ASKS} times in a row")
 
-    def next(self, coordinator: Coordinator, moment: TeamMoment, state: bytes = b"") -> TeamStep:
+    def next(self, coordinator: Coordinator, input: CoordinatorInput, state: bytes = b"") -> TeamStep:
         """Calls a coordinator, and again with the prepared reply of a model as long as it asks for one."""
         for _ in range(_MOST_ASKS + 1):
-            step = coordinator.next(moment, state)
+            step = coordinator.next(input, state)
             if not isinstance(step.action, AskModel):
                 return step
             state = step.state
-            moment.reply = self.models.answer(step.action.ask)
+            input.reply = self.models.answer(step.action.ask)
         raise PluginError("exhausted", f"the coordinator asked a model more than {_MOST_ASKS} times in a row")
 
     def _outgoing(self) -> Request:

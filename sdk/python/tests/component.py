@@ -144,7 +144,7 @@ class Written:
 
 
 class KindsTest(unittest.TestCase):
-    def test_effect_gets_each_moment_and_returns_each_step(self):
+    def test_effect_gets_each_input_and_returns_each_step(self):
         edits = [
             effect.Note("a"),
             effect.ReplaceResult("1", ["a"]),
@@ -156,9 +156,9 @@ class KindsTest(unittest.TestCase):
         seen = []
 
         class Probe(effect.Effect):
-            def eval(self, moment, state):
-                seen.append(moment)
-                if isinstance(moment.reply, types.Completion):
+            def eval(self, input, state):
+                seen.append(input)
+                if isinstance(input.reply, types.Completion):
                     return effect.Step(state, edits, wake=effect.Wake(1, 2, 3, 4))
                 return effect.Step(state, ask=types.Ask.of("a", "small"))
 
@@ -167,8 +167,25 @@ class KindsTest(unittest.TestCase):
         self.assertEqual({step["action"][0] for step in steps}, {"Action_Edits", "Action_AskModel"})
         all_edits = next(step["action"][1] for step in steps if step["action"][0] == "Action_Edits")
         self.assertEqual(len({name for name, _ in all_edits}), len(edits))
-        self.assertEqual({type(moment.reply) for moment in seen}, {type(None), types.Completion, PluginError})
-        self.assertTrue({"before-model", "after-model"} < {moment.phase for moment in seen})
+        self.assertEqual({type(input.reply) for input in seen}, {type(None), types.Completion, PluginError})
+        self.assertTrue({"before-model", "after-model"} < {input.phase for input in seen})
+
+    def test_effect_says_when_it_is_called_again(self):
+        cases = [
+            (None, "NextCall_NextPhase"),
+            (effect.Wake(), "NextCall_Never"),
+            (effect.Wake(1, 2, 3, 4), "NextCall_When"),
+            (effect.Wake(run_tokens=0), "NextCall_When"),
+        ]
+        for wake, case in cases:
+
+            class Probe(effect.Effect):
+                def eval(self, input, state):
+                    return effect.Step(state, wake=wake)
+
+            adapter = export(Probe)()
+            for args in arguments("effect", "eval"):
+                self.assertEqual(lowered("effect", "eval", adapter.eval(*args))["next-call"][0], case)
 
     def test_run_middleware_returns_each_decision(self):
         message = types.Message.of("assistant", "a")
@@ -259,8 +276,8 @@ class KindsTest(unittest.TestCase):
         answers, seen = [], []
 
         class Probe(coordinator.Coordinator):
-            def next(self, moment, state):
-                seen.append(moment)
+            def next(self, input, state):
+                seen.append(input)
                 return coordinator.Step(answers[0], state)
 
         adapter = export(Probe)()
@@ -274,8 +291,10 @@ class KindsTest(unittest.TestCase):
             for args in arguments("coordinator", "next"):
                 step = lowered("coordinator", "next", adapter.next(*args))
                 self.assertEqual(step["state"], args[1])
-        reports = [report for moment in seen for report in moment.reports]
+        reports = [report for input in seen for report in input.reports]
         self.assertEqual({type(report.failure) for report in reports}, {type(None), PluginError})
+        self.assertEqual({type(report.handed_over_to) for report in reports}, {type(None), str})
+        self.assertFalse([report for report in reports if report.failure and report.handed_over_to])
 
 
 class Recorded:

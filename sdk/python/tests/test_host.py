@@ -230,10 +230,10 @@ class ChatTest(unittest.TestCase):
 class ModelsTest(unittest.TestCase):
     def test_effect_is_called_again_with_the_reply(self):
         class Judge(effect.Effect):
-            def eval(self, moment, state):
-                if moment.reply is None:
+            def eval(self, input, state):
+                if input.reply is None:
                     return effect.Step(b"1", ask=Ask.of("Is it good?", "small"))
-                return effect.Step(state, [effect.Note(moment.reply.text)])
+                return effect.Step(state, [effect.Note(input.reply.text)])
 
         with Host() as host:
             host.models.reply("yes")
@@ -245,20 +245,20 @@ class ModelsTest(unittest.TestCase):
 
     def test_endless_questions_to_a_model_end(self):
         class Asks(coordinator.Coordinator):
-            def next(self, moment, state):
+            def next(self, input, state):
                 return coordinator.Step(coordinator.AskModel(Ask.of("a")), state)
 
         with Host() as host:
             for _ in range(9):
                 host.models.reply(PluginError("denied", "no"))
             with self.assertRaises(PluginError) as ended:
-                host.next(Asks(), coordinator.Moment())
+                host.next(Asks(), coordinator.CoordinatorInput())
             self.assertEqual(ended.exception.kind, "exhausted")
 
     def test_effect_knows_how_full_the_window_is(self):
         for tokens, window, last, fills in [(499, 1_000, None, False), (500, 1_000, None, True), (9, None, None, False)]:
-            self.assertEqual(effect.Moment(request_tokens=tokens, context_window=window, last_usage=last).fills(0.5), fills)
-        self.assertTrue(effect.Moment(context_window=10, last_usage=Usage(2, 9, 2, 1)).fills(0.5))
+            self.assertEqual(effect.EffectInput(request_tokens=tokens, context_window=window, last_usage=last).fills(0.5), fills)
+        self.assertTrue(effect.EffectInput(context_window=10, last_usage=Usage(2, 9, 2, 1)).fills(0.5))
 
 
 class ProviderTest(unittest.TestCase):

@@ -39,7 +39,7 @@ class ReadmeTest(unittest.TestCase):
         self.run_block("class NoDeletes")
         self.run_block("class Chat")
         with Host() as host:
-            step = host.eval(self.names["Reminder"](), effect.Moment(iteration=10))
+            step = host.eval(self.names["Reminder"](), effect.EffectInput(iteration=10))
             self.assertEqual(step.edits, [effect.Note("Come to an end.")])
             decision = self.names["NoDeletes"]().before(RunContext(), ToolCall("1", "delete_file"), None)
             self.assertIsInstance(decision, Deny)

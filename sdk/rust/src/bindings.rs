@@ -6,8 +6,8 @@
 pub mod imports {
     wit_bindgen::generate!({
         inline: "package shelly:sdk-imports; world imports {
-            include shelly:plugin/capabilities@0.1.0;
-            import shelly:plugin/types@0.1.0;
+            include shelly:plugin/capabilities@0.2.0;
+            import shelly:plugin/types@0.2.0;
         }",
         path: "wit",
         generate_all,
@@ -26,7 +26,7 @@ macro_rules! kind {
             wit_bindgen::generate!({
                 inline: $world,
                 path: "wit",
-                with: { "shelly:plugin/types@0.1.0": crate::bindings::imports::shelly::plugin::types },
+                with: { "shelly:plugin/types@0.2.0": crate::bindings::imports::shelly::plugin::types },
                 pub_export_macro: true,
                 additional_derives: [PartialEq],
             });
@@ -39,13 +39,13 @@ macro_rules! kind {
     };
 }
 
-kind!(tool, "package shelly:sdk-tool; world tool-kind { export shelly:plugin/tool@0.1.0; }");
-kind!(effect, "package shelly:sdk-effect; world effect-kind { export shelly:plugin/effect@0.1.0; }");
-kind!(run_middleware, "package shelly:sdk-run; world run-kind { export shelly:plugin/run-middleware@0.1.0; }");
-kind!(model_middleware, "package shelly:sdk-model; world model-kind { export shelly:plugin/model-middleware@0.1.0; }");
-kind!(tool_middleware, "package shelly:sdk-call; world call-kind { export shelly:plugin/tool-middleware@0.1.0; }");
-kind!(provider, "package shelly:sdk-provider; world provider-kind { export shelly:plugin/provider@0.1.0; }");
+kind!(tool, "package shelly:sdk-tool; world tool-kind { export shelly:plugin/tool@0.2.0; }");
+kind!(effect, "package shelly:sdk-effect; world effect-kind { export shelly:plugin/effect@0.2.0; }");
+kind!(run_middleware, "package shelly:sdk-run; world run-kind { export shelly:plugin/run-middleware@0.2.0; }");
+kind!(model_middleware, "package shelly:sdk-model; world model-kind { export shelly:plugin/model-middleware@0.2.0; }");
+kind!(tool_middleware, "package shelly:sdk-call; world call-kind { export shelly:plugin/tool-middleware@0.2.0; }");
+kind!(provider, "package shelly:sdk-provider; world provider-kind { export shelly:plugin/provider@0.2.0; }");
 kind!(
     coordinator,
-    "package shelly:sdk-coordinator; world coordinator-kind { export shelly:plugin/coordinator@0.1.0; }"
+    "package shelly:sdk-coordinator; world coordinator-kind { export shelly:plugin/coordinator@0.2.0; }"
 );

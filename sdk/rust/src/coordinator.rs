@@ -14,23 +14,13 @@ pub use crate::bindings::coordinator::exports::shelly::plugin::coordinator::Gues
 
 pub use crate::effect::{remembered, state};
 
-use crate::{
-    chat::{self, Entry, Traits},
-    types::Role,
-};
-
 /// Returns the member to whom a member of the last step hands over, and which should work next. Returns `None` if all
 /// members of the last step have replied or failed. If several hand over, the last one in the order of selection counts.
-pub fn handed_over(moment: &Moment) -> Option<String> {
-    let is_said = |entry: &Entry| entry.role != Role::User || entry.traits.contains(Traits::NOTE);
-    let ended: Vec<&str> =
-        moment.reports.iter().filter(|one| one.failure.is_none()).map(|one| one.member.as_str()).collect();
-    // Each member of the step ended with one message at the end of the chat. Messages that a person has sent meanwhile
-    // come after those.
-    let newest = chat::newest(chat::length()).skip_while(|(_, entry)| !is_said(entry)).take(ended.len());
-    let notes = newest.filter(|(_, entry)| entry.traits.contains(Traits::NOTE)).filter_map(|(at, _)| chat::message(at));
-    let mut of_step = notes.filter(|note| ended.contains(&note.sender.as_str()));
-    of_step.find_map(|note| note.hand_over().map(str::to_owned))
+pub fn handed_over(input: &CoordinatorInput) -> Option<String> {
+    input.reports.iter().rev().find_map(|report| match &report.outcome {
+        MemberOutcome::HandedOver(member) => Some(member.clone()),
+        MemberOutcome::Replied | MemberOutcome::Failed(_) => None,
+    })
 }
 
 impl Step {
@@ -41,12 +31,12 @@ impl Step {
 
     /// Ends the team's run with the last reply in the chat as its answer.
     pub fn done() -> Step {
-        Step { state: Vec::new(), action: Action::Done(None) }
+        Step { state: Vec::new(), action: Action::Done(TeamAnswer::LastReply) }
     }
 
     /// Ends the team's run with this answer.
     pub fn answer(content: impl Into<Content>) -> Step {
-        Step { state: Vec::new(), action: Action::Done(Some(vec![content.into()])) }
+        Step { state: Vec::new(), action: Action::Done(TeamAnswer::Content(vec![content.into()])) }
     }
 
     /// Asks a model. The host calls the coordinator again with the reply.
@@ -64,5 +54,28 @@ impl Assignment {
     /// Adds a task, which only this member sees.
     pub fn with_task(self, task: impl Into<String>) -> Assignment {
         Assignment { task: Some(task.into()), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{Error, RunContext};
+
+    #[test]
+    fn last_member_that_hands_over_decides_who_continues() {
+        let report = |member: &str, outcome| Report { member: member.into(), outcome };
+        let to = |member: &str| MemberOutcome::HandedOver(member.into());
+        let failed = || MemberOutcome::Failed(Error::Other("no".into()));
+        for (reports, next) in [
+            (vec![], None),
+            (vec![report("ada", MemberOutcome::Replied), report("bob", failed())], None),
+            (vec![report("ada", to("bob")), report("eve", MemberOutcome::Replied)], Some("bob")),
+            (vec![report("ada", to("bob")), report("eve", to("ada"))], Some("ada")),
+        ] {
+            let cx = RunContext { run: "run".into(), agent: "team".into(), depth: 0 };
+            let input = CoordinatorInput { cx, step: 1, members: vec![], reports, reply: None };
+            assert_eq!(handed_over(&input).as_deref(), next, "{input:?}");
+        }
     }
 }

@@ -14,21 +14,23 @@ pub use crate::bindings::effect::exports::shelly::plugin::effect::Guest as Effec
 impl Step {
     /// Makes these changes, often none. The host calls the effect again in the next of its phases.
     pub fn edits(state: Vec<u8>, edits: Vec<Edit>) -> Step {
-        Step { state, action: Action::Edits(edits), wake: None }
+        Step { state, action: Action::Edits(edits), next_call: NextCall::NextPhase }
     }
 
     /// Asks a model. The host calls the effect again with the reply.
     pub fn ask(state: Vec<u8>, ask: crate::types::Ask) -> Step {
-        Step { state, action: Action::AskModel(ask), wake: None }
+        Step { state, action: Action::AskModel(ask), next_call: NextCall::NextPhase }
     }
 
-    /// Sets the conditions for the next call: until one of them holds, the host does not call the effect.
+    /// Sets the conditions for the next call: until one of them holds, the host does not call the effect. With
+    /// [`Wake::NEVER`] there is no further call.
     pub fn until(self, wake: Wake) -> Step {
-        Step { wake: Some(wake), ..self }
+        let next_call = if wake == Wake::NEVER { NextCall::Never } else { NextCall::When(wake) };
+        Step { next_call, ..self }
     }
 }
 
-impl Moment {
+impl EffectInput {
     /// Returns `true` if the conversation fills this share of the context window, by the estimate of the next request or
     /// by the model's last count. Returns `false` if the size of the window is unknown.
     pub fn fills(&self, share: f64) -> bool {
@@ -36,7 +38,7 @@ impl Moment {
         at.is_some_and(|at| self.request_tokens.max(self.counted()) >= at)
     }
 
-    /// Returns the condition under which to check again whether the conversation [fills](Moment::fills) this share, for
+    /// Returns the condition under which to check again whether the conversation [fills](EffectInput::fills) this share, for
     /// an effect for which it does not yet. `new` is the estimate of the tokens that the model has not counted:
     /// [`tokens_since_reply`](crate::chat::tokens_since_reply).
     ///
@@ -116,9 +118,9 @@ mod tests {
     use super::*;
     use crate::types::{RunContext, Usage};
 
-    fn moment(request_tokens: u64, window: Option<u64>, counted: Option<u64>) -> Moment {
+    fn input(request_tokens: u64, window: Option<u64>, counted: Option<u64>) -> EffectInput {
         let usage = Usage { cache_read_tokens: 10, output_tokens: 99, ..Usage::default() };
-        Moment {
+        EffectInput {
             cx: RunContext { run: "run".into(), agent: "a".into(), depth: 0 },
             phase: Phase::BeforeModel,
             iteration: 4,
@@ -147,10 +149,10 @@ mod tests {
             (100, Some(1_000), Some(100), 10, false, Some(200), None),
             (100, Some(1_000), Some(100), 999, false, Some(5), None),
         ] {
-            let moment = moment(now, window, counted);
-            let wake = moment.until_fills(0.5, new);
+            let input = input(now, window, counted);
+            let wake = input.until_fills(0.5, new);
             assert_eq!(
-                (moment.fills(0.5), wake.request_tokens, wake.iteration),
+                (input.fills(0.5), wake.request_tokens, wake.iteration),
                 (fills, at, iteration),
                 "{now} of {window:?}, {counted:?} counted, {new} new"
             );

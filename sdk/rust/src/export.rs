@@ -11,7 +11,7 @@ use crate::{
 /// trait.
 ///
 /// ```
-/// # use shelly_plugin::{Call, NoArgs, Reply, Error, Tool, effect::{Effect, Moment, Step}};
+/// # use shelly_plugin::{Call, NoArgs, Reply, Error, Tool, effect::{Effect, EffectInput, Step}};
 /// # struct Now;
 /// # impl Tool for Now {
 /// #     const NAME: &'static str = "now"; const DESCRIPTION: &'static str = ""; type Args = NoArgs;
@@ -19,7 +19,7 @@ use crate::{
 /// # }
 /// # struct Quiet;
 /// # impl Effect for Quiet {
-/// #     fn eval(_: Moment, state: Vec<u8>) -> Result<Step, Error> { Ok(Step::edits(state, vec![])) }
+/// #     fn eval(_: EffectInput, state: Vec<u8>) -> Result<Step, Error> { Ok(Step::edits(state, vec![])) }
 /// # }
 /// shelly_plugin::export!(tools: [Now], effect: Quiet);
 /// # fn main() {}
@@ -118,9 +118,9 @@ impl<T: tool::Guest> tool::Guest for Guarded<T> {
 }
 
 impl<T: effect::Guest> effect::Guest for Guarded<T> {
-    fn eval(moment: effect::Moment, state: Vec<u8>) -> Result<effect::Step, Error> {
+    fn eval(input: effect::EffectInput, state: Vec<u8>) -> Result<effect::Step, Error> {
         guard();
-        T::eval(moment, state)
+        T::eval(input, state)
     }
 }
 
@@ -186,8 +186,8 @@ impl<T: provider::Guest> provider::Guest for Guarded<T> {
 }
 
 impl<T: coordinator::Guest> coordinator::Guest for Guarded<T> {
-    fn next(moment: coordinator::Moment, state: Vec<u8>) -> Result<coordinator::Step, Error> {
+    fn next(input: coordinator::CoordinatorInput, state: Vec<u8>) -> Result<coordinator::Step, Error> {
         guard();
-        T::next(moment, state)
+        T::next(input, state)
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     chat::{self, Entry, Traits},
-    effect::{Moment, Replacement, Wake},
+    effect::{EffectInput, Replacement, Wake},
     shorten, text,
     types::{Ask, Completion, Error, Message, Part, Request, Role, StopReason, ToolChoice},
 };
@@ -60,20 +60,18 @@ pub struct Pace {
 impl Pace {
     /// Returns `true` if a summary can be requested. If the last one failed, or left the conversation as full as before,
     /// the conversation must first have grown by a tenth.
-    pub fn is_time(&mut self, moment: &Moment) -> bool {
+    pub fn is_time(&mut self, input: &EffectInput) -> bool {
         if std::mem::take(&mut self.folded) {
-            self.wait(moment);
+            self.wait(input);
         }
-        moment.request_tokens >= self.not_before
+        input.request_tokens >= self.not_before
     }
 
     /// Postpones the next request until the conversation has grown by a tenth, because a summary is of no use now or
     /// could not be made.
-    pub fn wait(&mut self, moment: &Moment) {
-        *self = Pace {
-            not_before: moment.request_tokens.saturating_add(moment.request_tokens / 10 + 1),
-            ..Pace::default()
-        };
+    pub fn wait(&mut self, input: &EffectInput) {
+        *self =
+            Pace { not_before: input.request_tokens.saturating_add(input.request_tokens / 10 + 1), ..Pace::default() };
     }
 
     /// Records that a summary has replaced its messages.
@@ -118,9 +116,9 @@ impl Span {
 
     /// Returns `true` if a summary of these messages is worthwhile: there are at least two, and they make up at least a
     /// tenth of the next request.
-    pub fn is_worth_it(entries: &[Entry], moment: &Moment) -> bool {
+    pub fn is_worth_it(entries: &[Entry], input: &EffectInput) -> bool {
         let tokens: u64 = entries.iter().map(|entry| u64::from(entry.tokens)).sum();
-        entries.len() > 1 && tokens >= moment.request_tokens / 10
+        entries.len() > 1 && tokens >= input.request_tokens / 10
     }
 
     /// Builds the request for a summary of these messages. It fits into a window of `window` tokens: if the messages do

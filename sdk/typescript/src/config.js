@@ -1,5 +1,5 @@
 // The plugin's params for this agent.
-import { get } from "shelly:plugin/config@0.1.0";
+import { get } from "shelly:plugin/config@0.2.0";
 
 import { PluginError } from "./errors.js";
 import { WrongValue } from "./schema.js";

@@ -1,4 +1,4 @@
-import type { Error as ContractError } from "shelly:plugin/types@0.1.0";
+import type { Error as ContractError } from "shelly:plugin/types@0.2.0";
 
 /**
  * The kinds of errors. `invalid` is for the model: say what is wrong and what would be right. `rate-limited` and

@@ -1,5 +1,5 @@
 // HTTP requests within the grant of the agent's config. plugin.toml asks for `http = true` under [wants].
-import * as host from "shelly:plugin/http@0.1.0";
+import * as host from "shelly:plugin/http@0.2.0";
 
 import { concatenate } from "./bytes.js";
 import { PluginError, callHost } from "./errors.js";

@@ -1,10 +1,10 @@
-import type { Guest as Coordinator } from "shelly:plugin/coordinator@0.1.0";
-import type { Guest as Effect } from "shelly:plugin/effect@0.1.0";
-import type { Guest as ModelMiddleware } from "shelly:plugin/model-middleware@0.1.0";
-import type { Guest as Provider } from "shelly:plugin/provider@0.1.0";
-import type { Guest as RunMiddleware } from "shelly:plugin/run-middleware@0.1.0";
-import type { Guest as ToolMiddleware } from "shelly:plugin/tool-middleware@0.1.0";
-import type { Message, Part } from "shelly:plugin/types@0.1.0";
+import type { Guest as Coordinator } from "shelly:plugin/coordinator@0.2.0";
+import type { Guest as Effect } from "shelly:plugin/effect@0.2.0";
+import type { Guest as ModelMiddleware } from "shelly:plugin/model-middleware@0.2.0";
+import type { Guest as Provider } from "shelly:plugin/provider@0.2.0";
+import type { Guest as RunMiddleware } from "shelly:plugin/run-middleware@0.2.0";
+import type { Guest as ToolMiddleware } from "shelly:plugin/tool-middleware@0.2.0";
+import type { Message, Part } from "shelly:plugin/types@0.2.0";
 
 /** Returns the text parts of a message or a completion, concatenated. */
 export function textOf(message: { parts: Part[] }): string;

@@ -1,5 +1,5 @@
 // A key-value store for bytes that outlast a call. plugin.toml asks for `kv = true` under [wants].
-import * as host from "shelly:plugin/kv@0.1.0";
+import * as host from "shelly:plugin/kv@0.2.0";
 
 import { PluginError, callHost } from "./errors.js";
 import { toJson } from "./tool.js";

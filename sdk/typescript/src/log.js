@@ -1,5 +1,5 @@
 // The host's log. What a plugin writes to the console is there, too.
-import { write } from "shelly:plugin/log@0.1.0";
+import { write } from "shelly:plugin/log@0.2.0";
 
 export const debug = (message) => write("debug", String(message));
 export const info = (message) => write("info", String(message));

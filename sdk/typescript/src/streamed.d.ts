@@ -1,4 +1,4 @@
-import type { Completion } from "shelly:plugin/types@0.1.0";
+import type { Completion } from "shelly:plugin/types@0.2.0";
 
 /** The tokens that a completion used. What is left out is 0. */
 export interface TokenCounts {

@@ -1,5 +1,5 @@
 // A provider's reply that is put together while it arrives.
-import { emit } from "shelly:plugin/sink@0.1.0";
+import { emit } from "shelly:plugin/sink@0.2.0";
 
 import { PluginError } from "./errors.js";
 import { asInteger } from "./integers.js";

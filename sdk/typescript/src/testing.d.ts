@@ -1,6 +1,6 @@
-import type { Moment as EffectMoment, Guest as Effect, Step } from "shelly:plugin/effect@0.1.0";
-import type { Guest as Coordinator, Moment as TeamMoment, Step as TeamStep } from "shelly:plugin/coordinator@0.1.0";
-import type { Ask, Completion, Message, Request, Role } from "shelly:plugin/types@0.1.0";
+import type { EffectInput, Guest as Effect, Step } from "shelly:plugin/effect@0.2.0";
+import type { CoordinatorInput, Guest as Coordinator, Step as TeamStep } from "shelly:plugin/coordinator@0.2.0";
+import type { Ask, Completion, Message, Request, Role } from "shelly:plugin/types@0.2.0";
 
 import type { PluginError } from "./errors.js";
 
@@ -74,9 +74,9 @@ export interface Host {
   /** Their text. */
   readonly text: string;
   /** Calls an effect, and again with the prepared reply for as long as it asks a model. */
-  eval(effect: Effect, moment?: Partial<EffectMoment>, state?: Uint8Array): Step;
+  eval(effect: Effect, input?: Partial<EffectInput>, state?: Uint8Array): Step;
   /** Calls a coordinator, and again with the prepared reply for as long as it asks a model. */
-  next(coordinator: Coordinator, moment?: Partial<TeamMoment>, state?: Uint8Array): TeamStep;
+  next(coordinator: Coordinator, input?: Partial<CoordinatorInput>, state?: Uint8Array): TeamStep;
 }
 
 /** Returns a message with one text. */

@@ -121,32 +121,32 @@ class Host {
     return this.emitted.map((delta) => (delta.tag === "text" ? delta.val : "")).join("");
   }
 
-  eval(effect, moment = {}, state = new Uint8Array()) {
+  eval(effect, input = {}, state = new Uint8Array()) {
     const cx = { run: "run", agent: "agent", depth: 0 };
     const none = { inputTokens: 0n, outputTokens: 0n, cacheReadTokens: 0n, cacheWriteTokens: 0n };
     const times = { runUsage: none, modelMs: 0n, elapsedMs: 0n, requestTokens: 0n };
-    const whole = { cx, phase: { tag: "before-model" }, iteration: 0, messages: this.messages.length, ...times, ...moment };
+    const whole = { cx, phase: { tag: "before-model" }, iteration: 0, messages: this.messages.length, ...times, ...input };
     return this.#asking((now, kept) => effect.eval(now, kept), whole, state);
   }
 
-  next(coordinator, moment = {}, state = new Uint8Array()) {
+  next(coordinator, input = {}, state = new Uint8Array()) {
     const cx = { run: "run", agent: "agent", depth: 0 };
-    const whole = { cx, step: 0, members: [], reports: [], ...moment };
+    const whole = { cx, step: 0, members: [], reports: [], ...input };
     return this.#asking((now, kept) => coordinator.next(now, kept), whole, state);
   }
 
   /** Calls a step, and again with the prepared reply of a model for as long as it asks for one. */
   #asking(call, first, firstState) {
-    let [moment, state] = [first, firstState];
+    let [input, state] = [first, firstState];
     for (let asks = 0; asks <= MOST_ASKS; asks++) {
-      const step = call(moment, state);
+      const step = call(input, state);
       if (step.action.tag !== "ask-model") return step;
       this.asked.push(step.action.val);
       const reply = this.#replies.shift();
       if (reply === undefined) throw new Error("no reply of a model is prepared; prepare it with host.reply");
       const isError = reply instanceof PluginError;
       const result = isError ? { tag: "err", val: thrown(reply) } : { tag: "ok", val: completion(reply) };
-      [moment, state] = [{ ...moment, reply: result }, step.state];
+      [input, state] = [{ ...input, reply: result }, step.state];
     }
     throw new PluginError("exhausted", `the plugin asked a model more than ${MOST_ASKS} times in a row`);
   }

@@ -1,4 +1,4 @@
-import type { Content, ToolCall, ToolHints, ToolSpec } from "shelly:plugin/types@0.1.0";
+import type { Content, ToolCall, ToolHints, ToolSpec } from "shelly:plugin/types@0.2.0";
 
 import type { ObjectType, Type } from "./schema.js";
 

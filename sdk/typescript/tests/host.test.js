@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { now } from "shelly:plugin/clock@0.1.0";
-import * as chat from "shelly:plugin/chat@0.1.0";
-import { get as outgoing } from "shelly:plugin/outgoing@0.1.0";
-import { run } from "shelly:plugin/process@0.1.0";
-import { bytes } from "shelly:plugin/random@0.1.0";
-import { read as attachment } from "shelly:plugin/attachments@0.1.0";
+import { now } from "shelly:plugin/clock@0.2.0";
+import * as chat from "shelly:plugin/chat@0.2.0";
+import { get as outgoing } from "shelly:plugin/outgoing@0.2.0";
+import { run } from "shelly:plugin/process@0.2.0";
+import { bytes } from "shelly:plugin/random@0.2.0";
+import { read as attachment } from "shelly:plugin/attachments@0.2.0";
 
 import { params } from "../src/config.js";
 import { FUNCTIONS } from "../src/hooks.js";
@@ -171,9 +171,10 @@ test("effect and coordinator get the replies of models", () => {
   const request = { messages: [message("user", "good?")], tools: [], toolChoice: { tag: "auto" }, meta: [] };
   const judge = exportEffect({
     eval({ reply }, state) {
-      if (reply === undefined) return { state: Uint8Array.of(1), action: { tag: "ask-model", val: { request } } };
+      const nextCall = { tag: "next-phase" };
+      if (reply === undefined) return { state: Uint8Array.of(1), action: { tag: "ask-model", val: { request } }, nextCall };
       const text = reply.tag === "ok" ? textOf(reply.val) : reply.val.val;
-      return { state, action: { tag: "edits", val: [{ tag: "note", val: text }] } };
+      return { state, action: { tag: "edits", val: [{ tag: "note", val: text }] }, nextCall };
     },
   });
   withHost({}, (host) => {

@@ -91,6 +91,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
     ("docs/checking-plugins.md", &[("plugin check", How::By("all/plugin_check.rs"))]),
     ("docs/comparison.md", &[]),
     ("docs/conformance.md", &[("conformance", How::By("all/conformance.rs"))]),
+    ("docs/contract.md", &[("plugin wit --out", How::By("all/authors.rs"))]),
     ("docs/delegation.md", &[("run --config examples/02-delegation/shelly.yaml", How::OnRealFiles)]),
     (
         "docs/getting-started.md",

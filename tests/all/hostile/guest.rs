@@ -1,8 +1,8 @@
-//! Plugins made of text: functions of a core module in a few lines, wrapped in the contract of `wit/`.
+//! Plugins made of text: functions of a core module in a few lines, wrapped in a version of the contract.
 
 use std::fmt::Write;
 
-use shelly_host::conformance::component_of;
+use shelly_host::{conformance::component_of, plugin::ContractVersion};
 
 /// A plugin whose functions answer politely, until told otherwise.
 pub struct Guest {
@@ -13,6 +13,7 @@ pub struct Guest {
     realloc: String,
     image: Image,
     pages: u32,
+    contract: ContractVersion,
 }
 
 struct Function {
@@ -105,7 +106,12 @@ impl Guest {
         });
         let functions = functions.collect();
         let (imports, extra, realloc) = (String::new(), String::new(), String::new());
-        Self { kinds, imports, functions, extra, realloc, image, pages: 64 }
+        Self { kinds, imports, functions, extra, realloc, image, pages: 64, contract: ContractVersion::V0_1 }
+    }
+
+    /// For this version of the contract, in place of 0.1.
+    pub fn of_version(self, contract: ContractVersion) -> Self {
+        Self { contract, ..self }
     }
 
     /// A plugin with the tool `t`.
@@ -195,9 +201,11 @@ impl Guest {
     }
 
     fn component_of(&self, module: &str) -> Result<Vec<u8>, String> {
+        // Texts name version 0.1. The values that they hold are laid out in the same way in all versions.
+        let module = module.replace("@0.1.0", &format!("@{}", self.contract));
         let module = wat::parse_str(module).map_err(|error| error.to_string())?;
         let kinds: Vec<_> = self.kinds.iter().map(|kind| kind.parse().unwrap()).collect();
-        component_of(&module, &kinds)
+        component_of(&module, &kinds, self.contract)
     }
 
     fn module(&self) -> String {

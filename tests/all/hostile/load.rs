@@ -85,20 +85,30 @@ async fn unknown_import_or_export_is_refused_by_name() {
         (
             &["tool"],
             "",
-            imports("shelly:plugin/log@0.2.0"),
-            "the component imports `shelly:plugin/log@0.2.0`, but this host supports",
+            imports("shelly:plugin/log@0.3.0"),
+            "the component imports `shelly:plugin/log@0.3.0`, but this host supports versions 0.1.0 and 0.2.0 of the \
+             contract\nupgrade shelly-host, or rebuild the plugin",
         ),
         (
             &["tool"],
             "",
-            exports("shelly:plugin/tool@0.2.0"),
-            "the component exports `shelly:plugin/tool@0.2.0`, but this host supports",
+            imports("shelly:plugin/log@0.2.0"),
+            "the component uses two versions of the contract: `shelly:plugin/tool@0.1.0` and `shelly:plugin/log@0.2.0`\n\
+             rebuild the plugin with one version",
+        ),
+        (
+            &["tool"],
+            "",
+            exports("shelly:plugin/tool@1.0.0"),
+            "the component exports `shelly:plugin/tool@1.0.0`, but this host supports versions 0.1.0 and 0.2.0 of the \
+             contract\nupgrade shelly-host, or rebuild the plugin",
         ),
         (
             &["tool"],
             "",
             exports("shelly:plugin/tool"),
-            "the component exports `shelly:plugin/tool`, but this host supports",
+            "the component exports `shelly:plugin/tool`, but this host supports versions 0.1.0 and 0.2.0 of the \
+             contract\nrebuild the plugin",
         ),
         (&["tool"], "", exports("shelly:plugin/log@0.1.0"), "the component exports no kind"),
         (

@@ -27,7 +27,7 @@ pub struct EffectFloor {
     kind: effect::GuestIndices,
     params: String,
     messages: std::sync::Arc<[(chat::Entry, types::Message)]>,
-    moment: effect::Moment,
+    input: effect::EffectInput,
 }
 
 struct State {
@@ -97,7 +97,7 @@ impl EffectFloor {
         let kind = effect::GuestIndices::new(&pre)?;
         let usage =
             types::Usage { input_tokens: moment.1, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
-        let moment = effect::Moment {
+        let input = effect::EffectInput {
             cx: types::RunContext { run: String::new(), agent: "bench".into(), depth: 0 },
             phase: effect::Phase::BeforeModel,
             iteration: moment.0,
@@ -111,7 +111,7 @@ impl EffectFloor {
             reply: None,
         };
         let messages = chat.iter().map(|entry| (facts(entry), message(&entry.message))).collect();
-        Ok(Self { engine: engine.clone(), pre, kind, params: params.into(), messages, moment })
+        Ok(Self { engine: engine.clone(), pre, kind, params: params.into(), messages, input })
     }
 
     /// One call of a fresh instance; whether it has done something.
@@ -123,7 +123,7 @@ impl EffectFloor {
         store.epoch_deadline_async_yield_and_update(1);
         let instance = self.pre.instantiate_async(&mut store).await?;
         let guest = self.kind.load(&mut store, &instance)?;
-        let step = guest.call_eval(&mut store, &self.moment, &Vec::new()).await?;
+        let step = guest.call_eval(&mut store, &self.input, &Vec::new()).await?;
         Ok(step.is_ok_and(|step| matches!(step.action, effect::Action::Edits(edits) if !edits.is_empty())))
     }
 }

@@ -1,15 +1,16 @@
 //! The contract between plugins and the host, from `wit/`: an overview, and a page for each interface.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use wit_parser::{
     Docs, Function, Interface, InterfaceId, Package, PackageId, Resolve, TypeDefKind, TypeId, World, WorldItem,
 };
 
 use crate::{
+    contract_examples::{EXAMPLES, contract_examples},
     contract_links::{ContractLinks, LinkOrigin, origin, type_name},
     markdown::{code_block, first_sentence, table},
-    page::ReferencePage,
+    page::{ReferencePage, source},
     wit_text::{declaration, function_name, functions_of, named_types, signature, types_of_function},
 };
 
@@ -28,6 +29,9 @@ const TYPES: &str = "The types that all kinds share are in the interface [`types
 
 const WORLDS: &str = "A component targets one of these worlds, or a world of its own that includes them.";
 
+/// The versions of the contract: what changed, how it may grow, and what a plugin of another version meets.
+const VERSIONS: &str = include_str!("contract_versions.md.in");
+
 /// The world in which every kind of plugin is exported.
 const WORLD_OF_KINDS: &str = "host";
 
@@ -39,6 +43,8 @@ pub struct Contract {
     resolve: Resolve,
     package: PackageId,
     links: ContractLinks,
+    /// An example for each interface, by its name.
+    examples: BTreeMap<String, String>,
 }
 
 impl Contract {
@@ -53,7 +59,7 @@ impl Contract {
         let interfaces = resolve.packages[package].interfaces.iter();
         let interfaces = interfaces.map(|(name, id)| (name.as_str(), &resolve.interfaces[*id]));
         let links = ContractLinks::of(&resolve, interfaces);
-        Self { resolve, package, links }
+        Self { resolve, package, links, examples: contract_examples(&source(EXAMPLES)) }
     }
 
     /// Returns the overview and the page of each interface.
@@ -115,7 +121,7 @@ impl Contract {
             self.package().worlds.values().map(|id| self.world_section(&self.resolve.worlds[*id])).collect();
         format!(
             "# The contract\n\n{introduction}\n\n{about}\n\n## Kinds\n\n{KINDS}\n\n{}\n## Imports\n\n{IMPORTS}\n\n{}\n\
-             ## Types\n\n{TYPES}\n\n{}\n## Worlds\n\n{WORLDS}\n\n{}",
+             ## Types\n\n{TYPES}\n\n{}\n## Worlds\n\n{WORLDS}\n\n{}\n## Versions\n\n{VERSIONS}",
             interfaces(self.kinds()),
             interfaces(self.imports()),
             self.types_table(),
@@ -170,6 +176,12 @@ impl Contract {
         let mut page = format!("# `{name}`\n\n{}\n\n", self.links.prose(text_of(&interface.docs), from, name));
         if let Some(role) = self.role(id) {
             page.push_str(&format!("{role}\n\n"));
+        }
+        if let Some(example) = self.examples.get(name) {
+            page.push_str(&format!(
+                "## Example\n\nWith the [SDK for Rust](../../sdk/rust/README.md):\n\n{}\n",
+                code_block("rust", example)
+            ));
         }
         let functions: Vec<_> =
             interface.functions.values().filter(|function| function.kind.resource().is_none()).collect();

@@ -10,6 +10,7 @@
 
 mod commands;
 mod contract;
+mod contract_examples;
 mod contract_links;
 mod events;
 mod json_schema;

@@ -49,46 +49,47 @@ impl Coordinator for PluginCoordinator {
         self.plugin.grant.powers.contains(&Power::AskModel)
     }
 
-    /// Returns `true`: a `report` of the contract cannot carry a handoff, so a note in the chat has to tell of it.
+    /// Returns `true`: a report names the member that continues, and the reason is in a note in the chat. In version 0.1 of
+    /// the contract the note says both.
     fn reads_handoffs(&self) -> bool {
         true
     }
 
-    async fn next(&self, cx: &RunCx, moment: &CoordinatorInput<'_>, state: Vec<u8>) -> Result<CoordinatorStep, Fault> {
+    async fn next(&self, cx: &RunCx, input: &CoordinatorInput<'_>, state: Vec<u8>) -> Result<CoordinatorStep, Fault> {
         let Some(kind) = &self.plugin.kinds.coordinator else {
             return Err(Fault::other("the plugin has no coordinator"));
         };
-        let wit_moment = moment_to_wit(cx, moment);
+        let wit_input = input_to_wit(cx, input);
         let setup = CallSetup {
             function: "coordinator.next",
             time: self.plugin.limits().step_time,
             lane: Lane::Step,
-            input: wit_moment.bytes() + state.len(),
+            input: wit_input.bytes() + state.len(),
         };
         let step = self.plugin.executor.call(
             cx,
             setup,
             |store| {
-                let (chat, powers) = (moment.shared.clone(), self.plugin.grant.powers.clone());
+                let (chat, powers) = (input.shared.clone(), self.plugin.grant.powers.clone());
                 // A team has no tools: its members have.
                 store.chat = ChatView { chat, tools: [].into(), powers };
             },
-            async |store, instance| kind.load(&mut *store, instance)?.call_next(store, &wit_moment, &state).await,
+            async |store, instance| kind.next(store, instance, wit_input, &state).await,
         );
         let step = step.await?;
-        let reply = moment.reply.as_ref().and_then(|reply| reply.as_ref().ok());
-        let seen = GuestMediaIndex::in_chat_and(moment.shared, reply.map_or(&[], |completion| &completion.parts));
+        let reply = input.reply.as_ref().and_then(|reply| reply.as_ref().ok());
+        let seen = GuestMediaIndex::in_chat_and(input.shared, reply.map_or(&[], |completion| &completion.parts));
         Ok(CoordinatorStep::new(step.state, action(step.action, &seen)?))
     }
 }
 
-fn moment_to_wit(cx: &RunCx, moment: &CoordinatorInput<'_>) -> wit::Moment {
-    wit::Moment {
+fn input_to_wit(cx: &RunCx, input: &CoordinatorInput<'_>) -> wit::CoordinatorInput {
+    wit::CoordinatorInput {
         cx: run_context(cx),
-        step: moment.step,
-        members: moment.members.iter().map(member).collect(),
-        reports: moment.reports.iter().map(report).collect(),
-        reply: moment.reply.as_ref().map(convert::reply_to_wit),
+        step: input.step,
+        members: input.members.iter().map(member).collect(),
+        reports: input.reports.iter().map(report).collect(),
+        reply: input.reply.as_ref().map(convert::reply_to_wit),
     }
 }
 
@@ -97,24 +98,24 @@ fn member(MemberProfile { name, role, description }: &MemberProfile) -> wit::Mem
 }
 
 fn report(MemberReport { member, fared }: &MemberReport) -> wit::Report {
-    let failure = match fared {
-        // A note in the chat tells of a handoff.
-        MemberOutcome::Replied | MemberOutcome::HandedOver(_) => None,
-        MemberOutcome::Failed(fault) => Some(convert::fault_to_wit(fault)),
+    let outcome = match fared {
+        MemberOutcome::Replied => wit::MemberOutcome::Replied,
+        MemberOutcome::HandedOver(handoff) => wit::MemberOutcome::HandedOver(handoff.agent.clone()),
+        MemberOutcome::Failed(fault) => wit::MemberOutcome::Failed(convert::fault_to_wit(fault)),
     };
-    wit::Report { member: member.to_string(), failure }
+    wit::Report { member: member.to_string(), outcome }
 }
 
 fn action(action: wit::Action, seen: &GuestMediaIndex<'_>) -> Result<CoordinatorAction, Fault> {
     Ok(match action {
         wit::Action::Run(assignments) => CoordinatorAction::Run(assignments.into_iter().map(assignment).collect()),
-        wit::Action::Done(None) => CoordinatorAction::Done(None),
-        wit::Action::Done(Some(content)) if content.len() > limits::RESULT_PIECES => {
+        wit::Action::Done(wit::TeamAnswer::LastReply) => CoordinatorAction::Done(None),
+        wit::Action::Done(wit::TeamAnswer::Content(content)) if content.len() > limits::RESULT_PIECES => {
             let (pieces, most) = (content.len(), limits::RESULT_PIECES);
             let message = format!("the answer of the team has {pieces} pieces, the maximum is {most}");
             return Err(Fault::TooLarge { message });
         }
-        wit::Action::Done(Some(content)) => {
+        wit::Action::Done(wit::TeamAnswer::Content(content)) => {
             CoordinatorAction::Done(Some(convert::content(content, seen)?.into_iter().map(part).collect()))
         }
         wit::Action::AskModel(ask) => CoordinatorAction::Ask(Box::new(convert::ask(ask, seen)?)),

@@ -67,18 +67,18 @@ impl Effect for PluginEffect {
     async fn eval(
         &self,
         cx: &RunCx,
-        moment: &EffectInput,
+        input: &EffectInput,
         chat: &ChatSnapshot,
         tools: &Arc<[Arc<ToolSpec>]>,
         state: Vec<u8>,
     ) -> Result<EffectStep, Fault> {
         let Some(kind) = &self.plugin.kinds.effect else { return Err(Fault::other("the plugin has no effect")) };
-        let wit_moment = moment_to_wit(cx, moment, chat);
+        let wit_input = input_to_wit(cx, input, chat);
         let setup = CallSetup {
             function: "effect.eval",
             time: self.plugin.limits().step_time,
             lane: Lane::Step,
-            input: wit_moment.bytes() + state.len(),
+            input: wit_input.bytes() + state.len(),
         };
         let step = self.plugin.executor.call(
             cx,
@@ -87,12 +87,12 @@ impl Effect for PluginEffect {
                 let (chat, tools, powers) = (chat.clone(), tools.clone(), self.plugin.grant.powers.clone());
                 store.chat = ChatView { chat, tools, powers };
             },
-            async |store, instance| kind.load(&mut *store, instance)?.call_eval(store, &wit_moment, &state).await,
+            async |store, instance| kind.eval(store, instance, &wit_input, &state).await,
         );
         let step = step.await?;
-        let reply = moment.reply.as_ref().and_then(|reply| reply.as_ref().ok());
+        let reply = input.reply.as_ref().and_then(|reply| reply.as_ref().ok());
         let seen = GuestMediaIndex::in_chat_and(chat, reply.map_or(&[], |completion| &completion.parts));
-        Ok(EffectStep { state: step.state, action: action(step.action, &seen)?, wake: step.wake.map(wake) })
+        Ok(EffectStep { state: step.state, action: action(step.action, &seen)?, wake: next_call(step.next_call) })
     }
 }
 
@@ -103,32 +103,37 @@ fn digest(params: &str) -> String {
     Sha256Digest::of(sorted).hex()
 }
 
-fn moment_to_wit(cx: &RunCx, moment: &EffectInput, chat: &ChatSnapshot) -> wit::Moment {
+fn input_to_wit(cx: &RunCx, input: &EffectInput, chat: &ChatSnapshot) -> wit::EffectInput {
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    wit::Moment {
+    wit::EffectInput {
         cx: run_context(cx),
-        phase: match moment.phase {
+        phase: match input.phase {
             EffectPhase::BeforeModel => wit::Phase::BeforeModel,
             EffectPhase::AfterModel => wit::Phase::AfterModel,
         },
-        iteration: moment.iteration,
+        iteration: input.iteration,
         messages: u32::try_from(chat.len()).unwrap_or(u32::MAX),
-        request_tokens: moment.request_tokens,
-        context_window: moment.context_window,
-        last_usage: moment.last_usage.map(convert::usage_to_wit),
-        run_usage: convert::usage_to_wit(moment.run_usage),
-        model_ms: millis(moment.model_time),
-        elapsed_ms: millis(moment.elapsed),
-        reply: moment.reply.as_ref().map(convert::reply_to_wit),
+        request_tokens: input.request_tokens,
+        context_window: input.context_window,
+        last_usage: input.last_usage.map(convert::usage_to_wit),
+        run_usage: convert::usage_to_wit(input.run_usage),
+        model_ms: millis(input.model_time),
+        elapsed_ms: millis(input.elapsed),
+        reply: input.reply.as_ref().map(convert::reply_to_wit),
     }
 }
 
-fn wake(wake: wit::Wake) -> Wake {
-    Wake {
-        iteration: wake.iteration,
-        request_tokens: wake.request_tokens,
-        run_tokens: wake.run_tokens,
-        model_time: wake.model_ms.map(Duration::from_millis),
+/// Converts the time of the next call. `None` is the next phase; conditions without a value never hold.
+fn next_call(next_call: wit::NextCall) -> Option<Wake> {
+    match next_call {
+        wit::NextCall::NextPhase => None,
+        wit::NextCall::When(wake) => Some(Wake {
+            iteration: wake.iteration,
+            request_tokens: wake.request_tokens,
+            run_tokens: wake.run_tokens,
+            model_time: wake.model_ms.map(Duration::from_millis),
+        }),
+        wit::NextCall::Never => Some(Wake::default()),
     }
 }
 

@@ -6,7 +6,7 @@ use super::run_context::run_context;
 use crate::{
     bindings::{exports::run_middleware as wit, types},
     convert::{self, GuestMediaIndex, GuestPayload},
-    loader::Plugin,
+    loader::{Plugin, RunMiddlewareFunctions},
     metering::Lane,
     runtime::CallSetup,
 };
@@ -34,7 +34,7 @@ impl PluginRunMiddleware {
         self.plugin.package().manifest.before_only
     }
 
-    fn kind(&self) -> Result<&wit::GuestIndices, Fault> {
+    fn kind(&self) -> Result<&RunMiddlewareFunctions, Fault> {
         self.plugin.kinds.run_middleware.as_ref().ok_or_else(|| Fault::other("the plugin has no middleware"))
     }
 }
@@ -66,7 +66,7 @@ impl RunMiddleware for PluginRunMiddleware {
             cx,
             setup,
             |_| {},
-            async |store, instance| kind.load(&mut *store, instance)?.call_before(store, &context, &wit_input).await,
+            async |store, instance| kind.before(store, instance, &context, &wit_input).await,
         );
         let decision = decision.await?;
         let seen = GuestMediaIndex::in_messages(input);
@@ -104,9 +104,7 @@ impl RunMiddleware for PluginRunMiddleware {
             cx,
             setup,
             |_| {},
-            async |store, instance| {
-                kind.load(&mut *store, instance)?.call_after(store, &context, &wit_outcome, &state).await
-            },
+            async |store, instance| kind.after(store, instance, &context, &wit_outcome, &state).await,
         );
         let decision = decision.await?;
         let seen = outcome

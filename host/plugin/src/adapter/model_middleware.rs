@@ -6,7 +6,7 @@ use super::run_context::run_context;
 use crate::{
     bindings::{exports::model_middleware as wit, types},
     convert::{self, GuestMediaIndex, GuestPayload},
-    loader::Plugin,
+    loader::{ModelMiddlewareFunctions, Plugin},
     metering::Lane,
     runtime::CallSetup,
     store::PluginState,
@@ -30,7 +30,7 @@ impl PluginModelMiddleware {
         plugin.kinds.model_middleware.is_some().then(|| Self { plugin: Arc::clone(plugin) })
     }
 
-    fn kind(&self) -> Result<&wit::GuestIndices, Fault> {
+    fn kind(&self) -> Result<&ModelMiddlewareFunctions, Fault> {
         self.plugin.kinds.model_middleware.as_ref().ok_or_else(|| Fault::other("the plugin has no model middleware"))
     }
 
@@ -105,7 +105,7 @@ impl ModelMiddleware for PluginModelMiddleware {
             cx,
             self.setup("model-middleware.before", wit_request.bytes()),
             self.lend(sending.request),
-            async |store, instance| kind.load(&mut *store, instance)?.call_before(store, &context, &wit_request).await,
+            async |store, instance| kind.before(store, instance, &context, &wit_request).await,
         );
         Ok(match decision.await? {
             wit::BeforeDecision::Proceed(wit::Pass { model, request, state }) => {
@@ -138,8 +138,7 @@ impl ModelMiddleware for PluginModelMiddleware {
             self.setup("model-middleware.after", input),
             self.lend(sending.request),
             async |store, instance| {
-                let guest = kind.load(&mut *store, instance)?;
-                guest.call_after(store, &context, &wit_request, answered.as_ref(), &state).await
+                kind.after(store, instance, &context, &wit_request, answered.as_ref(), &state).await
             },
         );
         Ok(match decision.await? {

@@ -87,9 +87,7 @@ impl PluginModel {
                 state.http = client;
                 state.attachments = GuestAttachments::of(&request.messages);
             },
-            async |store, instance| {
-                kind.load(&mut *store, instance)?.call_complete(store, &self.info.model, asked).await
-            },
+            async |store, instance| kind.complete(store, instance, &self.info.model, asked).await,
         );
         let completion = completion.await?;
         convert::completion(completion, &GuestMediaIndex::in_chat(&request.messages))

@@ -75,7 +75,7 @@ impl Tool for PluginTool {
                     state.chat = ChatView { chat, tools, powers };
                 }
             },
-            async |store, instance| kind.load(&mut *store, instance)?.call_call(store, &wit).await,
+            async |store, instance| kind.call(store, instance, &wit).await,
         );
         let content = content.await?;
         if let Some(need) = convert::need(&content)? {

@@ -7,7 +7,7 @@ use super::run_context::run_context;
 use crate::{
     bindings::exports::tool_middleware as wit,
     convert::{self, GuestMediaIndex, GuestPayload},
-    loader::Plugin,
+    loader::{Plugin, ToolMiddlewareFunctions},
     metering::Lane,
     runtime::CallSetup,
 };
@@ -30,7 +30,7 @@ impl PluginToolMiddleware {
         plugin.kinds.tool_middleware.is_some().then(|| Self { plugin: Arc::clone(plugin) })
     }
 
-    fn kind(&self) -> Result<&wit::GuestIndices, Fault> {
+    fn kind(&self) -> Result<&ToolMiddlewareFunctions, Fault> {
         self.plugin.kinds.tool_middleware.as_ref().ok_or_else(|| Fault::other("the plugin has no tool middleware"))
     }
 
@@ -57,9 +57,7 @@ impl ToolMiddleware for PluginToolMiddleware {
             cx,
             self.setup("tool-middleware.before", wit_call.bytes() + target.origin.len()),
             |_| {},
-            async |store, instance| {
-                kind.load(&mut *store, instance)?.call_before(store, &context, &wit_call, &target).await
-            },
+            async |store, instance| kind.before(store, instance, &context, &wit_call, &target).await,
         );
         let wit::Decision { verdict, arguments, state } = decision.await?;
         let verdict = match verdict {
@@ -98,8 +96,8 @@ impl ToolMiddleware for PluginToolMiddleware {
             self.setup("tool-middleware.after", input),
             |_| {},
             async |store, instance| {
-                let guest = kind.load(&mut *store, instance)?;
-                guest.call_after(store, &context, &wit_call, came.as_ref().map(|all| &all[..]), &state).await
+                let came = came.as_ref().map(|all| &all[..]);
+                kind.after(store, instance, &context, &wit_call, came, &state).await
             },
         );
         let Some(content) = content.await? else { return Ok(None) };

@@ -11,7 +11,7 @@ use super::{
     survey::{ComponentSurvey, ValidComponent},
 };
 use crate::{
-    contract::{PluginKind, is_supported_version, need_of_import, of_contract},
+    contract::{ContractVersion, PluginKind, UnknownContractVersion, need_of_import, of_contract},
     error::{ComponentError, PluginError},
     functions::{self, ExportedFunctions, WitDocs},
 };
@@ -24,6 +24,9 @@ pub struct Anatomy {
     pub kinds: Vec<PluginKind>,
     /// The interfaces that it imports, with their versions, without those that contain types alone.
     pub imports: Vec<String>,
+    /// The version of the contract that it was built for; `None` if it does not use the contract.
+    #[serde(skip)]
+    pub contract: Option<ContractVersion>,
     /// The names of all exports, with their versions.
     #[serde(skip)]
     pub exports: Vec<String>,
@@ -36,6 +39,12 @@ pub struct Anatomy {
 }
 
 impl Anatomy {
+    /// Returns the version of the contract that the component is linked with: a component that does not use the contract
+    /// has no name of any version.
+    pub(crate) fn linked_contract(&self) -> ContractVersion {
+        self.contract.unwrap_or(ContractVersion::NEWEST)
+    }
+
     /// Validates the bytes and reads the names of their imports and exports.
     ///
     /// # Errors
@@ -68,20 +77,14 @@ impl Anatomy {
         let ComponentSurvey { mut imports, exports, docs } = survey;
         let docs = documents.or(docs);
 
-        let mut kinds = Vec::new();
+        let (mut kinds, mut of_kinds) = (Vec::<PluginKind>::new(), Vec::new());
         for (name, _) in exports.iter().filter(|(_, kind)| *kind == ComponentExternalKind::Instance) {
-            let Some((interface, version)) = of_contract(name) else { continue };
+            let Some((interface, _)) = of_contract(name) else { continue };
             let Ok(kind) = interface.parse() else { continue };
-            if !is_supported_version(version) {
-                return Err(ComponentError::OtherContract { verb: "exports", name: name.clone() });
-            }
             kinds.push(kind);
+            of_kinds.push(("exports", name.as_str()));
         }
-        for name in &imports {
-            if of_contract(name).is_some_and(|(_, version)| !is_supported_version(version)) {
-                return Err(ComponentError::OtherContract { verb: "imports", name: name.clone() });
-            }
-        }
+        let contract = contract_of(of_kinds.into_iter().chain(imports.iter().map(|name| ("imports", name.as_str()))))?;
         let mut exported = ExportedFunctions::default();
         if kinds.is_empty() {
             let names: Vec<_> = exports.iter().map(|(name, _)| name.clone()).collect();
@@ -101,13 +104,62 @@ impl Anatomy {
             return Err(diagnosis::no_kind(&exports));
         }
         let exports = exports.into_iter().map(|(name, _)| name).collect();
-        Ok(Self { kinds, imports, exports, exported, uses_async })
+        Ok(Self { kinds, imports, contract, exports, exported, uses_async })
     }
+}
+
+/// Returns the version of the contract in these names, each with the verb that says on which side of the component it is;
+/// `None` if none of them is of the contract.
+fn contract_of<'a>(
+    names: impl Iterator<Item = (&'static str, &'a str)>,
+) -> Result<Option<ContractVersion>, ComponentError> {
+    let mut found: Option<(ContractVersion, &str)> = None;
+    for (verb, name) in names {
+        let Some((_, number)) = of_contract(name) else { continue };
+        let version = number.parse::<ContractVersion>().map_err(|UnknownContractVersion { is_newer }| {
+            ComponentError::OtherContract { verb, name: name.to_owned(), is_newer }
+        })?;
+        match found {
+            Some((first, other)) if first != version => {
+                return Err(ComponentError::MixedContract { names: [other.to_owned(), name.to_owned()] });
+            }
+            _ => found = Some((version, name)),
+        }
+    }
+    Ok(found.map(|(version, _)| version))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn contract_version_of_a_component_is_one_that_is_served() {
+        let of = |names: &[&'static str]| contract_of(names.iter().map(|name| ("imports", *name)));
+        let (old, new) = ("shelly:plugin/log@0.1.0", "shelly:plugin/kv@0.2.0");
+        for (names, contract) in [
+            (&[][..], None),
+            (&["wasi:io/poll@0.2.0", "shelly:other/log@0.9.0"], None),
+            (&[old, "shelly:plugin/kv@0.1.4"], Some(ContractVersion::V0_1)),
+            (&["wasi:io/poll@0.2.0", new], Some(ContractVersion::V0_2)),
+        ] {
+            assert_eq!(of(names), Ok(contract), "{names:?}");
+        }
+        let error = of(&[old, "a:b/c", new]).unwrap_err();
+        let said = format!("{error}; {}", error.mend());
+        assert!(said.contains(&format!("`{old}` and `{new}`")) && said.contains("rebuild"), "{said}");
+        for (name, mend) in [
+            ("shelly:plugin/kv@0.3.0", "upgrade shelly-host, or rebuild the plugin"),
+            ("shelly:plugin/kv@1.0.0", "upgrade shelly-host, or rebuild the plugin"),
+            ("shelly:plugin/kv@0.0.3", "rebuild the plugin"),
+            ("shelly:plugin/kv", "rebuild the plugin"),
+        ] {
+            let error = of(&[name, new]).unwrap_err();
+            assert!(error.to_string().contains(&format!("imports `{name}`")), "{error}");
+            assert!(error.to_string().contains("versions 0.1.0 and 0.2.0 of the contract"), "{error}");
+            assert!(error.mend().starts_with(mend) && error.mend().contains("version 0.2.0"), "{}", error.mend());
+        }
+    }
 
     /// Components each of which uses one feature of WebAssembly.
     const USES: [(&str, &str); 22] = [

@@ -103,7 +103,7 @@ impl GuestPayload for wit::Completion {
     }
 }
 
-impl GuestPayload for effect::Moment {
+impl GuestPayload for effect::EffectInput {
     fn bytes(&self) -> usize {
         self.reply.bytes()
     }
@@ -227,12 +227,22 @@ impl GuestPayload for tool_middleware::Decision {
     }
 }
 
-impl GuestPayload for coordinator::Moment {
+impl GuestPayload for coordinator::CoordinatorInput {
     fn bytes(&self) -> usize {
         let profile = |member: &coordinator::Member| member.name.len() + member.role.len() + member.description.len();
-        let report = |report: &coordinator::Report| report.member.len() + report.failure.bytes();
+        let report = |report: &coordinator::Report| report.member.len() + report.outcome.bytes();
         let members = self.members.iter().map(profile).sum::<usize>();
         members + self.reports.iter().map(report).sum::<usize>() + self.reply.bytes()
+    }
+}
+
+impl GuestPayload for coordinator::MemberOutcome {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Replied => 0,
+            Self::HandedOver(member) => member.len(),
+            Self::Failed(error) => error.bytes(),
+        }
     }
 }
 
@@ -241,7 +251,8 @@ impl GuestPayload for coordinator::Step {
         let assignment = |one: &coordinator::Assignment| one.member.len() + text(&one.task);
         let action = match &self.action {
             coordinator::Action::Run(assignments) => assignments.iter().map(assignment).sum(),
-            coordinator::Action::Done(content) => content.bytes(),
+            coordinator::Action::Done(coordinator::TeamAnswer::LastReply) => 0,
+            coordinator::Action::Done(coordinator::TeamAnswer::Content(content)) => content.bytes(),
             coordinator::Action::AskModel(ask) => ask.bytes(),
         };
         self.state.len() + action

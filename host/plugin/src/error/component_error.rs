@@ -1,4 +1,5 @@
-use crate::contract::{CONTRACT, PluginKind};
+use crate::contract::{CONTRACT, ContractVersion, PluginKind};
+use shelly_core::limits;
 
 /// The reason why bytes are not a plugin's component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,8 +23,13 @@ pub enum ComponentError {
     Async { name: String },
     #[error("the component uses a WebAssembly feature that this version of shelly-host does not support: {message}")]
     Feature { message: String },
-    #[error("the component {verb} `{name}`, but this host supports version {CONTRACT} of the contract")]
-    OtherContract { verb: &'static str, name: String },
+    #[error(
+        "the component {verb} `{name}`, but this host supports versions {} of the contract",
+        ContractVersion::all_numbers()
+    )]
+    OtherContract { verb: &'static str, name: String, is_newer: bool },
+    #[error("the component uses two versions of the contract: `{}` and `{}`", names[0], names[1])]
+    MixedContract { names: [String; 2] },
     #[error("found a WIT package in binary form, which describes components and has no code")]
     WitPackage,
     #[error("the component exports no kind of the contract and no functions")]
@@ -52,10 +58,15 @@ impl ComponentError {
                 "build it without `async` functions, `future` and `stream` (componentize-qjs: add --sync)".into()
             }
             Self::Feature { .. } => "build it without that feature".into(),
-            Self::OtherContract { .. } => format!(
-                "build the plugin with an SDK for version {CONTRACT} of the contract, or use a host that supports its \
-                 version"
-            ),
+            Self::OtherContract { is_newer: true, .. } => {
+                format!("upgrade shelly-host, or rebuild the plugin with an SDK for version {CONTRACT} of the contract")
+            }
+            Self::OtherContract { is_newer: false, .. } => {
+                format!("rebuild the plugin with an SDK for version {CONTRACT} of the contract")
+            }
+            Self::MixedContract { .. } => {
+                format!("rebuild the plugin with one version in its world, SDK and libraries, best {CONTRACT}")
+            }
             Self::WitPackage => "replace it with the component that was built from it".into(),
             Self::Parametric => {
                 "compose it so that each module and component is defined where it is instantiated".into()

@@ -7,23 +7,34 @@ use wasmtime_wasi_io::bindings::wasi::io;
 use super::{wasi, wasi_http};
 use crate::{
     bindings::imports,
-    contract::{ImportRequirement, ImportedInterface, PluginKind, need_of_import, need_of_interface, of_contract},
+    contract::{
+        ContractVersion, ImportRequirement, ImportedInterface, PluginKind, need_of_import, need_of_interface,
+        of_contract,
+    },
     store::{HasGuestFilesystem, PluginState},
 };
 use shelly_core::capability::Grant;
 
-/// Links the granted interfaces and no others: a guest cannot call what is not linked. With `wasi` the WASI base is
-/// linked too, which reaches nothing but what is granted. Every function gets the state through
+/// Links the granted interfaces and no others: a guest cannot call what is not linked. The interfaces of the contract have
+/// the names of `contract`, the version of the component; their functions are the same in all versions. With `wasi` the
+/// WASI base is linked too, which reaches nothing but what is granted. Every function gets the state through
 /// [`PluginState::called`], which counts the call.
-pub fn link(linker: &mut Linker<PluginState>, grant: &Grant, kinds: &[PluginKind], wasi: bool) -> wasmtime::Result<()> {
+pub fn link(
+    linker: &mut Linker<PluginState>,
+    contract: ContractVersion,
+    grant: &Grant,
+    kinds: &[PluginKind],
+    wasi: bool,
+) -> wasmtime::Result<()> {
     type Own = HasSelf<PluginState>;
-    // Types alone: there is no function to count.
-    imports::types::add_to_linker::<_, Own>(linker, |state| state)?;
+    // Types alone: there is no function to link.
+    linker.instance(&contract.qualified("types"))?;
     // Links each of these interfaces of the contract whose requirement is met.
     macro_rules! link_granted {
         ($($interface:ident as $counted:ident,)*) => {$(
             if need_of_interface(stringify!($interface)).is_some_and(|need| need.is_given_to(kinds, grant)) {
-                imports::$interface::add_to_linker::<_, Own>(linker, |state| {
+                let mut interface = linker.instance(&contract.qualified(stringify!($interface)))?;
+                imports::$interface::add_to_linker_instance::<_, Own>(&mut interface, |state| {
                     state.called(ImportedInterface::$counted)
                 })?;
             }
@@ -111,5 +122,3 @@ fn link_streams(linker: &mut Linker<PluginState>) -> wasmtime::Result<()> {
     })?;
     io::poll::add_to_linker::<_, HasSelf<PluginState>>(linker, |state| state.called(ImportedInterface::WasiIo))
 }
-
-impl imports::types::Host for PluginState {}

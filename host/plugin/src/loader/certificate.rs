@@ -85,7 +85,7 @@ pub enum ImportState {
 pub struct HostBuildInfo {
     /// `shelly-host` and its version.
     pub version: &'static str,
-    /// The version of the contract that the host implements.
+    /// The newest version of the contract that the host serves.
     pub contract: &'static str,
     /// The architecture and operating system of the host build.
     pub target: String,

@@ -3,54 +3,60 @@ use wasmtime::{
     component::{Instance, InstancePre},
 };
 
-use crate::{bindings::exports, contract::PluginKind, store::PluginState};
+use super::kind_functions::{
+    CoordinatorFunctions, EffectFunctions, ModelMiddlewareFunctions, ProviderFunctions, RunMiddlewareFunctions,
+    ToolFunctions, ToolMiddlewareFunctions,
+};
+use crate::{
+    contract::{ContractVersion, PluginKind},
+    store::PluginState,
+};
 
-/// The export indices of each kind, looked up once.
+/// The functions of each kind, looked up once.
 pub struct KindIndices {
-    pub tool: Option<exports::tool::GuestIndices>,
-    pub effect: Option<exports::effect::GuestIndices>,
-    pub run_middleware: Option<exports::run_middleware::GuestIndices>,
-    pub model_middleware: Option<exports::model_middleware::GuestIndices>,
-    pub tool_middleware: Option<exports::tool_middleware::GuestIndices>,
-    pub provider: Option<exports::provider::GuestIndices>,
-    pub coordinator: Option<exports::coordinator::GuestIndices>,
+    pub tool: Option<ToolFunctions>,
+    pub effect: Option<EffectFunctions>,
+    pub run_middleware: Option<RunMiddlewareFunctions>,
+    pub model_middleware: Option<ModelMiddlewareFunctions>,
+    pub tool_middleware: Option<ToolMiddlewareFunctions>,
+    pub provider: Option<ProviderFunctions>,
+    pub coordinator: Option<CoordinatorFunctions>,
 }
 
 impl KindIndices {
-    /// Looks up the exports of these kinds.
-    pub fn find(pre: &InstancePre<PluginState>, kinds: &[PluginKind]) -> wasmtime::Result<Self> {
+    /// Looks up the exports of these kinds in a version of the contract.
+    pub fn find(
+        pre: &InstancePre<PluginState>,
+        kinds: &[PluginKind],
+        version: ContractVersion,
+    ) -> wasmtime::Result<Self> {
         let has = |kind| kinds.contains(&kind);
         Ok(Self {
-            tool: has(PluginKind::Tool).then(|| exports::tool::GuestIndices::new(pre)).transpose()?,
-            effect: has(PluginKind::Effect).then(|| exports::effect::GuestIndices::new(pre)).transpose()?,
+            tool: has(PluginKind::Tool).then(|| ToolFunctions::find(pre, version)).transpose()?,
+            effect: has(PluginKind::Effect).then(|| EffectFunctions::find(pre, version)).transpose()?,
             run_middleware: has(PluginKind::RunMiddleware)
-                .then(|| exports::run_middleware::GuestIndices::new(pre))
+                .then(|| RunMiddlewareFunctions::find(pre, version))
                 .transpose()?,
             model_middleware: has(PluginKind::ModelMiddleware)
-                .then(|| exports::model_middleware::GuestIndices::new(pre))
+                .then(|| ModelMiddlewareFunctions::find(pre, version))
                 .transpose()?,
             tool_middleware: has(PluginKind::ToolMiddleware)
-                .then(|| exports::tool_middleware::GuestIndices::new(pre))
+                .then(|| ToolMiddlewareFunctions::find(pre, version))
                 .transpose()?,
-            provider: has(PluginKind::Provider).then(|| exports::provider::GuestIndices::new(pre)).transpose()?,
-            coordinator: has(PluginKind::Coordinator)
-                .then(|| exports::coordinator::GuestIndices::new(pre))
-                .transpose()?,
+            provider: has(PluginKind::Provider).then(|| ProviderFunctions::find(pre, version)).transpose()?,
+            coordinator: has(PluginKind::Coordinator).then(|| CoordinatorFunctions::find(pre, version)).transpose()?,
         })
     }
 
-    /// Loads every kind, which checks the types of its functions; returns the tool interface.
-    pub fn load(
-        &self,
-        store: &mut Store<PluginState>,
-        instance: &Instance,
-    ) -> wasmtime::Result<Option<exports::tool::Guest>> {
-        self.effect.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
-        self.run_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
-        self.model_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
-        self.tool_middleware.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
-        self.provider.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
-        self.coordinator.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()?;
-        self.tool.as_ref().map(|kind| kind.load(&mut *store, instance)).transpose()
+    /// Checks the types of the functions of every kind.
+    pub fn check(&self, store: &mut Store<PluginState>, instance: &Instance) -> wasmtime::Result<()> {
+        self.effect.as_ref().map(|kind| kind.check(store, instance)).transpose()?;
+        self.run_middleware.as_ref().map(|kind| kind.check(store, instance)).transpose()?;
+        self.model_middleware.as_ref().map(|kind| kind.check(store, instance)).transpose()?;
+        self.tool_middleware.as_ref().map(|kind| kind.check(store, instance)).transpose()?;
+        self.provider.as_ref().map(|kind| kind.check(store, instance)).transpose()?;
+        self.coordinator.as_ref().map(|kind| kind.check(store, instance)).transpose()?;
+        self.tool.as_ref().map(|kind| kind.check(store, instance)).transpose()?;
+        Ok(())
     }
 }

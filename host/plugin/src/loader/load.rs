@@ -61,7 +61,7 @@ impl Plugin {
         Ok((plugin, start))
     }
 
-    /// Instantiates the plugin once, loads every kind that it exports and asks for its tools, so that a component that
+    /// Instantiates the plugin once, checks every kind that it exports and asks for its tools, so that a component that
     /// does not fit the contract is found at load and not in the middle of a run. Meanwhile only log, config and the
     /// powerless WASI base are linked.
     async fn probe(&self, agent: &str) -> Result<(Arc<[Arc<ToolSpec>]>, PluginStart), PluginError> {
@@ -71,7 +71,9 @@ impl Plugin {
         let not_runnable = |error| not_runnable(&self.package, &error);
 
         let mut linker = Linker::new(component.engine());
-        imports::link(&mut linker, &Grant::default(), &[], self.package.manifest.wasi).map_err(not_runnable)?;
+        let contract = self.package.anatomy.linked_contract();
+        imports::link(&mut linker, contract, &Grant::default(), &[], self.package.manifest.wasi)
+            .map_err(not_runnable)?;
         match self.package.manifest.wasi {
             true => imports::link_the_rest_as_traps(&mut linker, component).map_err(not_runnable)?,
             false => linker.define_unknown_imports_as_traps(component).map_err(not_runnable)?,
@@ -91,11 +93,13 @@ impl Plugin {
                 setup,
                 |_| {},
                 async |store, instance| {
-                    match kinds.load(store, instance) {
+                    if let Err(mismatch) = kinds.check(store, instance) {
                         // Not a crash: the exports differ from what the component claims.
-                        Err(mismatch) => Ok(Ok(Err(mismatch))),
-                        Ok(Some(tool)) if known.is_none() => Ok(tool.call_specs(store).await?.map(Ok)),
-                        Ok(_) => Ok(Ok(Ok(vec![]))),
+                        return Ok(Ok(Err(mismatch)));
+                    }
+                    match &kinds.tool {
+                        Some(tool) if known.is_none() => Ok(tool.specs(store, instance).await?.map(Ok)),
+                        _ => Ok(Ok(Ok(vec![]))),
                     }
                 },
             );

@@ -6,6 +6,7 @@ mod folder_mount;
 mod folders;
 mod function_indices;
 mod grant_check;
+mod kind_functions;
 mod kind_indices;
 mod load;
 mod plugin;
@@ -17,6 +18,7 @@ pub use certificate::{Certificate, CertifiedFunction, CertifiedImport, HostBuild
 pub use compiled_plugin::CompiledPlugin;
 pub use folder_mount::FolderMount;
 pub use function_indices::no_function;
+pub use kind_functions::{ModelMiddlewareFunctions, RunMiddlewareFunctions, ToolMiddlewareFunctions};
 pub use plugin::Plugin;
 pub use plugin_settings::PluginSettings;
 pub use plugin_start::PluginStart;

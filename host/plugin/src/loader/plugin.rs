@@ -62,9 +62,11 @@ impl Plugin {
         let (grant, linked) = (settings.granted(&package.manifest), settings.linked(&package.manifest));
         let limits = settings.limits.within_ceilings();
         let mut linker = Linker::new(component.engine());
-        imports::link(&mut linker, &linked, &package.manifest.kinds, package.manifest.wasi).map_err(not_runnable)?;
+        let contract = package.anatomy.linked_contract();
+        imports::link(&mut linker, contract, &linked, &package.manifest.kinds, package.manifest.wasi)
+            .map_err(not_runnable)?;
         let pre = linker.instantiate_pre(component).map_err(not_runnable)?;
-        let kinds = KindIndices::find(&pre, &package.manifest.kinds).map_err(not_runnable)?;
+        let kinds = KindIndices::find(&pre, &package.manifest.kinds, contract).map_err(not_runnable)?;
         let mut files = folders::open(package, &settings)?;
         let quota = match before {
             Some(before) => {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{manifest::PluginManifest, plugin_package::PluginPackage};
 use crate::{
     component::Anatomy,
-    contract::{CONTRACT, ImportRequirement, ImportedInterface, has_chat, need_of_import, of_contract},
+    contract::{ContractVersion, ImportRequirement, ImportedInterface, has_chat, need_of_import, of_contract},
     error::PluginError,
 };
 use shelly_core::{
@@ -106,10 +106,11 @@ impl PluginReview {
         names.filter_map(|name| of_contract(name)).map(|(_, version)| version).collect()
     }
 
-    /// Returns the versions of the contract among them that are not that of this host. Only the last number differs: a
+    /// Returns the versions of the contract among them that this host does not have. Only the last number differs: a
     /// component of another series is refused before.
     pub fn other_contract_versions(&self) -> Vec<&str> {
-        self.contract_versions().into_iter().filter(|version| *version != CONTRACT).collect()
+        let is_served = |number: &&str| ContractVersion::ALL.into_iter().any(|version| version.number() == *number);
+        self.contract_versions().into_iter().filter(|number| !is_served(number)).collect()
     }
 }
 

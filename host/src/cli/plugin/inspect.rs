@@ -17,7 +17,10 @@ use crate::{
     },
     error::Report,
     limits,
-    plugin::{ComponentCompiler, FolderMount, Plugin as Loaded, PluginEngine, PluginPackage, PluginSettings, resolved},
+    plugin::{
+        ComponentCompiler, ContractVersion, FolderMount, Plugin as Loaded, PluginEngine, PluginPackage, PluginSettings,
+        resolved,
+    },
 };
 
 pub(super) fn inspect(
@@ -84,6 +87,9 @@ pub(super) fn described(package: &PluginPackage, plugin: &Loaded) -> Vec<String>
         }
     }
     lines.push(format!("kinds        {kinds}"));
+    if let Some(contract) = package.anatomy.contract {
+        lines.push(format!("contract     {contract}"));
+    }
     lines.push(format!("size         {} ({} bytes)", size(package.size), package.size));
     lines.push(format!("digest       {}", package.named_digest()));
     lines.push(format!("imports      {}", list(package.anatomy.imports.iter().map(|import| name(import)).collect())));
@@ -132,6 +138,7 @@ pub(super) fn summary(package: &PluginPackage) -> serde_json::Value {
         "version": manifest.version,
         "description": manifest.description,
         "kinds": manifest.kinds,
+        "contract": package.anatomy.contract.map(ContractVersion::number),
         "imports": package.anatomy.imports,
         "wants": manifest.wants,
         "wants_are_optional": manifest.wants_are_optional,

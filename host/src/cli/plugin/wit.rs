@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, builder::PossibleValuesParser};
-use shelly_author::{CONTRACT_FILES, contract_world, contract_world_names, whole_contract};
+use shelly_author::{contract_files, contract_world, contract_world_names, whole_contract};
 
 use crate::{
     cli::render::{name, print},
@@ -34,7 +34,7 @@ impl PluginWitArgs {
     pub(super) fn show(&self) -> Result<u8, Report> {
         let files: Vec<(String, String)> = match &self.world {
             Some(world) => vec![(format!("{world}.wit"), contract_world(world).unwrap_or_default())],
-            None => CONTRACT_FILES.map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
+            None => contract_files().map(|(name, text)| (name.to_owned(), text.to_owned())).into(),
         };
         let Some(folder) = &self.out else {
             let text = match files.as_slice() {

@@ -251,12 +251,12 @@ impl Host {
     ///
     /// The effect's error, or [`Error::Exhausted`] if it asks more than 8 times in a row.
     #[track_caller]
-    pub fn eval<E: Effect>(&self, moment: effect::Moment, state: Vec<u8>) -> Result<effect::Step, Error> {
-        let (mut moment, mut state) = (moment, state);
+    pub fn eval<E: Effect>(&self, input: effect::EffectInput, state: Vec<u8>) -> Result<effect::Step, Error> {
+        let (mut input, mut state) = (input, state);
         for _ in 0..=MOST_ASKS {
-            let step = E::eval(moment.clone(), state)?;
+            let step = E::eval(input.clone(), state)?;
             match step.action {
-                effect::Action::AskModel(ask) => moment.reply = Some(self.answer(ask)),
+                effect::Action::AskModel(ask) => input.reply = Some(self.answer(ask)),
                 action => return Ok(effect::Step { action, ..step }),
             }
             state = step.state;
@@ -272,14 +272,14 @@ impl Host {
     #[track_caller]
     pub fn next<C: Coordinator>(
         &self,
-        moment: coordinator::Moment,
+        input: coordinator::CoordinatorInput,
         state: Vec<u8>,
     ) -> Result<coordinator::Step, Error> {
-        let (mut moment, mut state) = (moment, state);
+        let (mut input, mut state) = (input, state);
         for _ in 0..=MOST_ASKS {
-            let step = C::next(moment.clone(), state)?;
+            let step = C::next(input.clone(), state)?;
             match step.action {
-                coordinator::Action::AskModel(ask) => moment.reply = Some(self.answer(ask)),
+                coordinator::Action::AskModel(ask) => input.reply = Some(self.answer(ask)),
                 action => return Ok(coordinator::Step { action, ..step }),
             }
             state = step.state;
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
     use crate::{
         attachments, chat, clock, config,
-        effect::{Action, Edit, Moment, Phase, Step},
+        effect::{Action, Edit, EffectInput, Phase, Step},
         http::{self, Body},
         kv, outgoing, process, random,
         types::{Part, Role, RunContext, StopReason, ToolChoice, ToolResult, Usage},
@@ -364,8 +364,8 @@ mod tests {
         Completion { parts, stop: StopReason::EndTurn, usage: Usage::default(), model: "m".into(), meta: vec![] }
     }
 
-    fn moment() -> Moment {
-        Moment {
+    fn input() -> EffectInput {
+        EffectInput {
             cx: RunContext { run: "run".into(), agent: "a".into(), depth: 0 },
             phase: Phase::BeforeModel,
             iteration: 0,
@@ -478,8 +478,8 @@ mod tests {
     fn effect_is_called_again_with_the_prepared_reply() {
         struct Judge;
         impl Effect for Judge {
-            fn eval(moment: Moment, state: Vec<u8>) -> Result<Step, Error> {
-                match moment.reply {
+            fn eval(input: EffectInput, state: Vec<u8>) -> Result<Step, Error> {
+                match input.reply {
                     None => Ok(Step::ask(vec![1], Ask { model: None, request: request("good?") })),
                     Some(reply) => Ok(Step::edits(state, vec![Edit::Note(format!("{:?}", reply?.parts.len()))])),
                 }
@@ -487,18 +487,18 @@ mod tests {
         }
         let host = Host::new();
         host.reply(Ok(completion("yes")));
-        let step = host.eval::<Judge>(moment(), vec![]).unwrap();
+        let step = host.eval::<Judge>(input(), vec![]).unwrap();
         assert_eq!((step.state, step.action), (vec![1], Action::Edits(vec![Edit::Note("1".into())])));
         assert_eq!(host.asked(), [Ask { model: None, request: request("good?") }]);
         host.reply(Err(Error::Denied("no".into())));
-        assert_eq!(host.eval::<Judge>(moment(), vec![]), Err(Error::Denied("no".into())));
+        assert_eq!(host.eval::<Judge>(input(), vec![]), Err(Error::Denied("no".into())));
     }
 
     #[test]
     fn coordinator_that_only_asks_is_ended() {
         struct Asks;
         impl Coordinator for Asks {
-            fn next(_: coordinator::Moment, state: Vec<u8>) -> Result<coordinator::Step, Error> {
+            fn next(_: coordinator::CoordinatorInput, state: Vec<u8>) -> Result<coordinator::Step, Error> {
                 Ok(coordinator::Step::ask(state, Ask { model: None, request: request("who?") }))
             }
         }
@@ -507,8 +507,8 @@ mod tests {
             host.reply(Ok(completion("a")));
         }
         let cx = RunContext { run: "run".into(), agent: "a".into(), depth: 0 };
-        let moment = coordinator::Moment { cx, step: 0, members: vec![], reports: vec![], reply: None };
-        assert!(matches!(host.next::<Asks>(moment, vec![]), Err(Error::Exhausted(_))));
+        let input = coordinator::CoordinatorInput { cx, step: 0, members: vec![], reports: vec![], reply: None };
+        assert!(matches!(host.next::<Asks>(input, vec![]), Err(Error::Exhausted(_))));
     }
 
     #[test]

@@ -2,11 +2,13 @@ use std::{collections::BTreeSet, fs};
 
 use clap::Command;
 use serde_json::json;
+use wit_parser::Resolve;
 
 use crate::{
+    contract_examples::{EXAMPLES, contract_examples},
     json_schema,
     markdown::{anchor, first_sentence},
-    page::{ReferencePage, pages, root},
+    page::{ReferencePage, pages, root, source},
 };
 
 /// The variable that has the pages written instead of compared.
@@ -105,6 +107,29 @@ fn every_wit_comment_is_on_a_contract_page() {
         }
     }
     assert!(count > 500, "{count}");
+}
+
+#[test]
+fn every_contract_function_has_an_example() {
+    let examples = contract_examples(&source(EXAMPLES));
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_dir(root().join("wit")).unwrap();
+    let mut without = examples.keys().cloned().collect::<BTreeSet<_>>();
+    for (name, id) in &resolve.packages[package].interfaces {
+        let functions: Vec<_> = resolve.interfaces[*id].functions.values().collect();
+        if functions.is_empty() {
+            continue;
+        }
+        without.remove(name);
+        let example = examples.get(name).unwrap_or_else(|| panic!("{EXAMPLES} has no module for `{name}`"));
+        let words: BTreeSet<_> = example.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        for function in functions {
+            // Methods are `[method]upload.write`.
+            let function = function.name.rsplit(['.', ']']).next().unwrap().replace('-', "_");
+            assert!(words.contains(&*function), "{EXAMPLES}: the module for `{name}` does not show `{function}`");
+        }
+    }
+    assert!(without.is_empty(), "{EXAMPLES} has modules for no interface: {without:?}");
 }
 
 /// Runs `check` on the program's commands, with the words before each.

@@ -9,7 +9,7 @@ export const coordinator = exportCoordinator({
   next({ members, step }, state) {
     if (step >= members.length * params(PARAMS).rounds) {
       // The answer of the team is the last reply in its chat.
-      return { state: new Uint8Array(), action: { tag: "done", val: undefined } };
+      return { state: new Uint8Array(), action: { tag: "done", val: { tag: "last-reply" } } };
     }
     const { name } = members[step % members.length];
     return { state, action: { tag: "run", val: [{ member: name }] } };

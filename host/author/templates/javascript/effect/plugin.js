@@ -10,10 +10,9 @@ export const effect = exportEffect({
     const { turns } = params(PARAMS);
     if (iteration < turns) {
       // Until then the host does not start this plugin again.
-      return { state, action: { tag: "edits", val: [] }, wake: { iteration: turns } };
+      return { state, action: { tag: "edits", val: [] }, nextCall: { tag: "when", val: { iteration: turns } } };
     }
     const note = `You have taken ${iteration} turns. Come to an end, or say what is still missing.`;
-    // A wake without a condition: no further call in this run.
-    return { state, action: { tag: "edits", val: [{ tag: "note", val: note }] }, wake: {} };
+    return { state, action: { tag: "edits", val: [{ tag: "note", val: note }] }, nextCall: { tag: "never" } };
   },
 });

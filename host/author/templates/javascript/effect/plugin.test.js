@@ -7,8 +7,10 @@ import { withHost } from "../src/shelly-plugin/testing.js";
 test("the agent is reminded once the turns are taken", () => {
   withHost({ params: { turns: 3 } }, (host) => {
     const early = host.eval(effect, { iteration: 2 });
-    assert.deepEqual([early.action, early.wake], [{ tag: "edits", val: [] }, { iteration: 3 }]);
+    assert.deepEqual(early.action, { tag: "edits", val: [] });
+    assert.deepEqual(early.nextCall, { tag: "when", val: { iteration: 3 } });
     const late = host.eval(effect, { iteration: 3 });
     assert.match(JSON.stringify(late.action), /3 turns/);
+    assert.deepEqual(late.nextCall, { tag: "never" });
   });
 });

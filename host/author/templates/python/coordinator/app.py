@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from shelly_plugin import coordinator, export
 from shelly_plugin.config import params
-from shelly_plugin.coordinator import Assignment, Done, Moment, Run, Step
+from shelly_plugin.coordinator import Assignment, CoordinatorInput, Done, Run, Step
 
 
 @dataclass
@@ -19,12 +19,12 @@ class Params:
 
 
 class Rounds(coordinator.Coordinator):
-    def next(self, moment: Moment, state: bytes) -> Step:
-        members = moment.members
-        if not members or moment.step // len(members) >= params(Params).rounds:
+    def next(self, input: CoordinatorInput, state: bytes) -> Step:
+        members = input.members
+        if not members or input.step // len(members) >= params(Params).rounds:
             # The answer of the team is the last reply in its chat.
             return Step(Done())
-        return Step(Run([Assignment(members[moment.step % len(members)].name)]), state)
+        return Step(Run([Assignment(members[input.step % len(members)].name)]), state)
 
 
 Coordinator = export(Rounds)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from shelly_plugin import effect, export
 from shelly_plugin.config import params
-from shelly_plugin.effect import Moment, Note, Step, Wake
+from shelly_plugin.effect import EffectInput, Note, Step, Wake
 
 
 @dataclass
@@ -19,12 +19,12 @@ class Params:
 
 
 class Reminder(effect.Effect):
-    def eval(self, moment: Moment, state: bytes) -> Step:
+    def eval(self, input: EffectInput, state: bytes) -> Step:
         turns = params(Params).turns
-        if moment.iteration < turns:
+        if input.iteration < turns:
             # Until then the host does not start this plugin again.
             return Step(state, wake=Wake(iteration=turns))
-        note = f"You have taken {moment.iteration} turns. Come to an end, or say what is still missing."
+        note = f"You have taken {input.iteration} turns. Come to an end, or say what is still missing."
         # A wake without a condition: no further call in this run.
         return Step(state, [Note(note)], wake=Wake())
 

@@ -6,7 +6,7 @@ use super::measured_plugin::MeasuredPlugin;
 use crate::{
     capability::Grant,
     cli::render::{call_time, name, size},
-    plugin::{CONTRACT, PluginReview},
+    plugin::{CONTRACT, ContractVersion, PluginReview},
 };
 
 /// The facts of a plugin whose component could be read.
@@ -75,6 +75,7 @@ impl CheckFacts<'_> {
             "digest": review.digest.to_string(),
             "contract": review.contract_versions(),
             "host_contract": CONTRACT,
+            "host_contracts": ContractVersion::ALL.map(ContractVersion::number),
             "exports": review.anatomy.exports,
             "imports": review.imports(),
             "wants": self.wants(),
@@ -98,7 +99,7 @@ impl CheckFacts<'_> {
             true => "none; its own functions are its tools".to_owned(),
             false => {
                 let versions: Vec<_> = versions.into_iter().map(name).collect();
-                format!("{} (this host: {CONTRACT})", versions.join(", "))
+                format!("{} (this host: {})", versions.join(", "), ContractVersion::all_numbers())
             }
         }
     }

@@ -6,7 +6,7 @@ use super::known_tools::{KNOWN_TOOLS, KnownToolOwner};
 use crate::{
     chat::ToolSpec,
     cli::doctor::finding::{DoctorFinding, UnnamedFinding},
-    plugin::{CONTRACT, PluginError, PluginManifest, PluginReview},
+    plugin::{PluginError, PluginManifest, PluginReview},
     tool::{looks_like, review_tool},
 };
 
@@ -14,10 +14,10 @@ use crate::{
 pub fn findings_of_review(review: &PluginReview) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     let others = review.other_contract_versions();
-    if !others.is_empty() {
+    if let (Some(served), false) = (review.anatomy.contract, others.is_empty()) {
         let message = format!(
-            "built for version {} of the contract; this host has {CONTRACT}, and refuses the plugin if it calls a function that \
-             {CONTRACT} does not have",
+            "built for version {} of the contract; this host has {served}, and refuses the plugin if it calls a function that \
+             {served} does not have",
             others.join(" and ")
         );
         let finding =

@@ -15,7 +15,7 @@ use crate::{
     digest::Sha256Digest,
     error::{ErrorKind, Report},
     packages::{OciArtifact, OciReference, PackageFiles, RecordedTool},
-    plugin::{CONTRACT, CompileStep, ComponentCompiler, Plugin as Loaded, PluginKind, PluginPackage},
+    plugin::{CompileStep, ComponentCompiler, Plugin as Loaded, PluginKind, PluginPackage},
 };
 
 /// Publish a plugin in an OCI registry, as an artifact from which other tools can pull its component too.
@@ -90,7 +90,7 @@ fn artifact_of(package: &PluginPackage, plugin: &Loaded, files: &PackageFiles) -
         wit: files.wit().map(str::to_owned),
         signature: None,
         imports: package.anatomy.imports.clone(),
-        exports: exported.map(|kind| format!("shelly:plugin/{kind}@{CONTRACT}")).collect(),
+        exports: exported.filter_map(|kind| Some(package.anatomy.contract?.qualified(kind.name()))).collect(),
         tools: Some(tools.collect()),
     }
 }
