@@ -1,5 +1,4 @@
 use crate::contract::{CONTRACT, ContractVersion, PluginKind};
-use shelly_core::limits;
 
 /// The reason why bytes are not a plugin's component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
