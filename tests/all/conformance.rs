@@ -201,7 +201,7 @@ fn resource_bomb_ends_its_attack_but_not_the_suite() {
     attack(&place, "d-named", &refused, "");
     attack(&place, "e-named-otherwise", &refused.replace("threads", "exceptions"), "");
     for name in ["d-named", "e-named-otherwise"] {
-        std::fs::remove_file(place.path().join(format!("suite/{name}/guest.wat"))).unwrap();
+        fs::remove_file(place.path().join(format!("suite/{name}/guest.wat"))).unwrap();
         place.file(&format!("suite/{name}/component.wat"), "(component (core module (memory 1 1 shared)))");
     }
     let ran = run(&place, &["--suite", "suite", "--output", "json"]);

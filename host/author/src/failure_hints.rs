@@ -247,12 +247,13 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin_project::ProjectSettings;
+    use crate::{javascript_engine::JavaScriptEngine, plugin_project::ProjectSettings};
 
     fn of(language: PluginLanguage, output: &str) -> (Option<String>, String) {
         let project = PluginProject {
             folder: "/p".into(),
             language,
+            engine: JavaScriptEngine::default(),
             settings: ProjectSettings::default(),
             build_folder: "/p/build".into(),
         };

@@ -37,7 +37,7 @@ struct RebuiltTool {
 
 impl RebuiltTools {
     /// Makes the tools of a plugin for an agent, whose calls follow the plugin when it is built again.
-    pub fn follow(&self, plugin: &Arc<Plugin>, maker: PluginToolMaker) -> Vec<Arc<dyn Tool>> {
+    pub(super) fn follow(&self, plugin: &Arc<Plugin>, maker: PluginToolMaker) -> Vec<Arc<dyn Tool>> {
         let tools = maker.tools(plugin);
         let toolset = Arc::new(RebuiltToolset { maker, plugin: Arc::clone(plugin), newest: Mutex::default() });
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

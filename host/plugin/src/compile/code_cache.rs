@@ -114,7 +114,7 @@ pub(super) struct AlteredEntry;
 pub(super) fn read_verified(path: &Path, most: u64) -> Result<Option<Vec<u8>>, AlteredEntry> {
     let Ok(mut file) = files::open(path) else { return Ok(None) };
     let (mut hash, mut code) = ([0; HASH], Vec::new());
-    let read = file.read_exact(&mut hash).and_then(|()| file.by_ref().take(most).read_to_end(&mut code));
+    let read = file.read_exact(&mut hash).and_then(|()| Read::by_ref(&mut file).take(most).read_to_end(&mut code));
     if read.is_err() || hash_of(path, &code) != hash { Err(AlteredEntry) } else { Ok(Some(code)) }
 }
 

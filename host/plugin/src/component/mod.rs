@@ -11,4 +11,4 @@ mod survey;
 pub use anatomy::Anatomy;
 pub use component_bytes::ComponentBytes;
 pub use file_reading::{read_bounded, read_inside};
-pub use survey::{ComponentSurvey, ValidComponent};
+pub use survey::ComponentSurvey;

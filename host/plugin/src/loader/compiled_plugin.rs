@@ -9,7 +9,10 @@ use shelly_core::digest::Sha256Digest;
 /// The native code of a plugin. While it exists, loading the plugin reads no file, so another component may take its place on
 /// the disk. Clones share it; with the last one the engine forgets the tools of the component.
 #[derive(Clone)]
-pub struct CompiledPlugin(Arc<CompiledCode>);
+pub struct CompiledPlugin {
+    /// Held, never read: what matters is when the last clone goes.
+    _code: Arc<CompiledCode>,
+}
 
 struct CompiledCode {
     engine: Arc<PluginEngine>,
@@ -26,7 +29,8 @@ impl CompiledPlugin {
     /// [`PluginError`] if the component cannot be compiled, or is not the one that was checked.
     pub async fn of(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Result<Self, PluginError> {
         let component = compile(engine, package).await?;
-        Ok(Self(Arc::new(CompiledCode { engine: Arc::clone(engine), digest: package.digest, _component: component })))
+        let code = CompiledCode { engine: Arc::clone(engine), digest: package.digest, _component: component };
+        Ok(Self { _code: Arc::new(code) })
     }
 }
 
@@ -60,7 +64,7 @@ mod tests {
         let engine = Arc::new(PluginEngine::new(None).unwrap());
         let package = Arc::new(PluginPackage::read_file(&path).unwrap());
         let compiled = CompiledPlugin::of(&engine, &package).await.unwrap();
-        let code = Arc::downgrade(&compiled.0._component);
+        let code = Arc::downgrade(&compiled._code._component);
         // The next build takes its place on the disk.
         fs::write(&path, component("run")).unwrap();
         let settings = PluginSettings::new("ada", "a test");
