@@ -203,7 +203,7 @@ fn plugin_new_writes_each_language_and_replaces_nothing() {
         ("python", "app.py"),
         ("typescript", "src/plugin.ts"),
         ("javascript", "src/plugin.js"),
-        ("go", "tool.go"),
+        ("go", "plugin.go"),
         ("c", "plugin.c"),
     ] {
         let ran = ok(place.run(&["plugin", "new", "dice", "--lang", lang, "--dir", lang]));
@@ -219,7 +219,6 @@ fn plugin_new_writes_each_language_and_replaces_nothing() {
     assert_eq!(fs::read_dir(place.path().join("mine")).unwrap().count(), 1);
     for (words, says) in [
         (&["Dice"][..], "`Dice` is no id of a plugin; use 1 to 64 of a-z, 0-9 and -"),
-        (&["dice", "--lang", "c", "--kind", "effect"], "in C there are tool, plain; effect is there in rust, python"),
         (&["dice", "--lang", "cobol"], "possible values: rust, python, typescript, javascript, go, c"),
         (&["dice", "--kind", "tool", "--world", "plain"], "cannot be used with"),
     ] {
@@ -348,6 +347,132 @@ fn new_python_plugin_of_each_kind_passes_its_test() {
     }
     ok(place.run(&["plugin", "new", "words", "--lang", "python", "--world", "plain"]));
     run_python_tests(&place.path().join("words"), &[]);
+}
+
+/// Returns `true` if there is a Go that builds plugins, and says so if there is none.
+fn has_go() -> bool {
+    let version = Command::new("go").args(["env", "GOVERSION"]).output().ok().filter(|output| output.status.success());
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let minor = version.strip_prefix("go1.").and_then(|rest| rest.split(['.', 'r', '\n']).next()?.parse::<u32>().ok());
+    let found = minor.is_some_and(|minor| minor >= 24);
+    if !found {
+        eprintln!("not tested: there is no Go 1.24 or newer");
+    }
+    found
+}
+
+/// Runs the unit tests of a module and of all packages below it, without network.
+fn run_go_tests(folder: &Path) {
+    let mut command = Command::new("go");
+    command.args(["test", "-v", "./..."]).current_dir(folder).env("GOPROXY", "off").env("GOFLAGS", "-mod=readonly");
+    command.env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("authors/go"));
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("--- PASS: "), "{}: {said}{errors}", folder.display());
+}
+
+#[test]
+fn go_sdk_passes_its_unit_tests() {
+    if has_go() {
+        run_go_tests(&root().join("sdk/go"));
+    }
+}
+
+#[test]
+fn new_go_plugin_of_each_kind_passes_its_test() {
+    if !has_go() {
+        return;
+    }
+    let place = Place::new();
+    for kind in KINDS_WITH_SDK {
+        ok(place.run(&["plugin", "new", kind, "--lang", "go", "--kind", kind]));
+        run_go_tests(&place.path().join(kind));
+    }
+    ok(place.run(&["plugin", "new", "words", "--lang", "go", "--world", "plain"]));
+    run_go_tests(&place.path().join("words"));
+}
+
+/// Returns `true` if there is a C compiler for this machine, and says so if there is none.
+fn has_cc() -> bool {
+    let found = Command::new("cc").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("not tested: there is no C compiler `cc`");
+    }
+    found
+}
+
+/// Compiles a test with the files of the SDK, and runs it. No warning is accepted.
+fn run_c_test(folder: &Path, test: &str, sdk: &str) {
+    let mut sources = vec![folder.join(test)];
+    for entry in fs::read_dir(folder.join(sdk)).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        sources.extend(path.extension().is_some_and(|extension| extension == "c").then_some(path));
+    }
+    let built = tempfile::tempdir().unwrap();
+    let program = built.path().join("plugin_test");
+    // What is static in a header of tests need not be used by each of them.
+    let flags = ["-std=c11", "-Wall", "-Wextra", "-Wno-unused-function", "-Werror"];
+    let compiled = Command::new("cc").args(flags).arg("-o").arg(&program).args(sources).arg("-lm").output().unwrap();
+    assert!(compiled.status.success(), "{}: {}", folder.display(), String::from_utf8_lossy(&compiled.stderr));
+    let ran = Command::new(&program).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{}: {said}", folder.display());
+}
+
+#[test]
+fn c_sdk_passes_its_unit_tests() {
+    if has_cc() {
+        for test in ["tests/values_test.c", "tests/tools_test.c", "tests/host_test.c", "tests/kinds_test.c"] {
+            run_c_test(&root().join("sdk/c"), test, ".");
+        }
+    }
+}
+
+#[test]
+fn c_sdk_readme_shows_a_plugin_that_passes_its_test() {
+    if !has_cc() {
+        return;
+    }
+    let place = Place::new();
+    let readme = fs::read_to_string(root().join("sdk/c/README.md")).unwrap();
+    let blocks: Vec<_> = readme.split("```c\n").skip(1).map(|block| block.split_once("```").unwrap().0).collect();
+    let [plugin, test] = blocks.as_slice() else { panic!("{} blocks", blocks.len()) };
+    // What a model reads after a call whose arguments do not fit.
+    let (_, message) = readme.split_once("```text\n").unwrap();
+    let message = message.lines().next().unwrap().replace('"', "\\\"");
+    let refused = format!(
+        "static void page_is_right(void) {{\n    shelly_result result = {{0}};\n    shelly_error error;\n    \
+         SHELLY_CHECK(!shelly_call_tool(&sum_dice, SHELLY_STR(\"1\"), \
+         SHELLY_STR(\"{{\\\"rolls\\\": [1, \\\"x\\\"], \\\"bonus\\\": 11}}\"), &result, &error));\n    \
+         SHELLY_CHECK_TEXT(error.is.message, \"{message}\");\n}}\n\nint main("
+    );
+    let test =
+        test.replace("int main(", &refused).replace("SHELLY_TEST(dice", "SHELLY_TEST(page_is_right), SHELLY_TEST(dice");
+    place.file("page/plugin.c", plugin);
+    place.file("page/tests/plugin_test.c", test);
+    fs::create_dir(place.path().join("page/shelly")).unwrap();
+    for entry in fs::read_dir(root().join("sdk/c")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            fs::copy(&path, place.path().join("page/shelly").join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    run_c_test(&place.path().join("page"), "tests/plugin_test.c", "shelly");
+}
+
+#[test]
+fn new_c_plugin_of_each_kind_passes_its_test() {
+    if !has_cc() {
+        return;
+    }
+    let place = Place::new();
+    for kind in KINDS_WITH_SDK {
+        ok(place.run(&["plugin", "new", kind, "--lang", "c", "--kind", kind]));
+        run_c_test(&place.path().join(kind), "tests/plugin_test.c", "shelly");
+    }
+    ok(place.run(&["plugin", "new", "words", "--lang", "c", "--world", "plain"]));
+    run_c_test(&place.path().join("words"), "tests/counts_test.c", "none");
 }
 
 #[test]

@@ -32,15 +32,9 @@ NPM = [
     "esbuild@0.28.2",
 ]
 KINDS = ["tool", "effect", "run-middleware", "model-middleware", "tool-middleware", "provider", "coordinator", "plain"]
-OFFERED = {
-    "rust": KINDS,
-    "python": KINDS,
-    "javascript": KINDS,
-    "typescript": KINDS,
-    "quickjs": ["tool", "plain"],
-    "go": ["tool", "plain"],
-    "c": ["tool", "plain"],
-}
+LANGUAGES = ["rust", "python", "javascript", "typescript", "quickjs", "go", "c"]
+# The kinds of those that have not all.
+OFFERED = {"quickjs": ["tool", "plain"]}
 # The options of `plugin new`, where the language is not its name.
 OPTIONS = {"quickjs": ["--lang", "javascript", "--engine", "quickjs"]}
 TESTS = {
@@ -51,6 +45,9 @@ TESTS = {
     "quickjs": ["npm", "test"],
     "go": ["go", "test"],
 }
+# The test of a project in C has a source with another name if it is one without SDK.
+C_TESTS = {"plain": "tests/counts_test.c"}
+
 # What a step decides on the input that comes with the project.
 DECISIONS = {
     "effect": "edits",
@@ -82,10 +79,14 @@ MISTAKES = {
         ("src/plugin.ts", "import {", "import 'shelly:plugin/kv@0.2.0';\nimport {", "import shelly:plugin/kv"),
         ("src/plugin.ts", "import {", "import './shelly-plugin/kv.js';\nimport {", "import shelly:plugin/kv"),
     ],
-    "go": [("contract.go", "//go:wasmexport shelly:plugin/tool@0.1.0#call", "", "write `//go:wasmexport shelly:plugin/tool@0.1.0#call`")],
+    "go": [
+        ("plugin.go", "Hints(shelly.Pure)", "Hint(shelly.Pure)", "correct what the compiler says"),
+        ("wit/plugin.wit", "export shelly:plugin/tool@0.1.0", "export shelly:plugin/effect@0.1.0", "call `effect.Register(…)`"),
+    ],
     "c": [
-        ("plugin.c", "count_text(text, strlen(text))", "count_words(text)", "correct what the compiler says"),
-        ("shelly_plugin.c", '__attribute__((export_name("shelly:plugin/tool@0.1.0#call")))', "", "export_name(\"shelly:plugin/tool@0.1.0#call\")"),
+        ("plugin.c", "shelly_str text =", "shelly_text text =", "correct what the compiler says"),
+        ("plugin.c", "SHELLY_TOOLS(&count_text);", "", "write `SHELLY_TOOLS(…);`"),
+        ("wit/plugin.wit", "export shelly:plugin/tool@0.1.0", "export shelly:plugin/effect@0.1.0", "write `SHELLY_EFFECT(…);`"),
     ],
 }
 
@@ -165,6 +166,10 @@ def tried(language, kind):
     folder = new(language, kind, name)
     if language in TESTS:
         said(TESTS[language], folder)
+    else:
+        test = folder / C_TESTS.get(kind, "tests/plugin_test.c")
+        said(["cc", "-o", folder / "test", test, *sorted(folder.glob("shelly/*.c"))], folder)
+        said([folder / "test"], folder)
     shutil.rmtree(KEPT / "cache" / "components", ignore_errors=True)
     _, build = said([PROGRAM, "plugin", "build", folder, "--release"])
     output, again = said([PROGRAM, "plugin", "inspect", folder / "build" / name, "--output", "json"])
@@ -199,7 +204,7 @@ def mistaken(language):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("languages", nargs="*", choices=[*OFFERED, []], default=[])
+    parser.add_argument("languages", nargs="*", choices=[*LANGUAGES, []], default=[])
     parser.add_argument("--kind", action="append", choices=KINDS)
     options = parser.parse_args()
     if not PROGRAM.exists():
@@ -207,9 +212,9 @@ def main():
     KEPT.mkdir(parents=True, exist_ok=True)
     fetch()
     rows, wrong = [["PLUGIN", "MB", "BUILD s", "START s", "CALL ms", "MEMORY MB"]], []
-    for language in options.languages or OFFERED:
+    for language in options.languages or LANGUAGES:
         for kind in options.kind or KINDS:
-            if kind in OFFERED[language]:
+            if kind in OFFERED.get(language, KINDS):
                 try:
                     rows.append(tried(language, kind))
                     print("  ".join(rows[-1]), flush=True)

@@ -13,9 +13,6 @@ use crate::{javascript_engine::JavaScriptEngine, language::PluginLanguage, proje
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum AuthorError {
-    /// A language has no template of a kind.
-    #[error("there is no template of kind `{kind}` in {language}")]
-    NotOffered { language: PluginLanguage, kind: ProjectKind },
     /// An engine has no template of a kind.
     #[error("there is no template of kind `{kind}` for {engine}")]
     NotOfferedByEngine { engine: JavaScriptEngine, kind: ProjectKind },
@@ -92,12 +89,6 @@ impl AuthorError {
         let report = |kind| Report::new(kind, self.to_string());
         let usage = || report(ErrorKind::Usage);
         match self {
-            Self::NotOffered { language, kind } => {
-                let kinds = join(&language.kinds(), ", ");
-                let others = PluginLanguage::ALL.into_iter().filter(|other| other.kinds().contains(kind));
-                let others: Vec<_> = others.map(PluginLanguage::name).collect();
-                usage().hint(format!("in {language} there are {kinds}; {kind} is there in {}", others.join(", ")))
-            }
             Self::NotOfferedByEngine { engine, .. } => {
                 let kinds = join(&engine.kinds(), ", ");
                 usage().hint(format!("for {engine} there are {kinds}; leave the engine out for other kinds"))

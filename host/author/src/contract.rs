@@ -34,7 +34,7 @@ static NEWEST: ContractText = contract_text!("../../../wit");
 /// Returns the version that new projects in a language are built for: that of its SDK or template.
 pub(crate) fn contract_of(language: PluginLanguage) -> &'static ContractText {
     match language {
-        // Their templates lay out values by hand.
+        // Their SDKs lay out values by hand.
         PluginLanguage::Go | PluginLanguage::C => &VERSION_0_1,
         _ => &NEWEST,
     }

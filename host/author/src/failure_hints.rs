@@ -159,6 +159,12 @@ fn of_rust(last: &[String]) -> String {
 
 fn of_compiler(language: PluginLanguage, last: &[String]) -> String {
     let text = last.join("\n");
+    if text.contains("'shelly/shelly.h' file not found") || text.contains("shelly/shelly.h: No such file") {
+        return "the SDK is missing: shelly-host plugin new writes it into shelly of a new project".into();
+    }
+    if text.contains("replacement directory ./shelly-plugin does not exist") {
+        return "the SDK is missing: shelly-host plugin new writes it into shelly-plugin of a new project".into();
+    }
     if text.contains("'stdio.h' file not found") || text.contains("cannot find -lc") {
         return "the compiler has no C library for WASI: pip install ziglang, or install wasi-sdk".into();
     }
@@ -175,7 +181,8 @@ fn of_compiler(language: PluginLanguage, last: &[String]) -> String {
 pub(crate) fn of_module(language: PluginLanguage, cause: &str) -> String {
     if let Some(interface) = between(cause, "failed to find export of interface `", "`") {
         let function = between(cause, "` function `", "`").unwrap_or_default();
-        return export_hint(language, &format!("{interface}#{function}"));
+        return kind_hint(language, interface)
+            .unwrap_or_else(|| export_hint(language, &format!("{interface}#{function}")));
     }
     if let Some(function) = between(cause, "failed to find export of function `", "`") {
         return export_hint(language, function);
@@ -195,6 +202,25 @@ pub(crate) fn of_module(language: PluginLanguage, cause: &str) -> String {
         return export_hint(language, "cabi_realloc");
     }
     "compare the functions that the code exports and imports with the world in wit/".into()
+}
+
+/// Returns the mend for a kind of the contract that the world exports and the module does not, in a language whose SDK has
+/// it.
+fn kind_hint(language: PluginLanguage, interface: &str) -> Option<String> {
+    let kind = interface_of(interface)?;
+    match language {
+        PluginLanguage::Go => {
+            let package = kind.replace('-', "");
+            Some(format!(
+                "import `shelly-plugin/{package}`, and call `{package}.Register(…)` in an init function: the world exports it"
+            ))
+        }
+        PluginLanguage::C => {
+            let part = if kind == "tool" { "TOOLS".to_owned() } else { kind.replace('-', "_").to_uppercase() };
+            Some(format!("write `SHELLY_{part}(…);` at the end of the source: the world exports it"))
+        }
+        _ => None,
+    }
 }
 
 /// Returns the mend for a function that the world exports and the module does not.
@@ -230,7 +256,8 @@ pub fn other_kinds(language: PluginLanguage, declared: &str, exported: &str) -> 
         PluginLanguage::TypeScript | PluginLanguage::JavaScript => {
             "export them from the world in wit/, and from the source of the plugin"
         }
-        PluginLanguage::Go | PluginLanguage::C => "export their functions",
+        PluginLanguage::Go => "import the packages of these kinds, and call their `Register`",
+        PluginLanguage::C => "write the macros of these kinds, such as `SHELLY_EFFECT(…)`",
     };
     match exported {
         "" => format!("plugin.toml says kinds = [{declared}]: {export}"),
@@ -370,7 +397,18 @@ mod tests {
             ),
             (PluginLanguage::C, "plugin.c:1:10: fatal error: 'stdio.h' file not found", "pip install ziglang"),
             (PluginLanguage::Go, "go: cannot find main module, but found .git/config", "go mod init"),
-            (PluginLanguage::Go, "./tool.go:3:2: undefined: x", "correct what the compiler says above"),
+            (PluginLanguage::Go, "./plugin.go:3:2: undefined: x", "correct what the compiler says above"),
+            (
+                PluginLanguage::Go,
+                "go: shelly-plugin@v0.0.0 (replaced by ./shelly-plugin): reading shelly-plugin/go.mod: replacement directory \
+                 ./shelly-plugin does not exist",
+                "writes it into shelly-plugin of a new project",
+            ),
+            (
+                PluginLanguage::C,
+                "plugin.c:2:10: fatal error: 'shelly/shelly.h' file not found",
+                "writes it into shelly of a new project",
+            ),
             (PluginLanguage::Rust, "error[E0463]: can't find crate for `std`", "rustup target add"),
             (PluginLanguage::Rust, "error: no matching package named `shelly-plugin` found", "vendor/shelly-plugin"),
             (PluginLanguage::Rust, "error[E0308]: mismatched types", "correct what the compiler says above"),
@@ -384,8 +422,24 @@ mod tests {
     fn module_that_does_not_fit_leads_to_a_mend() {
         let missing = "failed to decode world from module: failed to find export of interface `shelly:plugin/tool@0.1.0` function `call`";
         for (language, cause, says) in [
-            (PluginLanguage::Go, missing, "`//go:wasmexport shelly:plugin/tool@0.1.0#call`"),
-            (PluginLanguage::C, missing, "export_name(\"shelly:plugin/tool@0.1.0#call\")"),
+            (PluginLanguage::Go, missing, "import `shelly-plugin/tool`, and call `tool.Register(…)`"),
+            (PluginLanguage::C, missing, "write `SHELLY_TOOLS(…);`"),
+            (
+                PluginLanguage::Go,
+                "failed to find export of interface `shelly:plugin/run-middleware@0.1.0` function `after`",
+                "call `runmiddleware.Register(…)`",
+            ),
+            (
+                PluginLanguage::C,
+                "failed to find export of interface `shelly:plugin/run-middleware@0.1.0` function `after`",
+                "write `SHELLY_RUN_MIDDLEWARE(…);`",
+            ),
+            (
+                PluginLanguage::Go,
+                "failed to find export of interface `my:own/x` function `f`",
+                "`//go:wasmexport my:own/x#f`",
+            ),
+            (PluginLanguage::Go, "failed to find export of function `count`", "`//go:wasmexport count`"),
             (PluginLanguage::C, "failed to find export of function `count`", "export_name(\"count\")"),
             (PluginLanguage::C, "module requires an import interface named `env`", "that nothing defines"),
             (

@@ -2,8 +2,6 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::project_kind::ProjectKind;
-
 /// A language in which a plugin is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PluginLanguage {
@@ -69,15 +67,6 @@ impl PluginLanguage {
     /// Returns `true` if an engine for JavaScript runs plugins in the language.
     pub const fn has_engine(self) -> bool {
         matches!(self, Self::JavaScript | Self::TypeScript)
-    }
-
-    /// Returns the kinds of projects that there are in the language.
-    pub fn kinds(self) -> Vec<ProjectKind> {
-        match self {
-            // Each kind needs its values written by hand for the ABI.
-            Self::Go | Self::C => vec![ProjectKind::Tool, ProjectKind::Plain],
-            _ => ProjectKind::ALL.to_vec(),
-        }
     }
 
     /// Returns the place where an author names an import or export of the plugin, for a message.

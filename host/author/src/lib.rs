@@ -9,7 +9,7 @@
 //! use shelly_author::{NewProject, PluginLanguage, ProjectKind, ProjectName};
 //!
 //! let name = ProjectName::new("dice")?;
-//! let project = NewProject::new(name, ProjectKind::Tool, PluginLanguage::Python)?;
+//! let project = NewProject::new(name, ProjectKind::Tool, PluginLanguage::Python);
 //! assert!(project.files()?.iter().any(|(path, _)| path == "app.py"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -13,7 +13,8 @@ use crate::{
     project_name::ProjectName,
     project_wit::ProjectWit,
     sdk_sources::{
-        JAVASCRIPT_SDK_FOLDER, PYTHON_SDK_FOLDER, SDK_FOLDER, javascript_sdk_files, python_sdk_files, sdk_files,
+        C_SDK_FOLDER, GO_SDK_FOLDER, JAVASCRIPT_SDK_FOLDER, PYTHON_SDK_FOLDER, SDK_FOLDER, c_sdk_files, go_sdk_files,
+        javascript_sdk_files, python_sdk_files, sdk_files,
     },
     templates,
     typescript_types::{TYPES_FILE, typescript_types},
@@ -30,15 +31,8 @@ pub struct NewProject {
 
 impl NewProject {
     /// Describes a project.
-    ///
-    /// # Errors
-    ///
-    /// [`AuthorError::NotOffered`] if there is no template of this kind in this language.
-    pub fn new(name: ProjectName, kind: ProjectKind, language: PluginLanguage) -> Result<Self, AuthorError> {
-        match language.kinds().contains(&kind) {
-            true => Ok(Self { name, kind, language, engine: JavaScriptEngine::default() }),
-            false => Err(AuthorError::NotOffered { language, kind }),
-        }
+    pub fn new(name: ProjectName, kind: ProjectKind, language: PluginLanguage) -> Self {
+        Self { name, kind, language, engine: JavaScriptEngine::default() }
     }
 
     /// Sets the engine of a project in JavaScript or TypeScript.
@@ -104,6 +98,12 @@ impl NewProject {
             PluginLanguage::JavaScript | PluginLanguage::TypeScript if !is_plain => {
                 let sdk = javascript_sdk_files();
                 files.extend(sdk.map(|(path, text)| (format!("{JAVASCRIPT_SDK_FOLDER}/{path}"), text.to_owned())));
+            }
+            PluginLanguage::Go if !is_plain => {
+                files.extend(go_sdk_files().map(|(path, text)| (format!("{GO_SDK_FOLDER}/{path}"), text.to_owned())));
+            }
+            PluginLanguage::C if !is_plain => {
+                files.extend(c_sdk_files().map(|(path, text)| (format!("{C_SDK_FOLDER}/{path}"), text.to_owned())));
             }
             _ => {}
         }
@@ -198,14 +198,16 @@ impl NewProject {
                  returns results."
             }
             (PluginLanguage::Go, _) => {
-                "`tool.go` is the plugin. `contract.go` and `memory.go` join it with the host: you need not change them."
+                "`plugin.go` is the plugin. It uses the SDK in `shelly-plugin`, whose README says what a plugin can do. \
+                 `wit/plugin.wit` says what it imports of the host. What it prints is in the plugin's log."
             }
             (PluginLanguage::C, ProjectKind::Plain) => {
                 "`plugin.c` is the plugin, and `wit/@{id}.wit` the functions that it exports."
             }
             (PluginLanguage::C, _) => {
-                "`plugin.c` is the plugin. `shelly_plugin.h` says what it can do; you need not change `shelly_plugin.c`. All files \
-                 that end in `.c` are compiled."
+                "`plugin.c` is the plugin. It uses the SDK in `shelly`, whose README says what a plugin can do. \
+                 `wit/plugin.wit` says what it imports of the host. All files beside `plugin.c` and in `shelly` that end in \
+                 `.c` are compiled. What it prints is in the plugin's log."
             }
             (PluginLanguage::Python, ProjectKind::Plain) => {
                 "`app.py` is the plugin, and `wit/@{id}.wit` the functions that it exports. What it prints is in the plugin's log."
@@ -250,13 +252,13 @@ mod tests {
     use crate::testing::files_below;
 
     fn project(name: &str, kind: ProjectKind, language: PluginLanguage) -> NewProject {
-        NewProject::new(ProjectName::new(name).unwrap(), kind, language).unwrap_or_else(|error| panic!("{error}"))
+        NewProject::new(ProjectName::new(name).unwrap(), kind, language)
     }
 
     fn all() -> impl Iterator<Item = NewProject> {
         let pairs = PluginLanguage::ALL
             .into_iter()
-            .flat_map(|language| language.kinds().into_iter().map(move |kind| (language, kind)));
+            .flat_map(|language| ProjectKind::ALL.into_iter().map(move |kind| (language, kind)));
         pairs.map(|(language, kind)| project("my-plugin", kind, language)).chain(of_quickjs())
     }
 
@@ -272,9 +274,8 @@ mod tests {
         for project in all() {
             for (path, text) in project.files().unwrap() {
                 let shown = format!("{} {}: {path}", project.language, project.kind);
-                let is_of_sdk = [SDK_FOLDER, PYTHON_SDK_FOLDER, JAVASCRIPT_SDK_FOLDER]
-                    .iter()
-                    .any(|folder| path.starts_with(&format!("{folder}/")));
+                let folders = [SDK_FOLDER, PYTHON_SDK_FOLDER, JAVASCRIPT_SDK_FOLDER, GO_SDK_FOLDER, C_SDK_FOLDER];
+                let is_of_sdk = folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
                 assert!(is_of_sdk || !text.contains("@{"), "{shown}\n{text}");
                 assert!(!text.is_empty() && text.ends_with('\n'), "{shown}");
                 let is_ours = !path.ends_with(".wit") && !is_of_sdk && path != TYPES_FILE && path != "package.json";
@@ -308,10 +309,7 @@ mod tests {
             let files = project.files().unwrap();
             let (_, readme) = files.iter().find(|(path, _)| path == "README.md").unwrap();
             let sections: Vec<_> = readme.lines().filter(|line| line.starts_with("## ")).collect();
-            let wanted: &[&str] = match project.language {
-                PluginLanguage::C => &["## Build", "## Run the cases", "## Try it", "## Use it", "## Change it"],
-                _ => &["## Build", "## Run the cases", "## Test", "## Try it", "## Use it", "## Change it"],
-            };
+            let wanted = ["## Build", "## Run the cases", "## Test", "## Try it", "## Use it", "## Change it"];
             assert_eq!(sections, wanted, "{readme}");
             assert!(!readme.contains("\n\n\n"), "{readme}");
         }
@@ -339,15 +337,28 @@ mod tests {
     }
 
     #[test]
-    fn pair_that_is_not_offered_names_those_that_are() {
-        let name = ProjectName::new("a").unwrap();
-        let error = NewProject::new(name, ProjectKind::Effect, PluginLanguage::C).unwrap_err();
-        let report = error.report().with_hint();
-        assert!(report.contains("there is no template of kind `effect` in C"), "{report}");
-        assert!(
-            report.contains("in C there are tool, plain; effect is there in rust, python, typescript, javascript"),
-            "{report}"
-        );
+    fn project_in_go_and_c_uses_its_sdk_unless_plain() {
+        for (language, source, names) in [
+            (PluginLanguage::Go, "plugin.go", "\"shelly-plugin/"),
+            (PluginLanguage::C, "plugin.c", "#include \"shelly/shelly.h\""),
+        ] {
+            for kind in ProjectKind::ALL {
+                let files = project("my-plugin", kind, language).files().unwrap();
+                let text = |wanted: &str| files.iter().find(|(path, _)| path == wanted).map(|(_, text)| text.as_str());
+                let has_sdk = kind != ProjectKind::Plain;
+                assert_eq!(text(source).unwrap().contains(names), has_sdk, "{language} {kind}");
+                let (folder, library) = match language {
+                    PluginLanguage::Go => (GO_SDK_FOLDER, "go.mod"),
+                    _ => (C_SDK_FOLDER, "shelly.h"),
+                };
+                assert_eq!(text(&format!("{folder}/{library}")).is_some(), has_sdk, "{language} {kind}");
+                // The sources of a plugin are short, since the SDK has the rest.
+                assert!(text(source).unwrap().lines().count() <= 50, "{language} {kind}");
+            }
+        }
+        let module = project("my-plugin", ProjectKind::Tool, PluginLanguage::Go).files().unwrap();
+        let (_, module) = module.iter().find(|(path, _)| path == "go.mod").unwrap();
+        assert!(module.contains(&format!("replace shelly-plugin => ./{GO_SDK_FOLDER}\n")), "{module}");
     }
 
     #[test]

@@ -137,6 +137,86 @@ pub fn javascript_sdk_files() -> impl Iterator<Item = (&'static str, &'static st
     JAVASCRIPT_FILES.iter().copied().chain([readme])
 }
 
+/// The folder of a Go project that holds the copy of the SDK, which is a module of its own.
+pub const GO_SDK_FOLDER: &str = "shelly-plugin";
+
+/// The files of the SDK for Go without its tests, by their path below `sdk/go`.
+const GO_FILES: &[(&str, &str)] = sdk_files! {
+    "go/":
+    "coordinator/coordinator.go",
+    "coordinator/export.go",
+    "coordinator/layout.go",
+    "effect/effect.go",
+    "effect/export.go",
+    "effect/layout.go",
+    "errors.go",
+    "files/files.go",
+    "go.mod",
+    "host/host.go",
+    "http/http.go",
+    "http/status.go",
+    "internal/abi/memory.go",
+    "internal/abi/memory_native.go",
+    "internal/abi/memory_wasm.go",
+    "internal/abi/types.go",
+    "internal/calls/component.go",
+    "internal/calls/native.go",
+    "internal/calls/types.go",
+    "internal/contract/types.go",
+    "internal/exports/exports.go",
+    "kv/kv.go",
+    "modelmiddleware/export.go",
+    "modelmiddleware/layout.go",
+    "modelmiddleware/modelmiddleware.go",
+    "provider/export.go",
+    "provider/layout.go",
+    "provider/provider.go",
+    "provider/streamed.go",
+    "runmiddleware/export.go",
+    "runmiddleware/layout.go",
+    "runmiddleware/runmiddleware.go",
+    "schema/check.go",
+    "schema/schema.go",
+    "shelly.go",
+    "shellytest/adapter.go",
+    "shellytest/host.go",
+    "shellytest/http.go",
+    "shellytest/stores.go",
+    "tool/export.go",
+    "tool/tool.go",
+    "toolmiddleware/export.go",
+    "toolmiddleware/layout.go",
+    "toolmiddleware/toolmiddleware.go",
+};
+
+/// Returns the files of the SDK for Go with its README, by their path below [`GO_SDK_FOLDER`].
+pub fn go_sdk_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let readme = ("README.md", include_str!("../../../sdk/go/README.md"));
+    GO_FILES.iter().copied().chain([readme])
+}
+
+/// The folder of a C project that holds the copy of the SDK. A build compiles its sources with those of the plugin.
+pub const C_SDK_FOLDER: &str = "shelly";
+
+/// The files of the SDK for C without its tests, by their path below `sdk/c`.
+const C_FILES: &[(&str, &str)] = sdk_files! {
+    "c/":
+    "host.c",
+    "imports.h",
+    "kinds.c",
+    "kinds.h",
+    "shelly.h",
+    "testing.h",
+    "tools.c",
+    "values.c",
+};
+
+/// Returns the files of the SDK for C with its README, by their path below [`C_SDK_FOLDER`].
+pub fn c_sdk_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let readme = ("README.md", include_str!("../../../sdk/c/README.md"));
+    C_FILES.iter().copied().chain([readme])
+}
+
 /// Returns the files of the SDK with its contract, by their path below [`SDK_FOLDER`].
 pub fn sdk_files() -> impl Iterator<Item = (String, &'static str)> {
     let sources = SDK_FILES.iter().map(|(path, text)| ((*path).to_owned(), *text));
@@ -153,6 +233,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::testing::files_below;
 
     fn root() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -168,6 +249,22 @@ mod tests {
             let names = entries.filter(|path| path.is_file()).map(|path| path.file_name().unwrap().to_owned());
             let mut found: BTreeSet<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
             assert!(found.insert("README.md".to_owned()), "{folder}: the README is beside the folder of the modules");
+            assert_eq!(copied, found, "{folder}");
+        }
+    }
+
+    #[test]
+    fn copies_of_go_and_c_have_each_file_but_tests() {
+        for (folder, copied) in [("sdk/go", go_sdk_files().collect::<Vec<_>>()), ("sdk/c", c_sdk_files().collect())] {
+            let copied: BTreeSet<_> = copied.into_iter().map(|(path, _)| PathBuf::from(path)).collect();
+            let found = files_below(&root().join(folder)).into_iter().map(|(path, _)| path);
+            // Those of the tests, and what the tests of the README compile.
+            let is_of_tests = |path: &PathBuf| {
+                let names = ["tests", "abitest", "readme"];
+                path.iter().any(|part| names.iter().any(|name| part == *name))
+                    || path.to_string_lossy().ends_with("_test.go")
+            };
+            let found: BTreeSet<_> = found.filter(|path| !is_of_tests(path)).collect();
             assert_eq!(copied, found, "{folder}");
         }
     }

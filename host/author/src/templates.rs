@@ -71,6 +71,11 @@ for_each_kind_with_sdk! {
     script_test, "javascript/", "/plugin.test.js"
 }
 
+for_each_kind_with_sdk!(go_source, "go/", "/plugin.go");
+for_each_kind_with_sdk!(go_test, "go/", "/plugin_test.go");
+for_each_kind_with_sdk!(c_source, "c/", "/plugin.c");
+for_each_kind_with_sdk!(c_test, "c/", "/plugin_test.c");
+
 /// Returns the input with which a plugin of this kind is tried; `None` for tools, whose arguments stand on the command line.
 pub fn trial(kind: ProjectKind) -> Option<&'static str> {
     match kind {
@@ -110,7 +115,6 @@ pub const VERSIONS: [(&str, &str); 5] = [
 
 /// Returns the files of a project in this language that depend on its kind, without WIT, manifest and README.
 pub fn sources(language: PluginLanguage, kind: ProjectKind) -> Vec<TemplateFile> {
-    let is_plain = kind == ProjectKind::Plain;
     match language {
         PluginLanguage::Rust => vec![
             ("Cargo.toml", text!("rust/Cargo.toml.in")),
@@ -170,28 +174,30 @@ pub fn sources(language: PluginLanguage, kind: ProjectKind) -> Vec<TemplateFile>
             files
         }
         PluginLanguage::Go => {
-            let mut files = vec![
-                ("go.mod", text!("go/go.mod.in")),
-                (".gitignore", text!("go/gitignore")),
-                ("main.go", text!("go/main.go")),
-                ("memory.go", text!("go/memory.go")),
-                ("logic.go", text!("go/logic.go")),
-                ("logic_test.go", text!("go/logic_test.go")),
-            ];
-            files.extend(match is_plain {
-                true => vec![("plugin.go", text!("go/plain/plugin.go"))],
-                false => vec![("tool.go", text!("go/tool/tool.go")), ("contract.go", text!("go/tool/contract.go"))],
+            let mut files = vec![(".gitignore", text!("go/gitignore"))];
+            files.extend(match go_source(kind).zip(go_test(kind)) {
+                Some((source, test)) => {
+                    vec![("go.mod", text!("go/go.mod.in")), ("plugin.go", source), ("plugin_test.go", test)]
+                }
+                None => vec![
+                    ("go.mod", text!("go/plain/go.mod.in")),
+                    ("plugin.go", text!("go/plain/plugin.go")),
+                    ("main.go", text!("go/plain/main.go")),
+                    ("memory.go", text!("go/plain/memory.go")),
+                    ("logic.go", text!("go/plain/logic.go")),
+                    ("logic_test.go", text!("go/plain/logic_test.go")),
+                ],
             });
             files
         }
         PluginLanguage::C => {
-            let mut files = vec![(".gitignore", text!("c/gitignore")), ("text_counts.h", text!("c/text_counts.h"))];
-            files.extend(match is_plain {
-                true => vec![("plugin.c", text!("c/plain/plugin.c"))],
-                false => vec![
-                    ("plugin.c", text!("c/tool/plugin.c")),
-                    ("shelly_plugin.h", text!("c/tool/shelly_plugin.h")),
-                    ("shelly_plugin.c", text!("c/tool/shelly_plugin.c")),
+            let mut files = vec![(".gitignore", text!("c/gitignore"))];
+            files.extend(match c_source(kind).zip(c_test(kind)) {
+                Some((source, test)) => vec![("plugin.c", source), ("tests/plugin_test.c", test)],
+                None => vec![
+                    ("plugin.c", text!("c/plain/plugin.c")),
+                    ("text_counts.h", text!("c/plain/text_counts.h")),
+                    ("tests/counts_test.c", text!("c/plain/counts_test.c")),
                 ],
             });
             files
@@ -199,7 +205,7 @@ pub fn sources(language: PluginLanguage, kind: ProjectKind) -> Vec<TemplateFile>
     }
 }
 
-/// Returns the part of the README on tests; none for a language that has no test without further packages.
+/// Returns the part of the README on tests.
 pub fn test_part(language: PluginLanguage, kind: ProjectKind) -> &'static str {
     match language {
         PluginLanguage::Rust => text!("rust/readme.md"),
@@ -209,8 +215,10 @@ pub fn test_part(language: PluginLanguage, kind: ProjectKind) -> &'static str {
             text!("javascript/readme-plain.md")
         }
         PluginLanguage::TypeScript | PluginLanguage::JavaScript => text!("javascript/readme.md"),
+        PluginLanguage::Go if kind == ProjectKind::Plain => text!("go/readme-plain.md"),
         PluginLanguage::Go => text!("go/readme.md"),
-        PluginLanguage::C => "",
+        PluginLanguage::C if kind == ProjectKind::Plain => text!("c/readme-plain.md"),
+        PluginLanguage::C => text!("c/readme.md"),
     }
 }
 
@@ -233,7 +241,7 @@ mod tests {
                 .map(str::to_owned)
                 .into();
         for language in PluginLanguage::ALL {
-            for kind in language.kinds() {
+            for kind in ProjectKind::ALL {
                 let own = [manifest(kind), usage(kind), cases(kind), trial(kind).unwrap_or_default()];
                 used.extend(own.map(str::to_owned));
                 used.insert(test_part(language, kind).to_owned());
@@ -257,7 +265,7 @@ mod tests {
     #[test]
     fn files_of_a_project_have_a_path_each() {
         for language in PluginLanguage::ALL {
-            for kind in language.kinds() {
+            for kind in ProjectKind::ALL {
                 let files = sources(language, kind);
                 let paths: BTreeSet<_> = files.iter().map(|(path, _)| PathBuf::from(path)).collect();
                 assert_eq!(paths.len(), files.len(), "{language} {kind}");

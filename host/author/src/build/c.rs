@@ -10,7 +10,9 @@ use std::{
 use shelly_core::limits;
 
 use super::plugin_build::{BuiltComponent, PluginBuild};
-use crate::{author_error::AuthorError, encoding::AdapterMemory, toolchain::find_c_compiler};
+use crate::{
+    author_error::AuthorError, encoding::AdapterMemory, sdk_sources::C_SDK_FOLDER, toolchain::find_c_compiler,
+};
 
 pub(super) fn component(build: &mut PluginBuild<'_>) -> Result<BuiltComponent, AuthorError> {
     let project = build.project;
@@ -22,18 +24,37 @@ pub(super) fn component(build: &mut PluginBuild<'_>) -> Result<BuiltComponent, A
     command.args(&compiler.args).args(["--target=wasm32-wasi", "-mexec-model=reactor", "-Wall"]);
     // A smaller stack: most of the cost of a call is the memory that it touches first.
     command.args(if build.is_release { ["-Os", "-s"] } else { ["-O1", "-g0"] }).arg("-Wl,-z,stack-size=65536");
+    // What the plugin does not call of the SDK is left out, with the imports that it needs.
+    command.arg("-Wl,--gc-sections");
     command.arg("-o").arg(&output).args(sources);
     build.run_tool(&mut command)?;
     let component = build.component_of(&output, Some(&wit), AdapterMemory::OfModule)?;
     Ok((component, Some(wit)))
 }
 
-/// Returns the files to compile: the source itself, or all of a folder in the order of their names.
+/// Returns the files to compile: the source itself, or all of a folder in the order of their names; with those of the SDK if
+/// the project has it.
 fn sources(project: &Path, source: &Path) -> Result<Vec<PathBuf>, AuthorError> {
-    let folder = project.join(source);
-    if folder.is_file() {
-        return Ok(vec![source.into()]);
+    let name = || source.display().to_string();
+    let mut found = match project.join(source).is_file() {
+        true => vec![source.into()],
+        false => sources_of_folder(project, source)?,
+    };
+    if found.is_empty() {
+        return Err(AuthorError::Source { source_name: name(), why: "has no file that ends in .c" });
     }
+    if project.join(C_SDK_FOLDER).is_dir() && source != Path::new(C_SDK_FOLDER) {
+        found.extend(sources_of_folder(project, Path::new(C_SDK_FOLDER))?);
+    }
+    match found.len() > limits::C_SOURCES {
+        true => Err(AuthorError::Source { source_name: name(), why: "has more than 256 files that end in .c" }),
+        false => Ok(found),
+    }
+}
+
+/// Returns the sources that are directly in a folder of the project.
+fn sources_of_folder(project: &Path, source: &Path) -> Result<Vec<PathBuf>, AuthorError> {
+    let folder = project.join(source);
     let unreadable = || AuthorError::file("read", &folder);
     let mut found = Vec::new();
     for entry in fs::read_dir(&folder).map_err(unreadable())? {
@@ -44,14 +65,7 @@ fn sources(project: &Path, source: &Path) -> Result<Vec<PathBuf>, AuthorError> {
         }
     }
     found.sort();
-    let name = || source.display().to_string();
-    match found.len() {
-        0 => Err(AuthorError::Source { source_name: name(), why: "has no file that ends in .c" }),
-        count if count > limits::C_SOURCES => {
-            Err(AuthorError::Source { source_name: name(), why: "has more than 256 files that end in .c" })
-        }
-        _ => Ok(found),
-    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -68,6 +82,10 @@ mod tests {
         }
         assert_eq!(listed().unwrap(), ["././-o.c", "././b.c"].map(PathBuf::from));
         assert_eq!(sources(world.path(), Path::new("b.c")).unwrap(), [PathBuf::from("b.c")]);
+        fs::create_dir_all(world.path().join("shelly/tests")).unwrap();
+        fs::write(world.path().join("shelly/host.c"), "").unwrap();
+        assert_eq!(listed().unwrap(), ["././-o.c", "././b.c", "./shelly/host.c"].map(PathBuf::from));
+        assert_eq!(sources(world.path(), Path::new("b.c")).unwrap().len(), 2, "the SDK belongs to each source");
         for number in 0..limits::C_SOURCES {
             fs::write(world.path().join(format!("{number}.c")), "").unwrap();
         }

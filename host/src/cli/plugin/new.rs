@@ -69,11 +69,10 @@ impl PluginNewArgs {
         let language: PluginLanguage = self.lang.parse().map_err(wrong)?;
         let engine = self.engine.as_deref().map(str::parse::<JavaScriptEngine>).transpose().map_err(wrong)?;
         let project = NewProject::new(project_name, kind, language);
-        let project = project.and_then(|project| match engine {
-            Some(engine) => project.with_engine(engine),
-            None => Ok(project),
-        });
-        let project = project.map_err(|error| error.report())?;
+        let project = match engine {
+            Some(engine) => project.with_engine(engine).map_err(|error| error.report())?,
+            None => project,
+        };
         let folder = self.dir.clone().unwrap_or_else(|| PathBuf::from(&self.name));
         let written = project.write(&folder).map_err(|error| error.report())?;
         let mut lines: Vec<String> = Vec::new();
@@ -96,7 +95,14 @@ impl PluginNewArgs {
 
 /// Returns the folder of a copied package that a file belongs to.
 fn copied(path: &Path) -> Option<&'static str> {
-    let folders = ["vendor/shelly-plugin", "shelly_plugin", "src/shelly-plugin", "wit/deps/shelly-plugin"];
+    let folders = [
+        "vendor/shelly-plugin",
+        "shelly_plugin",
+        "src/shelly-plugin",
+        "shelly-plugin",
+        "shelly",
+        "wit/deps/shelly-plugin",
+    ];
     folders.into_iter().find(|folder| path.starts_with(folder))
 }
 

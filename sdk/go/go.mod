@@ -1,0 +1,3 @@
+module shelly-plugin
+
+go 1.24
