@@ -404,6 +404,33 @@ fn cases_beside_a_plugin_are_found_by_its_id() {
 }
 
 #[test]
+fn case_grants_entries_of_a_named_config_alone() {
+    let place = Place::new();
+    let own = "programs: {build: {command: touch, args: [[done]]}}\n\
+               credentials: [{name: hub, env: HUB_KEY, for: ['https://hub.example']}]\n";
+    place.file("home/.config/shelly-host/config.yaml", own);
+    place.file("own.yaml", own);
+    let home = place.path().join("home");
+    for grant in ["programs: [build]", "http: ['https://hub.example'], credentials: [hub]"] {
+        let call = "call: {tool: calculate, arguments: {expression: 1 + 1}}";
+        place.file("cases.yaml", format!("- {{name: sum, {call}, grants: {{{grant}}}, expect: {{result: '2'}}}}\n"));
+        let run = |more: &[&str]| {
+            let plugin = shipped("calculator");
+            let arguments = [&["plugin", "test", plugin.as_str(), "--cases", "cases.yaml"], more].concat();
+            place.ran(place.command(&arguments).env("HOME", &home).env("HUB_KEY", "key-of-the-hub").output().unwrap())
+        };
+        let unnamed = run(&[]);
+        assert!(
+            unnamed.code == 2 && unnamed.stderr.contains("the case `sum` grants programs or credentials"),
+            "{}",
+            unnamed.shown()
+        );
+        let named = run(&["--config", "own.yaml"]);
+        assert_eq!(named.code, 0, "{}", named.shown());
+    }
+}
+
+#[test]
 fn hostile_text_of_a_case_is_escaped() {
     let place = Place::new();
     let mut hostile = Guest::tool().import(guest::LOG);

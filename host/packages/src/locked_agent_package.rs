@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use semver::Version;
 use serde::{Deserialize, Serialize};
 use shelly_core::digest::Sha256Digest;
 
@@ -102,6 +103,10 @@ impl LockedAgentPackage {
         let id = self.id.escape_debug();
         if !is_package_id(&self.id) {
             return Some(format!("`{id}` is not an id; use 1 to 64 of a-z, 0-9 and -"));
+        }
+        // A question of trust shows it as a part of a line.
+        if Version::parse(&self.version).is_err() {
+            return Some(format!("the version of the agent package `{id}` is not in the form 1.2.3"));
         }
         if let Some(path) = self.files.keys().find(|path| !is_package_path(path)) {
             return Some(format!(

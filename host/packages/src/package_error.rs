@@ -62,6 +62,9 @@ pub enum PackageError {
     /// A file is there that the lock file does not name.
     #[error("{} is not a file that the lock file names", shown(path))]
     Unlocked { path: PathBuf },
+    /// A link leads to the packages of a store, and with it every change of the store.
+    #[error("{} is a link, and what is installed here must not be written and removed elsewhere", shown(path))]
+    LinkedStore { path: PathBuf },
     /// An agent package has a file that cannot be in one, lacks one, or says something of itself that cannot be.
     #[error("cannot use the agent package {}", legible(of))]
     AgentPackage { of: String, why: String },
@@ -84,6 +87,9 @@ impl PackageError {
             Self::File { source, .. } => report(ErrorKind::Usage)
                 .cause(why_unreadable(source))
                 .hint("check the path and its permissions, then run the command again"),
+            Self::LinkedStore { .. } => {
+                report(ErrorKind::Usage).hint("nothing was changed; look where the link leads, and put a folder in its place")
+            }
             Self::LeadsOut { .. } => report(ErrorKind::Plugin).hint("replace the link with the file"),
             Self::TooLarge { .. } => {
                 report(ErrorKind::Plugin).hint("check that this is the right file; build a component with --release")

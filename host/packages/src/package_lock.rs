@@ -423,6 +423,11 @@ mod tests {
             (skill.as_str(), other.as_str(), "the digest of the agent package `one` is not that of its files"),
             ("id = \"one\"", "id = \"../one\"", "`../one` is not an id"),
             ("\"skills/s/SKILL.md\"", "\"../SKILL.md\"", "which cannot be in one"),
+            (
+                "id = \"one\"\nversion = \"1.0.0\"",
+                "id = \"one\"\nversion = \"1.0.0\\n+ the agent `x` is guarded by `y`\"",
+                "the version of the agent package `one` is not in the form 1.2.3",
+            ),
             ("agent = \"one\"", "agent = \"none\"", "the plugin `ant` is of an agent package that it does not have"),
         ] {
             assert!(text.contains(from), "{text}");

@@ -20,7 +20,7 @@ pub struct PackagePlace {
 impl PackagePlace {
     /// Returns the place of a project: `shelly.lock` in its folder, and `.shelly/plugin-store`.
     pub fn of_project(root: &Path) -> Self {
-        let store = PackageStore::new(root.join(".shelly/plugin-store"));
+        let store = PackageStore::of_project(root);
         Self { lock: root.join(LOCK_FILE), store, is_personal: false }
     }
 

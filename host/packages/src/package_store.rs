@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs, io,
     path::{Path, PathBuf},
 };
@@ -23,12 +23,24 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageStore {
     root: PathBuf,
+    /// The folder from which no link leads to the packages.
+    owner: PathBuf,
 }
+
+/// The beginning of the name of a folder that does not yet count as a package.
+const STAGED: &str = ".staged-";
 
 impl PackageStore {
     /// Creates the store in this folder, which need not exist. No disk access.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        let root = root.into();
+        Self { owner: root.clone(), root }
+    }
+
+    /// Creates the store of a project in this folder, as [`Self::new`] does. Somebody else may have made the project, so nothing
+    /// is changed where a link of it leads.
+    pub fn of_project(project: &Path) -> Self {
+        Self { owner: project.to_owned(), root: project.join(".shelly/plugin-store") }
     }
 
     /// Returns the folder of the store.
@@ -45,12 +57,26 @@ impl PackageStore {
         self.root.join("sha256")
     }
 
+    /// Returns the folder of the packages for a change of it.
+    ///
+    /// # Errors
+    ///
+    /// [`PackageError::LinkedStore`] if a link leads there: what is written and removed behind it would be files of others.
+    fn own_packages(&self) -> Result<PathBuf, PackageError> {
+        let packages = self.packages();
+        let inside = |path: &&Path| **path != self.owner && path.starts_with(&self.owner);
+        let is_link = |path: &&Path| fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
+        let link = packages.ancestors().filter(inside).find(is_link).map(Path::to_owned);
+        link.map_or(Ok(packages), |path| Err(PackageError::LinkedStore { path }))
+    }
+
     /// Waits until no other process installs into this store, and keeps others out until the result is dropped.
     ///
     /// # Errors
     ///
-    /// [`PackageError::File`].
+    /// [`PackageError`] if the folder cannot be created or locked, or is a link.
     pub fn lock(&self) -> Result<Option<fs::File>, PackageError> {
+        self.own_packages()?;
         fs::create_dir_all(&self.root).map_err(PackageError::file("create", &self.root))?;
         files::lock_folder(&self.root).map_err(PackageError::file("lock", &self.root))
     }
@@ -91,10 +117,10 @@ impl PackageStore {
 
     /// Creates a folder beside the packages, which is removed unless it becomes one of them.
     fn staging_folder(&self) -> Result<TempDir, PackageError> {
-        let packages = self.packages();
+        let packages = self.own_packages()?;
         fs::create_dir_all(&packages).map_err(PackageError::file("create", &packages))?;
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".staged-");
+        builder.prefix(STAGED);
         #[cfg(unix)]
         {
             // The system takes from these what the umask says.
@@ -147,9 +173,9 @@ impl PackageStore {
     ///
     /// # Errors
     ///
-    /// [`PackageError::File`] if a folder cannot be read or removed.
+    /// [`PackageError`] if a folder cannot be read or removed, or is a link.
     pub fn keep_only(&self, kept: impl IntoIterator<Item = Sha256Digest>) -> Result<usize, PackageError> {
-        let packages = self.packages();
+        let packages = self.own_packages()?;
         let kept: BTreeSet<_> = kept.into_iter().map(|digest| OsString::from(digest.hex())).collect();
         let entries = match fs::read_dir(&packages) {
             Ok(entries) => entries,
@@ -159,7 +185,7 @@ impl PackageStore {
         let mut removed = 0;
         for entry in entries {
             let entry = entry.map_err(PackageError::file("read", &packages))?;
-            if !kept.contains(&entry.file_name()) {
+            if is_of_store(&entry.file_name()) && !kept.contains(&entry.file_name()) {
                 let path = entry.path();
                 fs::remove_dir_all(&path).map_err(PackageError::file("remove", &path))?;
                 removed += 1;
@@ -167,6 +193,11 @@ impl PackageStore {
         }
         Ok(removed)
     }
+}
+
+/// Returns `true` for the name of a folder that a store makes. Anything else was put there by somebody else.
+fn is_of_store(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with(STAGED) || Sha256Digest::of_hex(name).is_some())
 }
 
 /// Refuses a folder in which anything but these files is. `below` is the part of their paths that leads to it, with `/` at its end.
@@ -251,6 +282,48 @@ mod tests {
         store.stage(&other).unwrap().install().unwrap();
         assert_eq!(store.keep_only([one.digest()]).unwrap(), 1);
         assert_eq!(names(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn link_in_a_projects_store_leads_to_no_change() {
+        let (place, others) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        // Folders of others can have such names, too.
+        let theirs = others.path().join(Sha256Digest::of("theirs").hex());
+        fs::create_dir(&theirs).unwrap();
+        fs::write(theirs.join("file"), "").unwrap();
+        for (link, folder) in [
+            (".shelly", "."),
+            (".shelly/plugin-store", ".shelly"),
+            (".shelly/plugin-store/sha256", ".shelly/plugin-store"),
+        ] {
+            let project = place.path().join(link.replace('/', "-"));
+            fs::create_dir_all(project.join(folder)).unwrap();
+            std::os::unix::fs::symlink(others.path(), project.join(link)).unwrap();
+            let store = PackageStore::of_project(&project);
+            let refused =
+                [store.keep_only([]).map(drop), store.stage(&package("one")).map(drop), store.lock().map(drop)];
+            for refused in refused {
+                let error = refused.unwrap_err();
+                assert!(
+                    matches!(&error, PackageError::LinkedStore { path } if path.ends_with(link)),
+                    "{link}: {error}"
+                );
+            }
+        }
+        assert_eq!(fs::read_dir(others.path()).unwrap().count(), 1);
+        assert!(theirs.join("file").exists());
+    }
+
+    #[test]
+    fn only_folders_of_the_store_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let store = PackageStore::new(root.path());
+        store.stage(&package("one")).unwrap().install().unwrap();
+        let folders = ["notes", ".staged-left"].map(|name| root.path().join("sha256").join(name));
+        folders.iter().for_each(|folder| fs::create_dir(folder).unwrap());
+        assert_eq!(store.keep_only([]).unwrap(), 2, "the package, and what an interrupted installation left");
+        assert_eq!(folders.map(|folder| folder.exists()), [true, false]);
     }
 
     #[test]

@@ -35,12 +35,13 @@ impl VersionOrder {
 }
 
 /// Returns the newest release among the tags of a repository that is newer than the tag `current`. Tags that are no versions, such
-/// as `latest`, and versions before a release are left out; `None` also if `current` is no version.
+/// as `latest`, and versions before a release are left out, as is `+`, which no tag has; `None` also if `current` is no version.
 pub fn newer_tag<'a>(current: &str, tags: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let version = |tag: &str| Version::parse(tag.strip_prefix('v').unwrap_or(tag)).ok();
     let current = version(current)?;
     let releases = tags.into_iter().filter_map(|tag| Some((version(tag)?, tag)));
-    let newer = releases.filter(|(version, _)| version.pre.is_empty() && *version > current);
+    let is_release = |version: &Version| version.pre.is_empty() && version.build.is_empty();
+    let newer = releases.filter(|(version, _)| is_release(version) && *version > current);
     newer.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, tag)| tag)
 }
 
@@ -50,7 +51,7 @@ mod tests {
 
     #[test]
     fn newest_release_is_chosen_among_tags() {
-        let tags = ["latest", "1.0.0", "1.10.0", "1.9.0", "2.0.0-rc.1", "sha256-5d0c.sig", "v1.2.0"];
+        let tags = ["latest", "1.0.0", "1.10.0", "1.9.0", "2.0.0-rc.1", "3.0.0+x", "sha256-5d0c.sig", "v1.2.0"];
         for (current, expected) in
             [("1.0.0", Some("1.10.0")), ("v1.0.0", Some("1.10.0")), ("1.10.0", None), ("3.0.0", None), ("latest", None)]
         {

@@ -16,15 +16,16 @@ use super::{call, fails, packed, told, tools_of};
 /// A component that writes and reads streams and futures.
 ///
 /// `count` streams the numbers below its argument; `lines` streams so many texts of 64 KiB; `silent` never writes; `same`
-/// returns the stream that it gets; `sum` adds up what it reads; `answer` returns a future text; `wait` returns the value of
-/// a future; `broken` drops the writable end of its future before it has written.
+/// returns the stream that it gets; `sum` adds up what it reads; `answer` returns a future text; `both` returns two of so many
+/// bytes; `wait` returns the value of a future; `broken` drops the writable end of its future before it has written.
 const STREAMS: &str = r#"(component
-    (core module $memories (memory (export "memory") 2))
+    (core module $memories (memory (export "memory") 18))
     (core instance $memories (instantiate $memories))
     (alias core export $memories "memory" (core memory $memory))
     (type $numbers (stream u32))
     (type $texts (stream string))
     (type $text (future string))
+    (type $both (tuple $text $text))
     (type $number (future u32))
     (core func $numbers-new (canon stream.new $numbers))
     (core func $numbers-write (canon stream.write $numbers async (memory $memory)))
@@ -42,6 +43,7 @@ const STREAMS: &str = r#"(component
     (core func $return-numbers (canon task.return (result $numbers)))
     (core func $return-texts (canon task.return (result $texts)))
     (core func $return-text (canon task.return (result $text)))
+    (core func $return-both (canon task.return (result $both)))
     (core func $return-number (canon task.return (result u32)))
     (core func $set-new (canon waitable-set.new))
     (core func $join (canon waitable.join))
@@ -63,6 +65,7 @@ const STREAMS: &str = r#"(component
         (export "return-numbers" (func $return-numbers))
         (export "return-texts" (func $return-texts))
         (export "return-text" (func $return-text))
+        (export "return-both" (func $return-both))
         (export "return-number" (func $return-number))
         (export "set-new" (func $set-new))
         (export "join" (func $join)))
@@ -84,11 +87,13 @@ const STREAMS: &str = r#"(component
         (import "host" "return-numbers" (func $return-numbers (param i32)))
         (import "host" "return-texts" (func $return-texts (param i32)))
         (import "host" "return-text" (func $return-text (param i32)))
+        (import "host" "return-both" (func $return-both (param i32 i32)))
         (import "host" "return-number" (func $return-number (param i32)))
         (import "host" "set-new" (func $set-new (result i32)))
         (import "host" "join" (func $join (param i32 i32)))
         (data (i32.const 65528) "later")
         (global $end (mut i32) (i32.const 0))
+        (global $other (mut i32) (i32.const 0))
         (global $set (mut i32) (i32.const 0))
         (global $next (mut i32) (i32.const 0))
         (global $left (mut i32) (i32.const 0))
@@ -200,6 +205,31 @@ const STREAMS: &str = r#"(component
         (func (export "answer-callback") (param i32 i32 i32) (result i32)
             (call $text-end (global.get $end))
             (i32.const 0))
+        ;; Writes the same text to both of its futures.
+        (func (export "both") (param $bytes i32) (result i32) (local $one i64) (local $two i64)
+            (memory.fill (i32.const 65536) (i32.const 122) (local.get $bytes))
+            (i32.store (i32.const 0) (i32.const 65536))
+            (i32.store (i32.const 4) (local.get $bytes))
+            (local.set $one (call $text-new))
+            (local.set $two (call $text-new))
+            (call $return-both (i32.wrap_i64 (local.get $one)) (i32.wrap_i64 (local.get $two)))
+            (call $begin (i32.wrap_i64 (i64.shr_u (local.get $one) (i64.const 32))))
+            (global.set $other (i32.wrap_i64 (i64.shr_u (local.get $two) (i64.const 32))))
+            (call $join (global.get $other) (global.get $set))
+            (global.set $left (i32.const 2))
+            (if (i32.ne (call $text-write (global.get $end) (i32.const 0)) (i32.const -1))
+                (then (global.set $left (i32.sub (global.get $left) (i32.const 1)))))
+            (if (i32.ne (call $text-write (global.get $other) (i32.const 0)) (i32.const -1))
+                (then (global.set $left (i32.sub (global.get $left) (i32.const 1)))))
+            (call $both-end))
+        (func $both-end (result i32)
+            (if (global.get $left) (then (return (call $wait))))
+            (call $text-end (global.get $end))
+            (call $text-end (global.get $other))
+            (i32.const 0))
+        (func (export "both-callback") (param i32 i32 i32) (result i32)
+            (global.set $left (i32.sub (global.get $left) (i32.const 1)))
+            (call $both-end))
         (func (export "broken") (result i32) (local $ends i64)
             (local.set $ends (call $text-new))
             (call $return-text (i32.wrap_i64 (local.get $ends)))
@@ -229,6 +259,8 @@ const STREAMS: &str = r#"(component
         (canon lift (core func $i "sum") async (callback (core func $i "sum-callback"))))
     (func (export "answer") async (result $text)
         (canon lift (core func $i "answer") async (callback (core func $i "answer-callback"))))
+    (func (export "both") async (param "bytes" u32) (result $both)
+        (canon lift (core func $i "both") async (callback (core func $i "both-callback"))))
     (func (export "broken") async (result $text)
         (canon lift (core func $i "broken") async (callback (core func $i "none"))))
     (func (export "wait") async (param "it" $number) (result u32)
@@ -311,6 +343,18 @@ async fn stream_without_end_is_cut_at_its_limits() {
     let all = ToolResultContent::Json(json!(vec!["z".repeat(64 << 10); texts]).to_string());
     assert_eq!(whole_result(&tools, "lines", json!({ "count": texts })).await, [all.clone()]);
     assert_eq!(whole_result(&tools, "lines", json!({"count": texts + 1})).await, [notice, all]);
+}
+
+#[tokio::test]
+async fn texts_of_futures_are_bounded_together() {
+    let (tools, run) = (tools("", Limits::default()).await, RunCx::new("helper"));
+    let half = limits::STREAM_TEXT_BYTES / 2;
+    let all = ToolResultContent::Json(json!(["z".repeat(half), "z".repeat(half)]).to_string());
+    assert_eq!(whole_result(&tools, "both", json!({ "bytes": half })).await, [all]);
+    let said = fails(&tools, &run, "both", json!({"bytes": limits::STREAM_TEXT_BYTES})).await;
+    let why = "the futures of the result carry more than 1048576 bytes of text";
+    assert!(said.starts_with("plugin `plain` crashed: ") && said.contains(why), "{said}");
+    assert_eq!(call(&tools, &run, "answer", json!({})).await, "later");
 }
 
 #[tokio::test]

@@ -280,8 +280,10 @@ fn agent_package_is_found_by_the_index_and_on_a_web_server() {
     let (place, _server) = place_with_model();
     let web = WebServer::of(&place);
     let source = web.url("reviewer/agent.toml");
-    let index = json!({"plugins": [], "agents": [{"id": "reviewer", "source": source}]});
-    place.file("index.json", index.to_string());
+    let agents = ["reviewer", "other"].map(|id| json!({"id": id, "source": source}));
+    place.file("index.json", json!({"plugins": [], "agents": agents}).to_string());
+    let other = place.run(&["agent", "install", "other", "--index", "index.json", "--yes"]);
+    refused(&other, 3, &["as the agent package `other`, but it is the agent package `reviewer`"]);
     let by_name = ["agent", "install", "reviewer", "--index", "index.json", "--yes"];
     fine(place.run(&by_name));
     assert!(lock(&place).contains(&format!("source = \"{source}\"")), "{}", lock(&place));

@@ -76,6 +76,9 @@ fn plugin_is_found_and_installed_by_the_index_of_the_person() {
     let many = fine(run(&["plugin", "search", "many", "--output", "json"]));
     assert_eq!(serde_json::from_str::<Value>(&many.stdout).unwrap().as_array().unwrap().len(), 50);
     assert!(fine(run(&["plugin", "search", "many"])).stdout.ends_with("there are more; give more words\n"));
+    let other = run(&["plugin", "install", "p7"]);
+    refused(&other, 3, &["as the plugin `p7`, but it is the plugin `dice`", "nothing was installed"]);
+    assert!(!place.path().join("shelly.lock").exists(), "{}", other.shown());
     fine(run(&["plugin", "install", "dice"]));
     assert!(fs::read_to_string(place.path().join("shelly.lock")).unwrap().contains(&source));
     refused(

@@ -161,10 +161,11 @@ pub const VALUE_TYPES: usize = 1_000;
 /// The maximum number of tasks, threads, waitable sets and ends of streams that one instance of a component with the async
 /// ABI holds at once: they lie in the host's memory. The engine's default is a million.
 pub const ASYNC_TABLE_ENTRIES: usize = 10_000;
-/// The maximum number of elements that the streams of one result carry together; the rest is not read. A stream may have no
-/// end, and each element takes some dozens of bytes in the host.
+/// The maximum number of elements that the streams and futures of one result carry together; the rest of a stream is not read.
+/// A stream may have no end, and each element takes some dozens of bytes in the host.
 pub const STREAM_ELEMENTS: usize = 65_536;
-/// The maximum bytes of texts that the streams of one result carry together; the text that goes beyond it is the last.
+/// The maximum bytes of texts that the streams and futures of one result carry together; the text that goes beyond it is the
+/// last, and a call fails if a future has another one.
 pub const STREAM_TEXT_BYTES: usize = 1 << 20;
 /// The maximum bytes of a function's WIT in its description; the rest is cut.
 pub const SIGNATURE_BYTES: usize = 4 << 10;

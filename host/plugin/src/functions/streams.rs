@@ -117,7 +117,7 @@ pub fn send_streams<D: Send + 'static>(
 ///
 /// # Errors
 ///
-/// The trap of the component, or a future that ends without a value.
+/// The trap of the component, a future that ends without a value, or futures beyond the limits: half of them is no result.
 pub async fn receive_streams<D: Send + 'static>(
     store: &mut Store<D>,
     shape: &WitType,
@@ -228,7 +228,7 @@ fn listen<T: StreamElement, D: Send + 'static>(
     Ok(elements)
 }
 
-/// The elements that the streams of one result may still carry, all together.
+/// The elements that the streams and futures of one result may still carry, all together.
 struct StreamRoom {
     elements: usize,
     /// The bytes of texts.
@@ -329,10 +329,17 @@ impl<D: 'static, T: StreamElement> FutureConsumer<D> for ElementCollector<T> {
         _: bool,
     ) -> Poll<wasmtime::Result<()>> {
         let collector = self.get_mut();
+        // A result can have thousands of futures, all of the same bytes in the guest.
+        if collector.room.lock().unwrap_or_else(PoisonError::into_inner).left() == 0 {
+            let most = limits::STREAM_TEXT_BYTES;
+            bail!("the futures of the result carry more than {most} bytes of text, which cannot be raised");
+        }
         let mut read: Option<T> = None;
         source.read(store.as_context_mut(), &mut read)?;
         if let Some(value) = read {
-            collector.elements.push(value.into_val());
+            let value = value.into_val();
+            collector.room.lock().unwrap_or_else(PoisonError::into_inner).take(&value);
+            collector.elements.push(value);
             collector.hand_over();
         }
         Poll::Ready(Ok(()))

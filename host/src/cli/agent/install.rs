@@ -9,7 +9,9 @@ use super::{
 use crate::{
     cli::{
         command_runtime::runtime,
-        plugin::packages::{PackageFetcher, PackageIndexArgs, PackagePlaceArgs, guard, is_index_name, restore},
+        plugin::packages::{
+            PackageFetcher, PackageIndexArgs, PackagePlaceArgs, check_indexed, guard, is_index_name, restore,
+        },
         render::{name, print},
     },
     config::Config,
@@ -68,6 +70,7 @@ impl AgentInstallArgs {
         let inspector = AgentPackageInspector { place, config, lock: &lock };
         let candidate = inspector.inspect(&source, fetched, self.model.as_deref()).await?;
         let now = candidate.locked.clone();
+        check_indexed("agent package", named, &now.id, &source)?;
         let before = lock.agent(&now.id).cloned();
         let is_accepted = match &before {
             Some(before) if before.digest == now.digest => true,

@@ -43,6 +43,11 @@ impl PluginLookupArgs {
         Self { config: config.cloned(), plugins: Vec::new(), trust: false }
     }
 
+    /// Returns `true` if the person has named a config.
+    pub(super) fn has_config(&self) -> bool {
+        self.config.is_some()
+    }
+
     /// Opens the plugin of this path or id.
     pub(super) async fn open(
         &self,

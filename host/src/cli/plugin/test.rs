@@ -75,8 +75,8 @@ impl PluginTestArgs {
         let (compiler, plugin) = (trial_compiler(), built_plugin(&self.plugin)?);
         let package = self.lookup.open(&plugin, &compiler).await?;
         let cases = self.case_files(&package)?;
-        let names_entries = cases.iter().flat_map(|file| &file.cases).any(PluginCase::names_config_entries);
-        let app = self.lookup.app(&plugin, &package, names_entries).await?.with_compiler(&compiler);
+        self.check_entries(&cases)?;
+        let app = self.lookup.app(&plugin, &package, false).await?.with_compiler(&compiler);
         secrets::hide(app.secrets());
         let mut results = TestResults::new(self.output, &package.manifest.id);
         for file in &cases {
@@ -102,6 +102,25 @@ impl PluginTestArgs {
             updated.into_iter().try_for_each(|result| results.add(result))?;
         }
         Ok(results)
+    }
+
+    /// Refuses cases that grant programs or credentials of a config that nobody has named. The cases come with a plugin, and programs
+    /// run outside of the sandbox: who tests a plugin of somebody else must not run them unasked.
+    fn check_entries(&self, cases: &[CaseFile]) -> Result<(), Report> {
+        if self.lookup.has_config() {
+            return Ok(());
+        }
+        let mut all = cases.iter().flat_map(|file| file.cases.iter().map(move |case| (file, case)));
+        match all.find(|(_, case)| case.names_config_entries()) {
+            None => Ok(()),
+            Some((file, case)) => {
+                let message = format!("the case `{}` grants programs or credentials", name(&case.name));
+                Err(Report::new(ErrorKind::Usage, message)
+                    .cause("the cases of a plugin get those of a config only if you name it")
+                    .hint("read the cases, then name the config with --config")
+                    .in_file(path_name(&file.path)))
+            }
+        }
     }
 
     /// Reads the files of cases that the options name, or those of the plugin.

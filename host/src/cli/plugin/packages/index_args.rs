@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::package_fetch::PackageFetcher;
 use crate::{
+    cli::render::name,
     config::{Config, nearest},
     error::{ErrorKind, Report},
     packages::{PackageIndex, PackageSource},
@@ -70,6 +71,22 @@ fn not_in_index((what, id): (&str, &str), of: &str, known: &[&str], mend: &str) 
     let message = format!("there is no {what} `{id}` in the index {}", of.escape_debug());
     Report::new(ErrorKind::Usage, message)
         .hint(format!("{}{mend}; a folder in the current one is written ./{id}", near.unwrap_or_default()))
+}
+
+/// Refuses what an index has under the name of something else: it would be installed, or replace what is installed, under a name
+/// that nobody has asked for.
+///
+/// # Errors
+///
+/// A [`Report`] if `named` is a name of an index, and its source has a `what` of the id `found`.
+pub fn check_indexed(what: &str, named: &str, found: &str, source: &PackageSource) -> Result<(), Report> {
+    if !is_index_name(named) || named == found {
+        return Ok(());
+    }
+    let source = name(&source.to_string());
+    let message = format!("the index has {source} as the {what} `{named}`, but it is the {what} `{found}`");
+    Err(Report::new(ErrorKind::Plugin, message)
+        .hint(format!("nothing was installed; if you want `{found}`, install it from {source}")))
 }
 
 /// Returns `true` for the name of a plugin in an index: other sources have a `.`, a `/` or a `:`.

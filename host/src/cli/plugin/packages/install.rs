@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{
     acceptance::AcceptanceArgs,
-    index_args::{PackageIndexArgs, is_index_name},
+    index_args::{PackageIndexArgs, check_indexed, is_index_name},
     package_candidate::{PackageInspector, described, named},
     package_fetch::PackageFetcher,
     place_args::{PackagePlaceArgs, guard, refuse_contained},
@@ -57,17 +57,19 @@ impl PluginInstallArgs {
         })
     }
 
-    async fn add(&self, config: &Config, place: &PackagePlace, source: &str) -> Result<u8, Report> {
+    /// Gets a plugin and installs it. `named_source` is what the person has written.
+    async fn add(&self, config: &Config, place: &PackagePlace, named_source: &str) -> Result<u8, Report> {
         let report = |error: PackageError| error.report();
         let mut lock = place.read_lock().map_err(report)?;
         let fetcher = PackageFetcher::new()?;
-        let source = match is_index_name(source) {
-            true => self.index.find(source, config, &fetcher).await?,
-            false => PackageSource::parse(source).map_err(report)?,
+        let source = match is_index_name(named_source) {
+            true => self.index.find(named_source, config, &fetcher).await?,
+            false => PackageSource::parse(named_source).map_err(report)?,
         };
         let fetched = fetcher.fetch(&source).await?;
         let candidate = PackageInspector::new(place, config).inspect(&source, fetched).await?;
         let now = candidate.locked.clone();
+        check_indexed("plugin", named_source, &now.id, &source)?;
         let before = lock.get(&now.id).filter(|before| before.digest != now.digest).cloned();
         before.as_ref().map_or(Ok(()), refuse_contained)?;
         if let Some(before) = before

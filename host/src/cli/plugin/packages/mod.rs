@@ -20,7 +20,7 @@ mod vendor;
 pub(in crate::cli) use self::{
     acceptance::plugin_changes,
     agent_fetch::{FetchedAgentPackage, package_folder},
-    index_args::{PackageIndexArgs, is_index_name},
+    index_args::{PackageIndexArgs, check_indexed, is_index_name},
     package_candidate::{PackageCandidate, PackageInspector, described, named, signature_state, signer},
     package_fetch::{FetchedPackage, PackageFetcher},
     place_args::{PackagePlaceArgs, guard, project_and_person},

@@ -137,7 +137,9 @@ pub fn described(locked: &LockedPackage) -> Vec<String> {
 pub fn signature_state(signed_by: Option<&str>, signature: Option<&str>) -> String {
     match (signed_by, signature.map(key_id)) {
         (Some(signer), _) => name(signer),
-        (None, Some(Some(id))) => format!("a key with the id {id}, which no rule of the config names"),
+        (None, Some(Some(id))) => {
+            format!("a key that says it has the id {id}; not verified, since no rule of the config names it")
+        }
         (None, Some(None)) => "nobody: its signature is not one of minisign".to_owned(),
         (None, None) => "nobody".to_owned(),
     }
