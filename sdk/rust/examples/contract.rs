@@ -296,7 +296,7 @@ mod http {
     fn page() -> Result<String, Error> {
         let response = Request::get("https://example.com").send()?.ok()?;
         // Calls `body.read` until the end.
-        response.body.text()
+        response.text()
     }
 
     /// The body follows in pieces, so the SDK calls `begin` and then `upload.write`.

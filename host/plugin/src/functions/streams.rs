@@ -332,7 +332,9 @@ impl<D: 'static, T: StreamElement> FutureConsumer<D> for ElementCollector<T> {
         // A result can have thousands of futures, all of the same bytes in the guest.
         if collector.room.lock().unwrap_or_else(PoisonError::into_inner).left() == 0 {
             let most = limits::STREAM_TEXT_BYTES;
-            bail!("the futures of the result carry more than {most} bytes of text, which cannot be raised");
+            return Poll::Ready(Err(wasmtime::format_err!(
+                "the futures of the result carry more than {most} bytes of text, which cannot be raised"
+            )));
         }
         let mut read: Option<T> = None;
         source.read(store.as_context_mut(), &mut read)?;
