@@ -465,7 +465,7 @@ fn document_at_a_url_cannot_choose_another_server() {
     };
     assert!(fetched("").contains("pets: 6 operations"), "{}", fetched(""));
     *text.lock().unwrap() = document(1);
-    assert!(fetched("").contains("names the server `http://127.0.0.1:1/v1`, which is another one; set `base`"));
+    assert!(fetched("").contains("names the server `http://127.0.0.1:1/v1`, which is at another origin; set `base`"));
     assert!(fetched(", base: 'https://api.example.com'").contains("6 operations at https://api.example.com/"));
     let wrong = fetched(&format!(", sha256: {}", "0".repeat(64)));
     assert!(wrong.contains("the document has the SHA-256 digest") && wrong.contains(", expected 0000"), "{wrong}");

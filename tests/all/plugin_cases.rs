@@ -289,7 +289,7 @@ fn models_of_a_case_answer_in_order() {
   expect: {error: {}}
 ";
     let found = mismatches(&place, &guest_folder("probe-team"), endless);
-    let says = "no entry of `host.models` is left for a query of the plugin; add one";
+    let says = "the plugin asked a model more often than `host.models` has answers; add one";
     assert!(found.iter().any(|mismatch| mismatch["failure"] == says), "{found:?}");
 }
 

@@ -181,7 +181,7 @@ fn rebuild_compares_two_builds_from_nothing() {
     let rebuild = ["plugin", "check", "dice", "--rebuild", "--release"];
     let ran = run(&rebuild);
     assert!(
-        ran.code == 0 && ran.stdout.contains("two builds from nothing made this very component"),
+        ran.code == 0 && ran.stdout.contains("two builds from nothing made exactly this component"),
         "{}",
         ran.shown()
     );

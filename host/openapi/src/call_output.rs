@@ -11,8 +11,8 @@ use shelly_core::{
 };
 use shelly_net::egress::EgressResponse;
 
-/// Response headers that tell a model what to do next.
-const TOLD_HEADERS: [&str; 5] = ["retry-after", "link", "location", "etag", "x-ratelimit-reset"];
+/// Response headers that a model needs for its next call.
+const SHOWN_HEADERS: [&str; 5] = ["retry-after", "link", "location", "etag", "x-ratelimit-reset"];
 
 /// Reads a response as the result of a call. A status of 400 or more is an error result.
 ///
@@ -63,10 +63,10 @@ impl ResponseParts {
         }
     }
 
-    /// Returns the status and the headers that a model is told.
+    /// Returns the status and the headers for a model, a line each.
     fn head(&self) -> String {
         let mut head = format!("HTTP {}", self.status);
-        for (name, value) in self.headers.iter().filter(|(name, _)| TOLD_HEADERS.contains(&name.as_str())) {
+        for (name, value) in self.headers.iter().filter(|(name, _)| SHOWN_HEADERS.contains(&name.as_str())) {
             let value = shown_text(&String::from_utf8_lossy(value), limits::OPENAPI_HEADER_CHARS);
             head += &format!("\n{name}: {value}");
         }

@@ -47,7 +47,7 @@ impl ApiDocument {
     ///
     /// # Errors
     ///
-    /// A message that says where the reference leads, or that the node is no object.
+    /// A message that names the reference which cannot be followed, or says that the node is not a mapping.
     pub fn object<'a>(&'a self, node: &'a JsonNode, what: &str) -> Result<&'a JsonMap, String> {
         self.followed(node)?.map().ok_or_else(|| format!("{what} is not a mapping"))
     }
@@ -119,7 +119,7 @@ fn of_yaml(text: &str) -> Result<JsonNode, String> {
             max_events: 2 * most,
             max_depth: limits::OPENAPI_DEPTH,
         },
-        // What aliases repeat counts like what is written.
+        // Values that aliases repeat count each time.
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: most },
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {

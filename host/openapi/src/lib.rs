@@ -1,8 +1,11 @@
 //! OpenAPI documents as tools of agents: one tool for each operation, with the grant that its requests need.
 //!
-//! A document comes from others, and so do the arguments of calls. Everything that is read is bounded, references stay within
-//! the document, and a tool sends the one request that its operation describes: no argument leads to another method, host or
-//! path, or sets a header that identifies the sender. Credentials are added by the host, as for plugins.
+//! Neither the document nor the arguments of calls are trusted. Everything that is read is bounded, references stay within
+//! the document, and a tool sends exactly the request that its operation describes: no argument changes the method, the host
+//! or the path, or sets a header that identifies the sender. The host adds credentials, as for plugins.
+//!
+//! [`ApiListing::read`] makes an [`ApiOperation`] of each operation of a document. A config selects some of them by
+//! [`OperationPattern`]s, and each becomes an [`OperationTool`]. The caller fetches documents and asks for approvals.
 //!
 //! # Modules
 //!
@@ -15,12 +18,14 @@
 //! | `tool_schema` | schemas of documents as schemas that the host enforces |
 //! | `server` | the servers that requests go to |
 //! | `parameter`, `path_template`, `multipart`, `request_body`, `security` | the parts of an operation |
-//! | `operation`, `operation_pattern`, `listing` | an operation, the names by which configs select some, all of a document |
+//! | `operation` | an operation: its tool's description, its grant, and the request for a call |
+//! | `operation_pattern` | the names by which a config selects operations |
+//! | `listing` | all operations of a document, and the reasons why some cannot be tools |
 //! | `call_output`, `operation_tool` | a response as the result of a call; an operation as a tool of an agent |
 //!
 //! # What it must not name
 //!
-//! Its requests go through [`shelly_net::egress`]; it names no HTTP client. It knows no config and no agent.
+//! The crate names no HTTP client: its requests go through [`shelly_net::egress`]. It knows no config and no agent.
 
 mod call_output;
 mod document;

@@ -23,13 +23,13 @@ use shelly_core::{
 /// The methods of which a path may have operations, in the order in which they are listed.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
-/// The facts about an API that are not in its document.
+/// The facts about an API that its document does not contain: what the config says, and where the document comes from.
 #[derive(Clone, Copy)]
 pub struct ListingOptions<'a> {
     /// The URL below which the paths are; `None`: the first server of the document, of the path, or of the operation.
     pub base: Option<&'a str>,
-    /// The URL of the document, if it is not a file. Its server must then be at the same origin, unless `base` is set: who
-    /// writes the document must not choose where requests go.
+    /// The URL of the document, if it is not a file. The servers in it must then be at the same origin, unless `base` is
+    /// set: the author of a document must not choose where requests go.
     pub document_url: Option<&'a Url>,
     /// Networks that the name in the base may lead to besides public addresses.
     pub networks: &'a [IpNet],
@@ -109,7 +109,7 @@ impl ApiListing {
     ///
     /// # Errors
     ///
-    /// A message if they are more than a model can have as tools.
+    /// A message if they are too many for the tools of a model.
     pub fn select(&self, patterns: Option<&[OperationPattern]>) -> Result<SelectedOperations, String> {
         let all = self.operations.iter();
         let selected = |one: &&Arc<ApiOperation>| {
@@ -145,6 +145,7 @@ impl ApiListing {
     }
 }
 
+/// Reads the operations of a document one after the other, and keeps their names apart.
 struct ListingReader<'a> {
     cx: OperationContext<'a>,
     tool_name: &'a dyn Fn(&str) -> String,

@@ -1,7 +1,7 @@
 //! Bodies of type `multipart/form-data`: fields, and files whose content is among the arguments of the call.
 //!
-//! A model gives the content of a file, never a path: a tool of an API has no access to the files of the machine, and a model
-//! that is misled can send only what it has read with tools of its own.
+//! A model passes the content of a file, never a path: the tool of an API has no access to the files of the machine, so a
+//! misled model can send only content that it has read with other tools.
 
 use std::collections::BTreeSet;
 
@@ -70,8 +70,8 @@ impl MultipartForm {
         form
     }
 
-    /// Adds the properties of an object that are files, or lists of files. At most `left` schemas are read, `depth` of them
-    /// within each other: those of a hostile document may refer to each other several times.
+    /// Adds the properties of an object that are files, or lists of files. At most `left` schemas are read, nested at most
+    /// `depth` deep: schemas of a hostile document may refer to each other many times.
     fn add_files(&mut self, document: &ApiDocument, schema: &JsonNode, left: &mut usize, depth: usize) {
         let (Some(depth), Ok(map)) = (depth.checked_sub(1), document.object(schema, "a schema")) else { return };
         for (name, property) in map.get("properties").and_then(JsonNode::map).into_iter().flatten() {
@@ -136,7 +136,7 @@ impl MultipartForm {
                 parts.push(part);
             }
         }
-        // No part can contain what depends on its own digest.
+        // The boundary depends on the digests of all parts, so nobody can put it into a part on purpose.
         let mut seed: String = parts.iter().map(|part| Sha256Digest::of(&part.bytes).hex()).collect();
         let boundary = loop {
             seed = Sha256Digest::of(&seed).hex();
@@ -213,7 +213,7 @@ fn file_part<'a>(name: &'a str, value: &Value, media_type: Option<String>) -> Re
     Ok(FormPart { name, file: Some(named.to_owned()), media_type, bytes })
 }
 
-/// Returns `true` for the schema of a file: bytes that are no base64 text.
+/// Returns `true` for the schema of a file: bytes, but not bytes as base64 text.
 fn is_file(map: &JsonMap) -> bool {
     let text = |key: &str| map.get(key).and_then(JsonNode::text);
     let types = map.get("type").map_or(&[][..], JsonNode::list);
@@ -221,7 +221,7 @@ fn is_file(map: &JsonMap) -> bool {
         Some(one) => one.text() == Some("string") || types.iter().any(|one| one.text() == Some("string")),
         None => true,
     };
-    // Until 3.0 a file is a string of the format `binary`, since 3.1 one with a media type, with or without a type.
+    // In OpenAPI 3.0 a file is a string with the format `binary`; since 3.1 it has a media type, and need not have a type.
     let is_binary = |media_type: &str| !media_type.starts_with("text/") && !is_json(media_type);
     let has_media_type = text("contentMediaType").is_some_and(is_binary) && !map.contains_key("contentEncoding");
     is_text && (text("format") == Some("binary") || has_media_type)

@@ -40,7 +40,7 @@ pub struct ApiOperation {
     pub spec: Arc<ToolSpec>,
     /// The digest of everything that the document says about the operation.
     pub digest: String,
-    /// The requests that it needs: its method, at its path up to the first parameter.
+    /// The grant for its requests: its method, at its path up to the first parameter.
     pub grant: HttpGrant,
     security: SecurityRequirements,
     /// The URL below which the path is, without a slash at the end.
@@ -181,8 +181,7 @@ impl ApiOperation {
         &self.base
     }
 
-    /// Returns what the operation requires besides the credential that the host adds at `place`, in words; `None` if nothing
-    /// is missing.
+    /// Returns the security requirements that a credential at `place` does not meet, in words; `None` if it meets them.
     pub fn unmet_security(&self, place: Option<&CredentialPlace>) -> Option<String> {
         self.security.unmet(place)
     }
@@ -255,7 +254,7 @@ impl ApiOperation {
         of_parameters.chain(of_body).any(|(argument, is_required)| is_required && argument == name)
     }
 
-    /// Checks that a URL parser leaves the path as it was written: no argument leads to another one.
+    /// Checks that a URL parser does not change the path, so that no argument leads to another path or host.
     fn check_place(&self, url: &str, path: &str) -> Result<(), Fault> {
         let elsewhere = || Fault::invalid("the arguments lead to another URL than that of the operation");
         let (url, base) = (Url::parse(url).map_err(|_| elsewhere())?, Url::parse(&self.base).map_err(|_| elsewhere())?);
@@ -267,17 +266,17 @@ impl ApiOperation {
     }
 }
 
-/// The media types that a model can use best.
+/// The value of the header `accept`: the media types that a model can use best come first.
 const ACCEPTED: &[u8] = b"application/json, text/*;q=0.9, */*;q=0.8";
 
-/// Returns the parameters of an operation. Its own take the place of those of its path that have the same name and place.
+/// Returns the parameters of an operation. Its own replace those of its path with the same name and location.
 fn parameters<'a>(
     node: &OperationNode<'a>,
     lists: [Option<&'a JsonNode>; 2],
     cx: &OperationContext<'a>,
 ) -> Result<Vec<DescribedParameter<'a>>, String> {
     let mut parameters: Vec<DescribedParameter<'a>> = Vec::new();
-    let held = |one: &DescribedParameter<'_>| match (cx.credential, one.parameter.location) {
+    let is_credential = |one: &DescribedParameter<'_>| match (cx.credential, one.parameter.location) {
         (Some(CredentialPlace::Header { name, .. }), ParameterLocation::Header) => {
             name.eq_ignore_ascii_case(&one.parameter.name)
         }
@@ -289,13 +288,13 @@ fn parameters<'a>(
     for described in lists.into_iter().flatten().flat_map(JsonNode::list) {
         let Some(one) = DescribedParameter::read(cx.document, described)? else { continue };
         // The host adds the credential itself.
-        if held(&one) {
+        if is_credential(&one) {
             continue;
         }
         let key = |one: &DescribedParameter<'_>| (one.parameter.name.clone(), one.parameter.location);
         parameters.retain(|before| key(before) != key(&one));
         parameters.push(one);
-        // Each is compared with all others, so a hostile document must not have many of them.
+        // Each one is compared with all others, which would take too long for a hostile document with many.
         if parameters.len() > limits::OPENAPI_PARAMETERS {
             return Err(format!("the operation has more than {} parameters", limits::OPENAPI_PARAMETERS));
         }
@@ -309,14 +308,14 @@ fn parameters<'a>(
     Ok(parameters)
 }
 
-/// Gives each parameter an argument name of its own: its name, followed by its place if another one has that name.
+/// Gives each parameter an argument name of its own: its name, followed by its location if another parameter has that name.
 fn name_arguments(parameters: &mut [DescribedParameter<'_>], has_body: bool) {
     let mut taken: BTreeSet<String> = has_body.then(|| "body".to_owned()).into_iter().collect();
     for DescribedParameter { parameter, .. } in parameters {
         let placed = format!("{}_{}", parameter.name, parameter.location.word());
         let numbered = (2..).map(|n| format!("{placed}_{n}"));
         let mut names = [parameter.name.clone(), placed.clone()].into_iter().chain(numbered);
-        // One of more names than there are parameters is free.
+        // There are more candidates than parameters, so one is free.
         if let Some(free) = names.find(|name| !taken.contains(name)) {
             parameter.argument.clone_from(&free);
             taken.insert(free);

@@ -3,8 +3,8 @@
 use super::operation::ApiOperation;
 use shelly_core::limits;
 
-/// A name in a config that selects operations: an `operationId`, or a method and a path. In place of the method, `*` stands
-/// for any one; as a step of the path, `*` stands for any step; as the last step, `**` stands for all that follow.
+/// A name in a config that selects operations: an `operationId`, or a method and a path. `*` as the method matches each
+/// method, `*` as a segment of the path matches each segment, and `**` as the last segment matches all segments that follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperationPattern {
     text: String,
@@ -29,13 +29,15 @@ impl OperationPattern {
         if !path.starts_with('/') {
             return Err(format!("`{shown}`: begin the path with `/`, as in `GET /pets/*`"));
         }
-        let steps: Vec<_> = path.split('/').collect();
-        let is_open = |step: &&str| step.contains('*') && *step != "*";
-        match steps.iter().enumerate().find(|(at, step)| is_open(step) && (**step != "**" || at + 1 < steps.len())) {
-            Some(_) => {
-                Err(format!("`{shown}`: `*` stands for a whole step of the path, and `**` for all steps at its end"))
-            }
-            None => Ok(Self { text: text.to_owned() }),
+        let segments: Vec<_> = path.split('/').collect();
+        let is_wrong = |(at, segment): (usize, &&str)| {
+            segment.contains('*') && *segment != "*" && (*segment != "**" || at + 1 < segments.len())
+        };
+        match segments.iter().enumerate().any(is_wrong) {
+            true => Err(format!(
+                "`{shown}`: `*` stands for a whole segment of the path, and `**` for all segments at its end"
+            )),
+            false => Ok(Self { text: text.to_owned() }),
         }
     }
 
@@ -55,9 +57,9 @@ impl OperationPattern {
 }
 
 fn is_path(pattern: &str, path: &str) -> bool {
-    let (mut wanted, mut steps) = (pattern.split('/'), path.split('/'));
+    let (mut wanted, mut segments) = (pattern.split('/'), path.split('/'));
     loop {
-        match (wanted.next(), steps.next()) {
+        match (wanted.next(), segments.next()) {
             (Some("**"), Some(_)) => return true,
             (Some("*"), Some(_)) => {}
             (Some(one), Some(other)) if one == other => {}
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_compared_step_by_step() {
+    fn paths_are_compared_by_segments() {
         for (pattern, path, is_it) in [
             ("/pets", "/pets", true),
             ("/pets", "/pets/{id}", false),
@@ -101,8 +103,8 @@ mod tests {
             (long.as_str(), "must have 1 to 512 bytes"),
             ("get /pets", "write the method in upper case"),
             ("GET pets", "begin the path with `/`"),
-            ("GET /pe*", "`*` stands for a whole step"),
-            ("GET /**/a", "`*` stands for a whole step"),
+            ("GET /pe*", "`*` stands for a whole segment"),
+            ("GET /**/a", "`*` stands for a whole segment"),
         ] {
             assert!(OperationPattern::parse(text).unwrap_err().contains(says), "{text}");
         }

@@ -42,7 +42,7 @@ impl Tool for OperationTool {
         &self.origin
     }
 
-    /// Puts all operations of one API into one domain, since the server keeps state.
+    /// Puts all operations of one API into one domain: they share the state of the server, so their order matters.
     fn concurrency(&self) -> ToolConcurrency {
         ToolConcurrency::touching(self.operation.spec.hints, [ConcurrencyDomain::named(self.origin())])
     }

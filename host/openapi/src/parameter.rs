@@ -1,4 +1,4 @@
-//! Parameters of operations: where each stands in a request, and how its value is written there.
+//! Parameters of operations: their locations in a request, and the styles in which values are written there.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
@@ -14,11 +14,11 @@ use shelly_net::egress::check_header_name;
 /// All characters but those that RFC 3986 leaves unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Headers that a document describes elsewhere: parameters of these names are ignored, as the specification says.
+/// Headers that other parts of a document describe. Parameters with these names are ignored, as the specification demands.
 const DESCRIBED_ELSEWHERE: [&str; 3] = ["accept", "content-type", "authorization"];
 
-/// Headers that identify the sender: the host sets them, or nobody.
-const OF_THE_SENDER: [&str; 2] = ["cookie", "proxy-authorization"];
+/// Headers that identify the sender. Only the host may set them.
+const SENDER_HEADERS: [&str; 2] = ["cookie", "proxy-authorization"];
 
 /// A parameter of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,11 +76,12 @@ impl ParameterLocation {
 }
 
 impl<'a> DescribedParameter<'a> {
-    /// Reads a parameter; `None` for one that is left to others, or that is optional and cannot be sent.
+    /// Reads a parameter; `None` for a header that other parts of the document describe, and for an optional parameter that
+    /// the host cannot send.
     ///
     /// # Errors
     ///
-    /// A message that says why no request can have it.
+    /// A message that says why the host cannot send this required parameter.
     pub fn read(document: &'a ApiDocument, node: &'a JsonNode) -> Result<Option<Self>, String> {
         let map = document.object(node, "a parameter")?;
         let text = |key: &str| map.get(key).and_then(JsonNode::text);
@@ -127,7 +128,7 @@ pub(crate) fn is_json(media_type: &str) -> bool {
 fn check_name(name: &str, location: ParameterLocation) -> Result<(), String> {
     match location {
         ParameterLocation::Path | ParameterLocation::Query => Ok(()),
-        ParameterLocation::Header if OF_THE_SENDER.contains(&&*name.to_ascii_lowercase()) => {
+        ParameterLocation::Header if SENDER_HEADERS.contains(&&*name.to_ascii_lowercase()) => {
             Err("is a header that identifies the sender, which a model may not set".into())
         }
         ParameterLocation::Header => check_header_name(name).map_err(|fault| format!("cannot be sent: {fault}")),
@@ -178,10 +179,10 @@ impl Parameter {
     ///
     /// # Errors
     ///
-    /// [`Fault::Invalid`] for a value that a server could take for another path.
+    /// [`Fault::Invalid`] for a value that could lead to another path.
     pub fn in_path(&self, value: &Value) -> Result<String, Fault> {
         let text = self.simple(value, &|text| {
-            // Servers decode these at different stages, so that the path could become another one.
+            // Servers decode these characters at different stages, so they could lead to another path.
             match text.contains(['/', '\\', '%', ';', '\0']) {
                 true => {
                     Err(self

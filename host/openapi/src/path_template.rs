@@ -42,7 +42,7 @@ impl PathTemplate {
             return Err(format!("the path has the character `{}`", wrong.escape_default()));
         }
         if path.contains("//") || path.split('/').any(|segment| matches!(segment, "." | "..")) {
-            return Err("the path has an empty step, `.` or `..`".into());
+            return Err("the path has an empty segment, `.` or `..`".into());
         }
         Ok(Self { pieces })
     }
@@ -55,7 +55,7 @@ impl PathTemplate {
         })
     }
 
-    /// Returns the part of the path before the first step with a parameter. Empty if that is the first step.
+    /// Returns the part of the path before the first segment with a parameter; empty if the first segment has one.
     pub fn prefix(&self) -> &str {
         match &self.pieces[..] {
             [PathPiece::Text(text)] => text,
@@ -68,7 +68,7 @@ impl PathTemplate {
     ///
     /// # Errors
     ///
-    /// The errors of `written`, and [`Fault::Invalid`] if a step would lead elsewhere.
+    /// The errors of `written`, and [`Fault::Invalid`] if a segment would lead elsewhere.
     pub fn filled(&self, written: impl Fn(&str) -> Result<String, Fault>) -> Result<String, Fault> {
         let mut path = String::new();
         for piece in &self.pieces {
@@ -77,9 +77,9 @@ impl PathTemplate {
                 PathPiece::Parameter(name) => path += &written(name)?,
             }
         }
-        match path.split('/').find(|step| matches!(*step, "." | "..")) {
-            Some(step) => {
-                Err(Fault::invalid(format!("a path parameter makes the step `{step}`, which leads elsewhere")))
+        match path.split('/').find(|segment| matches!(*segment, "." | "..")) {
+            Some(segment) => {
+                Err(Fault::invalid(format!("a path parameter makes the segment `{segment}`, which leads elsewhere")))
             }
             None => Ok(path),
         }
@@ -131,8 +131,8 @@ mod tests {
             ("/a%2fb", "the character `%`"),
             ("/a\\b", "the character `\\\\`"),
             ("/a\u{1b}", "the character `\\u{1b}`"),
-            ("/a/../b", "an empty step, `.` or `..`"),
-            ("//h.example/a", "an empty step, `.` or `..`"),
+            ("/a/../b", "an empty segment, `.` or `..`"),
+            ("//h.example/a", "an empty segment, `.` or `..`"),
         ] {
             assert!(PathTemplate::parse(path).unwrap_err().contains(says), "{path}");
         }

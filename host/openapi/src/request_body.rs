@@ -53,7 +53,7 @@ impl<'a> DescribedBody<'a> {
     ///
     /// # Errors
     ///
-    /// A message that says why no request can have it.
+    /// A message that says why the host cannot write this required body.
     pub fn read(document: &'a ApiDocument, node: &'a JsonNode) -> Result<Option<Self>, String> {
         let map = document.object(node, "the body")?;
         let is_required = is_true(map, "required");

@@ -3,7 +3,7 @@
 use super::{document::ApiDocument, shown_text::shown_text};
 use shelly_core::{json_schema::JsonNode, limits};
 
-/// The place of a request in which the host adds a credential.
+/// The place in a request where the host adds a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialPlace {
     /// A header, with a scheme before the credential; empty: none.
@@ -23,11 +23,11 @@ enum SecurityScheme {
     Place(CredentialPlace),
     /// A cookie of this name.
     Cookie(String),
-    /// A scheme that no credential of the host serves.
+    /// A scheme that no credential of the host can satisfy, in words.
     Other(String),
 }
 
-/// The schemes of an operation: each inner list is one way to be admitted.
+/// The security requirements of an operation. A request needs all schemes of one of the inner lists.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SecurityRequirements(Vec<Vec<SecurityScheme>>);
 
@@ -42,19 +42,20 @@ impl SecurityRequirements {
         Self(ways.iter().take(limits::OPENAPI_REFERENCES).map(way).collect())
     }
 
-    /// Returns `true` if a request without a credential is admitted.
+    /// Returns `true` if the operation needs no credential.
     fn is_open(&self) -> bool {
         self.0.is_empty() || self.0.iter().any(Vec::is_empty)
     }
 
-    /// Returns what is missing, in words, if `place` is where the host adds a credential; `None` if nothing is.
+    /// Returns the unmet requirements in words; `None` if a credential at `place` meets them. Without a place there is no
+    /// credential.
     pub fn unmet(&self, place: Option<&CredentialPlace>) -> Option<String> {
         if self.is_open() {
             return None;
         }
         let is_met = |scheme: &SecurityScheme| match (scheme, place) {
             (SecurityScheme::Place(wanted), Some(place)) => wanted.is_same(place),
-            // Its name is a part of the credential: `sid=…`.
+            // The credential must contain the name of the cookie: `sid=…`.
             (SecurityScheme::Cookie(_), Some(place)) => place.is_cookie(),
             _ => false,
         };

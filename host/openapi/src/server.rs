@@ -9,7 +9,7 @@ use shelly_core::{
     limits,
 };
 
-/// The facts outside of a document that say which servers it may name.
+/// The rules for the servers in a document, which follow from the config and from where the document comes from.
 #[derive(Clone, Copy)]
 pub(crate) struct ServerRules<'a> {
     /// The URL that the config names in place of the servers of the document.
@@ -25,22 +25,24 @@ impl ServerRules<'_> {
     ///
     /// A message that says why there is none.
     pub fn base(&self, document: &ApiDocument) -> Result<Url, String> {
-        let mend = "set `base` to the URL of the API";
+        let hint = "set `base` to the URL of the API";
         let Some(named) = self.base else {
             let server = document.get("servers").and_then(|servers| servers.list().first()).and_then(JsonNode::map);
-            let server = server.ok_or_else(|| format!("the document names no server; {mend}"))?;
-            let text = filled(server).map_err(|why| format!("the server of the document {why}; {mend}"))?;
+            let server = server.ok_or_else(|| format!("the document names no server; {hint}"))?;
+            let text = filled(server).map_err(|why| format!("the server of the document {why}; {hint}"))?;
             let shown = shown_text(&text, limits::NAME_SHOWN_CHARS);
             let url = match self.document_url {
                 Some(document_url) => document_url.join(&text),
                 None => Url::parse(&text),
             };
             let url =
-                url.map_err(|error| format!("the server `{shown}` of the document cannot be used: {error}; {mend}"))?;
+                url.map_err(|error| format!("the server `{shown}` of the document cannot be used: {error}; {hint}"))?;
             if let Some(own) = self.other_origin(&url) {
-                return Err(format!("the document at {own} names the server `{shown}`, which is another one; {mend}"));
+                return Err(format!(
+                    "the document at {own} names the server `{shown}`, which is at another origin; {hint}"
+                ));
             }
-            return checked(url).map_err(|why| format!("the server `{shown}` of the document {why}; {mend}"));
+            return checked(url).map_err(|why| format!("the server `{shown}` of the document {why}; {hint}"));
         };
         let url = Url::parse(named).map_err(|error| format!("base: not a URL: {error}"))?;
         checked(url).map_err(|why| format!("base: {why}"))
@@ -70,8 +72,8 @@ impl ServerRules<'_> {
         }
     }
 
-    /// Returns the origin of a document at a URL, if a server is at another one: who writes the document must not choose
-    /// where requests go.
+    /// Returns the origin of the document if it has a URL and the server is at another origin: the author of a document must
+    /// not choose where requests go.
     fn other_origin(&self, server: &Url) -> Option<String> {
         let document_url = self.document_url.filter(|document_url| document_url.origin() != server.origin())?;
         Some(document_url.origin().ascii_serialization())

@@ -1,7 +1,7 @@
 use shelly_core::error::{cut, legible};
 
-/// Returns a text of the document for models and people: at most `chars` characters, with line breaks kept, and with other
-/// control characters and invisible ones spelt out.
+/// Returns a text of the document for models and people: at most `chars` characters, with its line breaks, and with all
+/// other control characters and invisible characters escaped.
 pub(crate) fn shown_text(text: &str, chars: usize) -> String {
     let text = text.replace("\r\n", "\n").replace('\t', " ");
     let lines: Vec<_> = text.trim().split('\n').map(|line| legible(line.trim_end())).collect();

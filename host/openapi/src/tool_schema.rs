@@ -1,7 +1,7 @@
-//! Schemas of documents as schemas of tools, which the host enforces keyword by keyword.
+//! Conversion of the schemas in a document to schemas of tools, which use only keywords that the host enforces.
 //!
-//! A tool's schema may admit more than that of the document, never less: the server checks what it gets. A keyword that the
-//! host does not enforce is dropped, together with those whose meaning it changes.
+//! A tool's schema may admit more values than that of the document, never fewer: the server checks the request too. A
+//! keyword that the host does not enforce is dropped, and so are keywords whose meaning it changes.
 
 use std::collections::BTreeSet;
 
@@ -24,11 +24,12 @@ pub(crate) struct DescribedValue<'a> {
 }
 
 /// Returns the schema of an object with these properties, each with its name and `true` if it is required. References are
-/// replaced by what they refer to. Schemas within each other are left open at a depth at which the whole is small enough.
+/// replaced by what they refer to. Nested schemas are left open below the greatest depth at which the result is small
+/// enough.
 ///
 /// # Errors
 ///
-/// A message that names a reference to another document: nothing is known of what it describes.
+/// A message that names a reference to another document, because nothing is known about the values there.
 pub(crate) fn schema_of<'a>(
     document: &'a ApiDocument,
     properties: &[(String, DescribedValue<'a>, bool)],
@@ -90,7 +91,7 @@ impl<'a> SchemaReader<'a> {
                 required.push(name.as_str().into());
             }
             let mut schema = JsonNode::Object(schema);
-            // The names of arguments are others than those of properties in them.
+            // Only within each argument: an argument itself may have the name of a read-only property.
             without_read_only(&mut schema, read_only);
             named.insert(name.clone(), schema);
         }
@@ -199,7 +200,7 @@ impl<'a> SchemaReader<'a> {
             let named = JsonNode::Object(named.collect());
             schema.insert("properties".into(), named);
         }
-        // With these keywords, properties without a name in `properties` are admitted, of which the host knows nothing.
+        // These keywords admit further properties, which the host does not know.
         let has_patterns = map.contains_key("patternProperties") || map.contains_key("$ref");
         match map.get("additionalProperties") {
             Some(JsonNode::Leaf(Value::Bool(false))) if !has_patterns => {
@@ -222,7 +223,7 @@ impl<'a> SchemaReader<'a> {
         }
         let mut all_of = self.several(map, "allOf", depth);
         let any_of = self.several(map, "anyOf", depth);
-        // A value that fits one schema may fit a second one that admits more than the document says.
+        // `oneOf` becomes `anyOf`: a converted schema may admit more, so a valid value may fit several of them.
         let one_of = self.several(map, "oneOf", depth);
         for ways in [any_of, one_of].into_iter().filter(|ways| !ways.is_empty()) {
             if schema.contains_key("anyOf") {

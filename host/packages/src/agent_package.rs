@@ -11,7 +11,7 @@ use shelly_core::{digest::Sha256Digest, limits};
 
 use crate::{
     package_error::PackageError,
-    package_files::{MANIFEST_FILE, PackageFiles, check_size, checksums, is_file_name, read_file},
+    plugin_package_files::{MANIFEST_FILE, PluginPackageFiles, check_size, checksums, is_file_name, read_file},
 };
 
 /// The manifest of an agent package: its `agent.toml`.
@@ -25,7 +25,7 @@ pub struct AgentPackageManifest {
     /// The purpose of the agents.
     #[serde(default)]
     pub description: String,
-    /// The model for which the agents were made, as its vendor calls it. It is told to people and chooses nothing.
+    /// The model for which the agents were made, as its vendor calls it. People see it; it does not choose the model.
     pub model: Option<String>,
     /// The paths of all other files of the package, with `/` between names.
     pub files: Vec<String>,
@@ -35,7 +35,7 @@ pub struct AgentPackageManifest {
 #[derive(Clone, PartialEq, Eq)]
 pub struct AgentPackageFiles {
     /// The source, for messages.
-    of: String,
+    source: String,
     manifest: AgentPackageManifest,
     /// By path; one of them is the manifest.
     files: BTreeMap<String, Vec<u8>>,
@@ -47,7 +47,7 @@ pub struct ContainedPlugin {
     /// The id: the name of its folder.
     pub id: String,
     /// The files.
-    pub files: PackageFiles,
+    pub files: PluginPackageFiles,
     /// The signature of the list of these files. It has not been verified.
     pub signature: Option<String>,
 }
@@ -59,12 +59,12 @@ impl std::fmt::Debug for AgentPackageFiles {
     }
 }
 
-/// The use of a file in an agent package.
+/// The part of an agent package to which a file belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AgentPackagePart {
-    /// A text for agents or people, which is kept with the package.
+    /// A text for agents or people. The store has it in the folder of the package.
     Text,
-    /// A file of a contained plugin, which is kept with the plugins.
+    /// A file of a contained plugin. The store has it in the folder of that plugin's own package.
     OfPlugin,
 }
 
@@ -103,7 +103,7 @@ impl AgentPackageFiles {
         let mut paths = BTreeSet::new();
         for path in &parsed.files {
             if part_of(path).is_none() {
-                return Err(wrong(no_part(path)));
+                return Err(wrong(no_part_text(path)));
             }
             if !paths.insert(path.to_ascii_lowercase()) {
                 return Err(wrong(format!("`files` has {path} twice")));
@@ -113,7 +113,7 @@ impl AgentPackageFiles {
             return Err(wrong(format!("`files` does not name {}, which has its agents", Self::CONFIG_FILE)));
         }
         let files = BTreeMap::from([(Self::MANIFEST_FILE.to_owned(), manifest)]);
-        Ok(Self { of: of.to_owned(), manifest: parsed, files })
+        Ok(Self { source: of.to_owned(), manifest: parsed, files })
     }
 
     /// Reads a package from its folder: the manifest, and the files that it names.
@@ -125,7 +125,7 @@ impl AgentPackageFiles {
         let manifest = read_file(folder, Self::MANIFEST_FILE, limits::MANIFEST_BYTES)?;
         let mut package = Self::new(&folder.display().to_string(), manifest)?;
         for path in package.manifest.files.clone() {
-            let bytes = read_file(folder, &path, largest(&path))?;
+            let bytes = read_file(folder, &path, max_file_bytes(&path))?;
             package.add(&path, bytes)?;
         }
         Ok(package)
@@ -141,22 +141,22 @@ impl AgentPackageFiles {
             let why = format!("{} does not name the file {}", Self::MANIFEST_FILE, path.escape_debug());
             return Err(self.wrong(why));
         }
-        check_size(path, bytes.len() as u64, largest(path))?;
+        check_size(path, bytes.len() as u64, max_file_bytes(path))?;
         if !path.ends_with(".wasm") && std::str::from_utf8(&bytes).is_err() {
             return Err(PackageError::NotText { of: path.to_owned() });
         }
-        check_size(&self.of, self.size() + bytes.len() as u64, limits::AGENT_PACKAGE_BYTES)?;
+        check_size(&self.source, self.size() + bytes.len() as u64, limits::AGENT_PACKAGE_BYTES)?;
         self.files.insert(path.to_owned(), bytes);
         Ok(())
     }
 
-    /// Returns the maximum bytes that the file with this path may have beside those that were added.
+    /// Returns the maximum bytes that the file with this path may have, given the files that were added so far.
     pub fn room_for(&self, path: &str) -> u64 {
-        largest(path).min(limits::AGENT_PACKAGE_BYTES.saturating_sub(self.size()))
+        max_file_bytes(path).min(limits::AGENT_PACKAGE_BYTES.saturating_sub(self.size()))
     }
 
     fn wrong(&self, why: String) -> PackageError {
-        PackageError::AgentPackage { of: self.of.clone(), why }
+        PackageError::AgentPackage { of: self.source.clone(), why }
     }
 
     /// Returns the manifest.
@@ -201,12 +201,12 @@ impl AgentPackageFiles {
         let [component] = components[..] else {
             return Err(self.wrong(format!("{folder} has {} components in place of one", components.len())));
         };
-        let signature = files.remove(PackageFiles::SIGNATURE_FILE);
+        let signature = files.remove(PluginPackageFiles::SIGNATURE_FILE);
         let code = files.remove(component).unwrap_or_default();
         let Some(manifest) = files.remove(MANIFEST_FILE) else {
             return Err(self.wrong(format!("{folder} has no {MANIFEST_FILE}; name it in `files`")));
         };
-        let mut package = PackageFiles::new(component, code.to_vec())?.with_manifest(manifest.to_vec())?;
+        let mut package = PluginPackageFiles::new(component, code.to_vec())?.with_manifest(manifest.to_vec())?;
         if let Some(wit) = files.remove(package.wit_name().as_str()) {
             package = package.with_wit(wit.to_vec())?;
         }
@@ -254,7 +254,8 @@ pub(crate) fn plugin_file(path: &str) -> Option<(&str, &str)> {
     path.strip_prefix(AgentPackageFiles::PLUGINS)?.strip_prefix('/')?.split_once('/')
 }
 
-/// Returns the use of a file besides the manifest; `None` if no file of a package has this path.
+/// Returns the part to which the file with this path belongs; `None` if no file of a package may have the path. The manifest
+/// is of neither part.
 fn part_of(path: &str) -> Option<AgentPackagePart> {
     let names: Vec<_> = path.split('/').collect();
     if names.len() > limits::AGENT_PACKAGE_PATH_NAMES || !names.iter().all(|name| is_file_name(name)) {
@@ -264,14 +265,15 @@ fn part_of(path: &str) -> Option<AgentPackagePart> {
         [AgentPackageFiles::CONFIG_FILE | "README.md" | "LICENSE"] => Some(AgentPackagePart::Text),
         [AgentPackageFiles::SKILLS, _, _, ..] => Some(AgentPackagePart::Text),
         [AgentPackageFiles::PLUGINS, id, file] if is_package_id(id) => {
-            let is_fixed = file == MANIFEST_FILE || file == PackageFiles::SIGNATURE_FILE;
+            let is_fixed = file == MANIFEST_FILE || file == PluginPackageFiles::SIGNATURE_FILE;
             (is_fixed || file.ends_with(".wasm") || file.ends_with(".wit")).then_some(AgentPackagePart::OfPlugin)
         }
         _ => None,
     }
 }
 
-fn no_part(path: &str) -> String {
+/// Returns the message about a path that no file of an agent package may have.
+fn no_part_text(path: &str) -> String {
     let shown: String = path.chars().take(limits::PACKAGE_FILE_NAME_CHARS).collect();
     format!(
         "`files` names `{}`, which cannot be in an agent package: it has agents.yaml, skills/NAME/…, plugins/ID/ with \
@@ -282,14 +284,14 @@ fn no_part(path: &str) -> String {
 }
 
 /// Returns the maximum bytes of the file with this path.
-pub(crate) fn largest(path: &str) -> u64 {
+pub(crate) fn max_file_bytes(path: &str) -> u64 {
     match path {
         AgentPackageFiles::CONFIG_FILE => limits::CONFIG_BYTES,
         AgentPackageFiles::MANIFEST_FILE => limits::MANIFEST_BYTES,
         _ => match plugin_file(path) {
             None => limits::AGENT_PACKAGE_TEXT_BYTES,
             Some((_, MANIFEST_FILE)) => limits::MANIFEST_BYTES,
-            Some((_, PackageFiles::SIGNATURE_FILE)) => limits::PLUGIN_SIGNATURE_BYTES,
+            Some((_, PluginPackageFiles::SIGNATURE_FILE)) => limits::PLUGIN_SIGNATURE_BYTES,
             Some((_, name)) if name.ends_with(".wasm") => limits::COMPONENT_BYTES,
             Some(_) => limits::PACKAGE_DOCS_BYTES as u64,
         },

@@ -8,7 +8,8 @@ use url::Url;
 
 use crate::package_error::PackageError;
 
-/// Returns `true` if an address is reached over TLS. What comes from this machine may lead to this machine without it.
+/// Returns `true` if a request may go to `url`: over TLS, or without it if both `url` and `from`, the address that led
+/// there, are on this machine.
 pub(crate) fn is_safe(url: &Url, from: &Url) -> bool {
     url.scheme() == "https" || url.scheme() == "http" && is_loopback(url) && is_loopback(from)
 }

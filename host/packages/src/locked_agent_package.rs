@@ -10,9 +10,9 @@ use crate::{
     agent_package::{AgentPackageFiles, is_of_plugin, is_package_id, is_package_path, plugin_file},
     oci::OciReference,
     package_error::PackageError,
-    package_files::{PackageFiles, checksums},
-    package_lock::LockedPackage,
+    package_lock::LockedPluginPackage,
     package_source::PackageSource,
+    plugin_package_files::{PluginPackageFiles, checksums},
 };
 
 /// An installed agent package, as a lock file names it.
@@ -30,16 +30,16 @@ pub struct LockedAgentPackage {
     /// The digest of the artifact's manifest, if the source is a registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Sha256Digest>,
-    /// The model of the config that its agents use, as the person has chosen; `None`: the default one.
+    /// The name in the config of the model that its agents use, chosen by the person; `None`: the default model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The signature of the list of its files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// The name of the key of that signature, as a rule of the config named it.
+    /// The name of the signing key under `plugin_signatures` in the config when the package was installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed_by: Option<String>,
-    /// The names of the agents and teams that it brings.
+    /// The names of its agents and teams.
     pub runners: Vec<String>,
     /// The digests of all files by their paths, those of contained plugins included.
     pub files: BTreeMap<String, Sha256Digest>,
@@ -63,7 +63,7 @@ impl LockedAgentPackage {
         }
     }
 
-    /// Returns where exactly this package can be got from again: an artifact by its digest, since its tag may be given to another.
+    /// Returns the source of exactly these files: an artifact by its digest, because a tag can move to another artifact.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl LockedAgentPackage {
         })
     }
 
-    /// Returns the digests of the texts by their paths: of what is kept with the package.
+    /// Returns the digests of the texts by their paths: of all files but those of contained plugins.
     pub fn texts(&self) -> impl Iterator<Item = (&str, Sha256Digest)> {
         self.files.iter().filter(|(path, _)| !is_of_plugin(path)).map(|(path, digest)| (path.as_str(), *digest))
     }
@@ -88,17 +88,17 @@ impl LockedAgentPackage {
     /// plugin of this id.
     pub fn contained_plugin(&self, id: &str) -> Option<BTreeMap<String, Sha256Digest>> {
         let files = self.files.iter().filter_map(|(path, digest)| Some((plugin_file(path)?, *digest)));
-        let files = files.filter(|((of, name), _)| *of == id && *name != PackageFiles::SIGNATURE_FILE);
+        let files = files.filter(|((of, name), _)| *of == id && *name != PluginPackageFiles::SIGNATURE_FILE);
         let files: BTreeMap<_, _> = files.map(|((_, name), digest)| (name.to_owned(), digest)).collect();
         (!files.is_empty()).then_some(files)
     }
 
     /// Returns `true` if the package contains exactly this plugin.
-    pub fn contains(&self, plugin: &LockedPackage) -> bool {
+    pub fn contains(&self, plugin: &LockedPluginPackage) -> bool {
         self.contained_plugin(&plugin.id).is_some_and(|files| files == plugin.files)
     }
 
-    /// Returns the mistake of an entry that a person or another program has changed.
+    /// Returns the mistake in an entry that was edited by hand or by another program; `None` if there is none.
     pub(crate) fn mistake(&self) -> Option<String> {
         let id = self.id.escape_debug();
         if !is_package_id(&self.id) {

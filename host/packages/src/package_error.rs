@@ -17,8 +17,8 @@ pub enum PackageError {
     /// A file or folder cannot be read or written.
     #[error("cannot {action} {}", shown(path))]
     File { action: &'static str, path: PathBuf, source: io::Error },
-    /// A file is a link that leads out of the plugin's folder.
-    #[error("{} is a link that leads out of the plugin's folder", shown(path))]
+    /// A file is a link that leads out of the package's folder.
+    #[error("{} is a link that leads out of the package's folder", shown(path))]
     LeadsOut { path: PathBuf },
     /// A file is larger than the bound for reading it.
     #[error("{} has more than {most} bytes", legible(of))]
@@ -32,8 +32,8 @@ pub enum PackageError {
     /// A lock file cannot be used.
     #[error("cannot use the lock file {}", shown(path))]
     Lock { path: PathBuf, message: String },
-    /// The text does not name where a plugin comes from.
-    #[error("`{}` names no plugin", legible(text))]
+    /// The text does not name where a package comes from.
+    #[error("`{}` is not the source of a package", legible(text))]
     Source { text: String, why: String },
     /// A file has other bytes than the lock file names.
     #[error("{} is {found}, but the lock file names {locked}", shown(path))]
@@ -47,13 +47,13 @@ pub enum PackageError {
     /// An index of plugins cannot be used.
     #[error("cannot use the index {}", legible(of))]
     Index { of: String, why: String },
-    /// A registry gives something that is not a plugin, or answers against the protocol.
+    /// A registry has something else than a package of the wanted sort, or breaks the protocol.
     #[error("cannot use {}", legible(reference))]
     Artifact { reference: String, why: String },
-    /// A registry gives other bytes than were asked for.
+    /// A registry sends bytes with another digest than the named one.
     #[error("{} was altered: its registry gives {found} in place of {named}", legible(reference))]
     OtherBlob { reference: String, named: Sha256Digest, found: Sha256Digest },
-    /// A rule of the config forbids a plugin because of its signature.
+    /// A plugin lacks a signature that `plugin_signatures` in a config requires.
     #[error("the plugin `{}` must not be installed: {why}", legible(id))]
     Unsigned { id: String, why: String },
     /// The logins at registries cannot be read.
@@ -65,13 +65,13 @@ pub enum PackageError {
     /// A link leads to the packages of a store, and with it every change of the store.
     #[error("{} is a link, and what is installed here must not be written and removed elsewhere", shown(path))]
     LinkedStore { path: PathBuf },
-    /// An agent package has a file that cannot be in one, lacks one, or says something of itself that cannot be.
+    /// An agent package has a file that no package may have, lacks a required file, or has a mistake in its manifest.
     #[error("cannot use the agent package {}", legible(of))]
     AgentPackage { of: String, why: String },
 }
 
 impl PackageError {
-    /// The hint for a plugin that a rule about signatures forbids.
+    /// The hint for a package that lacks a required signature.
     pub const SIGNATURE_MEND: &str = "get a signed one from its author, or add the author's key to `require` under \
                                       `plugin_signatures` in the config";
 
@@ -94,7 +94,7 @@ impl PackageError {
             Self::TooLarge { .. } => {
                 report(ErrorKind::Plugin).hint("check that this is the right file; build a component with --release")
             }
-            Self::NotText { .. } => report(ErrorKind::Plugin).hint("report this to the author of the plugin"),
+            Self::NotText { .. } => report(ErrorKind::Plugin).hint("report this to the author of the package"),
             Self::FileName { .. } => report(ErrorKind::Plugin).hint(format!(
                 "use 1 to {} letters, digits, `.`, `_` and `-`, not beginning with `.`; a component ends with `.wasm`",
                 limits::PACKAGE_FILE_NAME_CHARS
@@ -104,7 +104,8 @@ impl PackageError {
                  `shelly-host plugin install`",
             ),
             Self::Source { why, .. } => report(ErrorKind::Usage).cause(why).hint(
-                "name a folder, a component file, an https:// URL, oci://REGISTRY/NAME:TAG, or a name of the index",
+                "name a folder, a component file or an agent.toml, the https:// URL of a plugin.toml, .wasm or agent.toml, \
+                 oci://REGISTRY/NAME:TAG, or an id from the index",
             ),
             Self::Registry { fault, registry, .. } => {
                 let report = report(ErrorKind::Run).cause(fault);
@@ -132,7 +133,7 @@ impl PackageError {
             Self::Unsigned { .. } => report(ErrorKind::Plugin).hint(Self::SIGNATURE_MEND),
             Self::Logins { why, .. } => report(ErrorKind::Usage)
                 .cause(why)
-                .hint("mend it, or name another file in REGISTRY_AUTH_FILE or DOCKER_CONFIG"),
+                .hint("correct it, or name another file in REGISTRY_AUTH_FILE or DOCKER_CONFIG"),
             Self::AgentPackage { why, .. } => {
                 report(ErrorKind::Plugin).cause(why).hint("correct the package, or report this to its author")
             }

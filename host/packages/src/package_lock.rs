@@ -16,10 +16,10 @@ use shelly_core::{
 use crate::{
     agent_package::is_package_id,
     locked_agent_package::LockedAgentPackage,
-    package_abilities::PackageAbilities,
     package_error::PackageError,
-    package_files::{PackageFiles, checksums, is_file_name},
     package_source::PackageSource,
+    plugin_abilities::PluginAbilities,
+    plugin_package_files::{PluginPackageFiles, checksums, is_file_name},
 };
 
 /// The version of the format that this program writes.
@@ -31,7 +31,7 @@ const HEAD: &str = "# Written by `shelly-host plugin install`. Commit it: a run 
 /// A lock file: the plugins and the agent packages that are installed, by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageLock {
-    packages: BTreeMap<String, LockedPackage>,
+    packages: BTreeMap<String, LockedPluginPackage>,
     agents: BTreeMap<String, LockedAgentPackage>,
 }
 
@@ -41,12 +41,12 @@ pub struct PackageLock {
 struct LockFile {
     version: u32,
     #[serde(default, rename = "plugin", skip_serializing_if = "Vec::is_empty")]
-    plugins: Vec<LockedPackage>,
+    plugins: Vec<LockedPluginPackage>,
     #[serde(default, rename = "agent", skip_serializing_if = "Vec::is_empty")]
     agents: Vec<LockedAgentPackage>,
 }
 
-/// Only the version of a lock file, which may be of a later format.
+/// The version of a lock file alone. It is read first, because the rest may be of a later format.
 #[derive(Deserialize)]
 struct LockFileVersion {
     version: u32,
@@ -55,22 +55,22 @@ struct LockFileVersion {
 /// An installed plugin, as a lock file names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LockedPackage {
+pub struct LockedPluginPackage {
     /// The id of the plugin.
     pub id: String,
     /// Its version; empty for a component without a manifest.
     pub version: String,
     /// The source; a path is relative to the folder of the lock file.
     pub source: String,
-    /// The agent package that contains it; `source` is then that of the agent package.
+    /// The id of the agent package that contains the plugin; `source` is then that of the agent package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The digest of the manifest that the source had in its registry.
+    /// The digest of the artifact's manifest, if the source is a registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Sha256Digest>,
     /// The digest of the package: of the list of its files and their digests.
     pub digest: Sha256Digest,
-    /// The name of the key that had signed it, as the config named it then.
+    /// The name of the signing key under `plugin_signatures` in the config when the plugin was installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed_by: Option<String>,
     /// The signature of the list of its files.
@@ -83,12 +83,12 @@ pub struct LockedPackage {
     /// The digests of the files.
     pub files: BTreeMap<String, Sha256Digest>,
     /// The abilities of the plugin.
-    pub abilities: PackageAbilities,
+    pub abilities: PluginAbilities,
 }
 
-impl LockedPackage {
-    /// Creates the entry of a package.
-    pub fn of(id: &str, version: &str, source: &str, package: &PackageFiles, abilities: PackageAbilities) -> Self {
+impl LockedPluginPackage {
+    /// Creates the entry of a plugin package.
+    pub fn of(id: &str, version: &str, source: &str, package: &PluginPackageFiles, abilities: PluginAbilities) -> Self {
         Self {
             id: id.to_owned(),
             version: version.to_owned(),
@@ -105,7 +105,7 @@ impl LockedPackage {
         }
     }
 
-    /// Returns where exactly this plugin can be got from again: an artifact by its digest, since its tag may be given to another.
+    /// Returns the source of exactly these files: an artifact by its digest, because a tag can move to another artifact.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl LockedPackage {
         })
     }
 
-    /// Returns the mistake of an entry that a person or another program has changed.
+    /// Returns the mistake in an entry that was edited by hand or by another program; `None` if there is none.
     fn mistake(&self) -> Option<String> {
         let id = self.id.escape_debug();
         if !is_package_id(&self.id) {
@@ -168,9 +168,10 @@ impl PackageLock {
             }
         }
         let agents = parsed_agents(agents)?;
-        let is_brought = |package: &&LockedPackage| package.agent.as_ref().is_some_and(|id| !agents.contains_key(id));
-        if let Some(package) = plugins.iter().find(is_brought) {
-            return Err(format!("the plugin `{}` is of an agent package that it does not have", package.id));
+        let lacks_agent_package =
+            |package: &&LockedPluginPackage| package.agent.as_ref().is_some_and(|id| !agents.contains_key(id));
+        if let Some(package) = plugins.iter().find(lacks_agent_package) {
+            return Err(format!("the plugin `{}` is of an agent package that the file does not have", package.id));
         }
         Ok(Self { packages: plugins.into_iter().map(|package| (package.id.clone(), package)).collect(), agents })
     }
@@ -199,22 +200,22 @@ impl PackageLock {
     }
 
     /// Returns the plugin of this id.
-    pub fn get(&self, id: &str) -> Option<&LockedPackage> {
+    pub fn get(&self, id: &str) -> Option<&LockedPluginPackage> {
         self.packages.get(id)
     }
 
     /// Adds a plugin, in place of the one that has its id.
-    pub fn insert(&mut self, package: LockedPackage) {
+    pub fn insert(&mut self, package: LockedPluginPackage) {
         self.packages.insert(package.id.clone(), package);
     }
 
     /// Removes the plugin of this id, and returns it.
-    pub fn remove(&mut self, id: &str) -> Option<LockedPackage> {
+    pub fn remove(&mut self, id: &str) -> Option<LockedPluginPackage> {
         self.packages.remove(id)
     }
 
     /// Returns the plugins, sorted by id.
-    pub fn iter(&self) -> impl Iterator<Item = &LockedPackage> {
+    pub fn iter(&self) -> impl Iterator<Item = &LockedPluginPackage> {
         self.packages.values()
     }
 
@@ -235,9 +236,9 @@ impl PackageLock {
         self.agents.values()
     }
 
-    /// Adds an agent package, in place of the one that has its id, with the plugins that it contains. A plugin of the one before
-    /// that no package contains any more is removed.
-    pub fn insert_agent(&mut self, package: LockedAgentPackage, plugins: Vec<LockedPackage>) {
+    /// Adds an agent package with the plugins that it contains, in place of the package with its id. Plugins of the replaced
+    /// package that no package contains any more are removed.
+    pub fn insert_agent(&mut self, package: LockedAgentPackage, plugins: Vec<LockedPluginPackage>) {
         self.agents.insert(package.id.clone(), package);
         plugins.into_iter().for_each(|plugin| self.insert(plugin));
         self.settle_contained_plugins();
@@ -250,8 +251,8 @@ impl PackageLock {
         Some(removed)
     }
 
-    /// Removes plugins of agent packages that contain them no longer. If another package contains the same plugin, it is of that
-    /// one from then on.
+    /// Removes plugins whose agent package no longer contains them. If another agent package contains the same plugin, the
+    /// entry stays and names that package.
     fn settle_contained_plugins(&mut self) {
         let agents = &self.agents;
         self.packages.retain(|_, plugin| {
@@ -291,17 +292,17 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::{agent_package::AgentPackageFiles, package_abilities::LockedTool};
+    use crate::{agent_package::AgentPackageFiles, plugin_abilities::LockedTool};
 
-    fn locked(id: &str) -> LockedPackage {
-        let package = PackageFiles::new("c.wasm", b"code".to_vec()).unwrap().with_manifest("id".into()).unwrap();
-        let abilities = PackageAbilities {
+    fn locked(id: &str) -> LockedPluginPackage {
+        let package = PluginPackageFiles::new("c.wasm", b"code".to_vec()).unwrap().with_manifest("id".into()).unwrap();
+        let abilities = PluginAbilities {
             kinds: vec!["tool".into()],
             imports: vec!["shelly:plugin/log@0.1.0".into()],
             wants: vec!["kv: \"agent\"".into()],
             tools: Some(vec![LockedTool::of("count", "Counts.", "{}"), LockedTool::of("add", "", "{}")]),
         };
-        LockedPackage::of(id, "1.0.0", "oci://a.example/b:1", &package, abilities)
+        LockedPluginPackage::of(id, "1.0.0", "oci://a.example/b:1", &package, abilities)
     }
 
     #[test]
@@ -397,7 +398,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shelly.lock");
         let mut lock = PackageLock::default();
-        let contained = |id: &str| vec![LockedPackage { agent: Some(id.to_owned()), ..locked("ant") }];
+        let contained = |id: &str| vec![LockedPluginPackage { agent: Some(id.to_owned()), ..locked("ant") }];
         lock.insert(locked("bee"));
         lock.insert_agent(agent("one", "a"), contained("one"));
         lock.insert_agent(agent("two", "b"), Vec::new());
@@ -414,7 +415,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shelly.lock");
         let mut lock = PackageLock::default();
-        lock.insert_agent(agent("one", "a"), vec![LockedPackage { agent: Some("one".into()), ..locked("ant") }]);
+        lock.insert_agent(agent("one", "a"), vec![LockedPluginPackage { agent: Some("one".into()), ..locked("ant") }]);
         lock.write(&path).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let skill = Sha256Digest::of("a").to_string();
@@ -428,7 +429,11 @@ mod tests {
                 "id = \"one\"\nversion = \"1.0.0\\n+ the agent `x` is guarded by `y`\"",
                 "the version of the agent package `one` is not in the form 1.2.3",
             ),
-            ("agent = \"one\"", "agent = \"none\"", "the plugin `ant` is of an agent package that it does not have"),
+            (
+                "agent = \"one\"",
+                "agent = \"none\"",
+                "the plugin `ant` is of an agent package that the file does not have",
+            ),
         ] {
             assert!(text.contains(from), "{text}");
             fs::write(&path, text.replacen(from, to, 1)).unwrap();

@@ -7,13 +7,13 @@ use crate::{package_error::PackageError, package_lock::PackageLock, package_stor
 /// The name of a lock file.
 const LOCK_FILE: &str = "shelly.lock";
 
-/// A lock file and the store of the plugins that it names.
+/// A lock file and the store of the packages that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackagePlace {
     lock: PathBuf,
     /// The store of the packages.
     pub store: PackageStore,
-    /// `true` for the plugins of a person, which are there in all projects.
+    /// `true` for the packages that a person has in all projects.
     pub is_personal: bool,
 }
 
@@ -24,7 +24,7 @@ impl PackagePlace {
         Self { lock: root.join(LOCK_FILE), store, is_personal: false }
     }
 
-    /// Returns the place of a person: both in this folder.
+    /// Returns the place of a person: lock file and store are in this folder.
     pub fn of_person(folder: &Path) -> Self {
         Self { lock: folder.join(LOCK_FILE), store: PackageStore::new(folder), is_personal: true }
     }
@@ -63,17 +63,17 @@ impl PackagePlace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LockedPackage, PackageAbilities, PackageFiles};
+    use crate::{LockedPluginPackage, PluginAbilities, PluginPackageFiles};
 
     #[test]
     fn package_without_an_entry_leaves_the_store() {
         let root = tempfile::tempdir().unwrap();
         for place in [PackagePlace::of_project(root.path()), PackagePlace::of_person(&root.path().join("me"))] {
             let guard = place.store.lock().unwrap();
-            let package = PackageFiles::new("c.wasm", b"code".to_vec()).unwrap();
+            let package = PluginPackageFiles::new("c.wasm", b"code".to_vec()).unwrap();
             let installed = place.store.stage(&package).unwrap().install().unwrap();
             let mut lock = place.read_lock().unwrap();
-            lock.insert(LockedPackage::of("c", "", "c.wasm", &package, PackageAbilities::default()));
+            lock.insert(LockedPluginPackage::of("c", "", "c.wasm", &package, PluginAbilities::default()));
             place.write_lock(&lock).unwrap();
             assert!(installed.join("c.wasm").is_file() && place.read_lock().unwrap() == lock);
             lock.remove("c");

@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use minisign_verify::{Error, PublicKey, Signature};
 use shelly_core::{digest::Sha256Digest, hex};
 
-use crate::package_files::checksums;
+use crate::plugin_package_files::checksums;
 
 /// The public key of somebody who signs plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// Parses a key of minisign: the second line of its file. `name` is that of the owner, for messages.
+    /// Parses a public key of minisign: the second line of its file. `name` is the owner's name, for messages.
     ///
     /// # Errors
     ///

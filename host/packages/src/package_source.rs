@@ -41,7 +41,7 @@ impl PackageSource {
         Self::parse_ending(text, &["/agent.toml"], "it does not lead to an agent.toml")
     }
 
-    /// Parses a source. The path of a URL has one of these endings; otherwise `why` says what is wrong.
+    /// Parses a source. The path of a URL must have one of these endings; `why` is the reason in the error if it has none.
     fn parse_ending(text: &str, endings: &[&str], why: &str) -> Result<Self, PackageError> {
         let wrong = |why: String| PackageError::Source { text: text.chars().take(80).collect(), why };
         if text.len() > limits::PACKAGE_SOURCE_BYTES {
@@ -69,8 +69,8 @@ impl PackageSource {
         }
     }
 
-    /// Returns the source as a lock file in `folder` names it: a path below that folder is relative to it, so that the lock
-    /// file holds on every machine.
+    /// Returns the source as a lock file in `folder` names it: a path below that folder becomes relative to it, so that the
+    /// lock file is valid on every machine.
     pub fn relative_to(self, folder: &Path) -> Self {
         match self {
             Self::Path(path) => {
@@ -82,7 +82,7 @@ impl PackageSource {
         }
     }
 
-    /// Returns the source as a command can use it, if it was written in a lock file of `folder`.
+    /// Returns the source as a command can use it: the reverse of [`Self::relative_to`] for a lock file in `folder`.
     pub fn of_lock_in(self, folder: &Path) -> Self {
         match self {
             Self::Path(path) => Self::Path(folder.join(path)),
@@ -145,7 +145,7 @@ mod tests {
             (long.as_str(), "it has more than 2048 bytes"),
         ] {
             let report = PackageSource::parse(text).unwrap_err().report();
-            assert!(report.message.ends_with("names no plugin") && report.causes == [says], "{report}");
+            assert!(report.message.ends_with("is not the source of a package") && report.causes == [says], "{report}");
         }
     }
 }

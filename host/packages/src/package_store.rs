@@ -11,11 +11,11 @@ use shelly_core::{digest::Sha256Digest, files};
 use tempfile::TempDir;
 
 use crate::{
-    agent_package::{AgentPackageFiles, largest},
+    agent_package::{AgentPackageFiles, max_file_bytes},
     locked_agent_package::LockedAgentPackage,
     package_error::PackageError,
-    package_files::{PackageFiles, read_file},
-    package_lock::LockedPackage,
+    package_lock::LockedPluginPackage,
+    plugin_package_files::{PluginPackageFiles, read_file},
 };
 
 /// The folder in which packages are kept by digest: `sha256/DIGITS`, each with the files of one package. A package is never
@@ -70,7 +70,8 @@ impl PackageStore {
         link.map_or(Ok(packages), |path| Err(PackageError::LinkedStore { path }))
     }
 
-    /// Waits until no other process installs into this store, and keeps others out until the result is dropped.
+    /// Locks the store: waits until no other process installs into it, and holds the lock until the result is dropped. On
+    /// systems other than Unix there is no lock, and the result is `None`.
     ///
     /// # Errors
     ///
@@ -81,12 +82,12 @@ impl PackageStore {
         files::lock_folder(&self.root).map_err(PackageError::file("lock", &self.root))
     }
 
-    /// Writes a package beside the others, so that it can be inspected before it counts as installed.
+    /// Writes a plugin package into the store, so that it can be inspected before it counts as installed.
     ///
     /// # Errors
     ///
     /// [`PackageError::File`].
-    pub fn stage(&self, package: &PackageFiles) -> Result<StagedPackage, PackageError> {
+    pub fn stage(&self, package: &PluginPackageFiles) -> Result<StagedPackage, PackageError> {
         let folder = self.staging_folder()?;
         for (name, bytes) in package.iter() {
             let path = folder.path().join(name);
@@ -99,7 +100,7 @@ impl PackageStore {
         Ok(StagedPackage { plugin, target: self.folder(&package.digest()), folder })
     }
 
-    /// Writes the texts of an agent package beside the others. Its plugins are packages of their own.
+    /// Writes the texts of an agent package into the store. Its plugins are packages of their own.
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ impl PackageStore {
         Ok(StagedPackage { plugin: folder.path().to_owned(), target: self.folder(&package.digest()), folder })
     }
 
-    /// Creates a folder beside the packages, which is removed unless it becomes one of them.
+    /// Creates a folder in that of the packages, so that a rename can make it one of them. It is removed otherwise.
     fn staging_folder(&self) -> Result<TempDir, PackageError> {
         let packages = self.own_packages()?;
         fs::create_dir_all(&packages).map_err(PackageError::file("create", &packages))?;
@@ -123,7 +124,7 @@ impl PackageStore {
         builder.prefix(STAGED);
         #[cfg(unix)]
         {
-            // The system takes from these what the umask says.
+            // `tempfile` would use 0700; others may read a store. The umask still applies.
             builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
         }
         builder.tempdir_in(&packages).map_err(PackageError::file("write to", &packages))
@@ -134,12 +135,12 @@ impl PackageStore {
     /// # Errors
     ///
     /// [`PackageError`] if a file of it cannot be read, or is another one.
-    pub fn read(&self, locked: &LockedPackage) -> Result<Option<PackageFiles>, PackageError> {
+    pub fn read(&self, locked: &LockedPluginPackage) -> Result<Option<PluginPackageFiles>, PackageError> {
         let folder = self.folder(&locked.digest);
         if !folder.exists() {
             return Ok(None);
         }
-        PackageFiles::read_locked(&folder, &locked.component, &locked.files).map(Some)
+        PluginPackageFiles::read_locked(&folder, &locked.component, &locked.files).map(Some)
     }
 
     /// Reads the texts of an agent package by their paths, and checks that they are those that the lock file names; `None` if it
@@ -158,7 +159,7 @@ impl PackageStore {
         check_paths(&folder, "", &named)?;
         let mut texts = BTreeMap::new();
         for (path, locked) in named {
-            let bytes = read_file(&folder, path, largest(path))?;
+            let bytes = read_file(&folder, path, max_file_bytes(path))?;
             let (found, there) = (Sha256Digest::of(&bytes), folder.join(path));
             if found != locked {
                 return Err(PackageError::Altered { path: there, locked, found });
@@ -200,7 +201,8 @@ fn is_of_store(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with(STAGED) || Sha256Digest::of_hex(name).is_some())
 }
 
-/// Refuses a folder in which anything but these files is. `below` is the part of their paths that leads to it, with `/` at its end.
+/// Checks that a folder contains nothing but these files. `below` is the part of their paths that leads to it, with `/` at
+/// its end.
 fn check_paths(folder: &Path, below: &str, named: &BTreeMap<&str, Sha256Digest>) -> Result<(), PackageError> {
     for entry in fs::read_dir(folder).map_err(PackageError::file("read", folder))? {
         let entry = entry.map_err(PackageError::file("read", folder))?;
@@ -210,7 +212,7 @@ fn check_paths(folder: &Path, below: &str, named: &BTreeMap<&str, Sha256Digest>)
         if kind.is_file() && named.contains_key(path.as_str()) {
             continue;
         }
-        // A folder leads to a named file, so that there are no more of them than names in a path.
+        // Each folder on the way leads to a named file, so the recursion is no deeper than the longest path.
         if !kind.is_dir() || !named.keys().any(|named| named.starts_with(&inside)) {
             return Err(PackageError::Unlocked { path: entry.path() });
         }
@@ -254,14 +256,14 @@ impl StagedPackage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::package_abilities::PackageAbilities;
+    use crate::plugin_abilities::PluginAbilities;
 
-    fn package(code: &str) -> PackageFiles {
-        PackageFiles::new("c.wasm", code.into()).unwrap().with_manifest("id".into()).unwrap()
+    fn package(code: &str) -> PluginPackageFiles {
+        PluginPackageFiles::new("c.wasm", code.into()).unwrap().with_manifest("id".into()).unwrap()
     }
 
-    fn locked(package: &PackageFiles) -> LockedPackage {
-        LockedPackage::of("c", "1.0.0", "build/c", package, PackageAbilities::default())
+    fn locked(package: &PluginPackageFiles) -> LockedPluginPackage {
+        LockedPluginPackage::of("c", "1.0.0", "build/c", package, PluginAbilities::default())
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Rust bindings of the contract, generated from `wit/` in one invocation, so that all kinds share one set of types.
 //!
-//! The types are those of the newest version. The engine compares types by their structure and not by their name, so they
-//! serve each version that has them in the same form; those of an old version that differ are in a module of its own.
+//! They are of the newest version. The engine compares types by their structure and not by their name, so a type serves each
+//! version in which it has the same form. The types of an older version that differ are in a module of their own, such as
+//! [`version_0_1`].
 
 pub mod version_0_1;
 

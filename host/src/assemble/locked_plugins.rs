@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{
     config::Config,
     error::Report,
-    packages::{LockedPackage, PackageError, PackagePlace, SignaturePolicy},
+    packages::{LockedPluginPackage, PackageError, PackagePlace, SignaturePolicy},
     plugin::LockedPlugin,
 };
 
@@ -26,7 +26,7 @@ pub fn locked_plugins(config: &Config, installed: Option<&Path>) -> Result<Vec<L
     Ok(plugins)
 }
 
-fn locked_plugin(package: &LockedPackage, place: &PackagePlace, policies: &[SignaturePolicy]) -> LockedPlugin {
+fn locked_plugin(package: &LockedPluginPackage, place: &PackagePlace, policies: &[SignaturePolicy]) -> LockedPlugin {
     let signature = package.signature.as_deref();
     let refusal = policies.iter().find_map(|policy| policy.signer(&package.files, signature).err());
     LockedPlugin {

@@ -1,4 +1,5 @@
-//! The agents and teams of an agent package, which somebody else has made.
+//! The agents and teams of an agent package. Somebody else wrote them, so they may not choose what is the installer's to
+//! choose: models, credentials, and agents outside of the package.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, de::IgnoredAny};
@@ -30,7 +31,7 @@ impl AgentPackageConfig {
     ///
     /// # Errors
     ///
-    /// A [`Report`] if it is not valid, or brings or names anything that is for the one who installs it to choose.
+    /// A [`Report`] if it is not valid, or chooses anything that is the installer's to choose.
     pub fn parse(text: &str, source: &str) -> Result<Self, Report> {
         let keys: IndexMap<String, IgnoredAny> = parse_yaml(text, "the config of the package", source)?;
         if let Some(key) = keys.keys().find(|key| !KEYS.contains(&key.as_str())) {
@@ -76,11 +77,11 @@ impl AgentPackageConfig {
             let message = format!("`{}` is not a name that an installed agent can have", name.escape_debug());
             return Err(Report::new(ErrorKind::Plugin, message).hint("use letters, digits and `-`"));
         }
-        self.runners().try_for_each(|who| check_runner(who, &names))
+        self.runners().try_for_each(|runner| check_runner(runner, &names))
     }
 
-    /// Says of which package the agents and teams are, and which model of the config they use; `None`: the default one. They may
-    /// start each other, and nobody else.
+    /// Marks the agents and teams with their package and with the model of the config that they use (`None`: the default
+    /// model). Unless the package says otherwise, they may start each other, and no other agents.
     pub(super) fn installed_as(mut self, origin: &AgentPackageOrigin, model: Option<&str>) -> Self {
         let names: Vec<_> = self.names().map(str::to_owned).collect();
         for runner in self.runners_mut() {
@@ -93,9 +94,9 @@ impl AgentPackageConfig {
     }
 }
 
-/// Refuses what a package leaves to whoever installs it, and names of agents that it does not bring.
-fn check_runner(who: RunnerConfig<'_>, names: &[&str]) -> Result<(), Report> {
-    let own = who.own();
+/// Refuses an agent that chooses a model or a credential, or that names an agent outside of the package.
+fn check_runner(runner: RunnerConfig<'_>, names: &[&str]) -> Result<(), Report> {
+    let own = runner.own();
     let place = own.place();
     let wrong = |message: String, hint: &str| Err(Report::new(ErrorKind::Plugin, message).hint(hint));
     if own.provider.is_some() {
@@ -122,7 +123,7 @@ fn check_runner(who: RunnerConfig<'_>, names: &[&str]) -> Result<(), Report> {
         }
     }
     let started = own.delegable.agents.iter().flatten().map(String::as_str);
-    match who.needs().into_iter().chain(started).find(|name| !names.contains(name)) {
+    match runner.needs().into_iter().chain(started).find(|name| !names.contains(name)) {
         None => Ok(()),
         Some(other) => wrong(
             format!("{place} names the agent `{}`, which is not in the package", other.escape_debug()),
@@ -155,7 +156,7 @@ impl Config {
 
     fn name_is_taken(&self, other: &AgentConfig, origin: &AgentPackageOrigin) -> Report {
         let (name, id) = (other.name.escape_debug(), &origin.id);
-        let (there, mend) = match &other.package {
+        let (there, hint) = match &other.package {
             Some(package) => (
                 format!("in the agent package `{}`", package.id),
                 format!("remove one of them: shelly-host agent remove {}", package.id),
@@ -170,16 +171,16 @@ impl Config {
         };
         Report::new(
             ErrorKind::Usage,
-            format!("the name `{name}` is there twice: {there}, and in the agent package `{id}`"),
+            format!("the name `{name}` is used twice: {there}, and in the agent package `{id}`"),
         )
-        .hint(mend)
+        .hint(hint)
     }
 
-    /// Returns this config with the agents and teams of a package in place of those of its version before.
+    /// Returns this config with the agents and teams of a package, in place of those of its installed version.
     ///
     /// # Errors
     ///
-    /// The mistakes of the config that it would then be: a name that is there twice, or one of a server or program that the config
+    /// The mistakes that the package adds to the config: a name that is used twice, or a server or program that the config
     /// does not have.
     pub fn with_agent_package(
         &self,
@@ -195,7 +196,7 @@ impl Config {
         if mistakes.is_empty() { Ok(config) } else { Err(mistakes) }
     }
 
-    /// Returns what the agents of a package would reach beyond what this config reaches without them.
+    /// Returns the facts that the agents of a package add: what they reach and this config does not reach without them.
     ///
     /// # Errors
     ///
@@ -207,7 +208,7 @@ impl Config {
         model: Option<&str>,
     ) -> Result<TrustFacts, Vec<Report>> {
         let mut before = self.without_agent_package(&origin.id);
-        // What the agents of a person reach is no fact of a project, but it is one of the package.
+        // The facts of a project leave out agents of the user-wide config. Those of the package must be in them.
         before.user.has_runners = false;
         let with = before.with_agent_package(package, origin, model)?;
         Ok(with.facts_without_packages().without(&before.facts_without_packages()))
@@ -222,7 +223,8 @@ impl Config {
         config
     }
 
-    /// Returns one fact for each agent package of the project: its bytes, so that other prompts are asked about too.
+    /// Returns one fact for each agent package of the project: its digest, so that a person is asked again if any of its
+    /// files changes, prompts included.
     pub(super) fn package_facts(&self) -> TrustFacts {
         let runners = self.everyone().filter(|_| !self.user.has_runners);
         let mut packages: IndexMap<&str, (&AgentPackageOrigin, Vec<String>)> = IndexMap::new();
@@ -308,7 +310,7 @@ mod tests {
         let report = config.with_agent_package(parse("agents: [{name: a}]"), &origin("p"), None).unwrap_err().remove(0);
         assert_eq!(
             report.message,
-            "the name `a` is there twice: as agents.a of shelly.yaml, and in the agent package `p`"
+            "the name `a` is used twice: as agents.a of shelly.yaml, and in the agent package `p`"
         );
         assert!(report.hint.unwrap().ends_with("shelly-host agent remove p"));
         let with = config.with_agent_package(parse("agents: [{name: b}]"), &origin("p"), None).unwrap();

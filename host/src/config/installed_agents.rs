@@ -8,12 +8,13 @@ use crate::{
     packages::{AgentPackageFiles, LockedAgentPackage, PackageError, PackagePlace},
 };
 
-/// The agents that a config has besides its own: those of packages that lock files name.
+/// The way in which a config gets the agents of installed packages, besides its own.
 #[derive(Debug, Clone, Default)]
 pub struct InstalledAgents {
     /// The folder with the lock file and the store of the person, whose agents are part of the user-wide config.
     pub person: Option<PathBuf>,
-    /// Takes only the names from the lock files: for a command that gets missing files of packages.
+    /// Takes only the names of agents, from the lock files: for a command that must work while files of packages are
+    /// missing.
     pub names_alone: bool,
 }
 
@@ -46,7 +47,7 @@ impl InstalledAgents {
     }
 
     fn read(&self, place: &PackagePlace) -> Result<Vec<InstalledAgentPackage>, Report> {
-        // Most projects have none, and a start need not read more than that.
+        // Most projects have no lock file: one look is enough, and nothing is parsed.
         if place.lock_file().symlink_metadata().is_err() {
             return Ok(Vec::new());
         }
@@ -83,8 +84,8 @@ impl InstalledAgentPackage {
     ///
     /// # Errors
     ///
-    /// A [`Report`] if a name is taken. Where only names are known it is no error: a command that removes packages must be able to
-    /// mend it.
+    /// A [`Report`] if a name is taken. It is no error if only names were read, so that a command that removes packages can
+    /// run.
     pub fn add_to(&self, config: &mut Config) -> Result<(), Report> {
         let added = config.add_agent_package(self.config.clone(), &self.origin, self.locked.model.as_deref());
         if self.is_read { added } else { Ok(()) }

@@ -28,9 +28,9 @@ pub use cases::{
 };
 pub use completion_trial::{CompletionTrial, complete};
 pub use fixture::{
-    Base64Bytes, CompletionFixture, ContentFixture, CoordinatorFixture, EffectFixture, FaultFixture, FaultKind,
-    MediaFixture, MemberFixture, MessageFixture, ModelMiddlewareFixture, OpaqueFixture, PartFixture, ReportFixture,
-    RequestFixture, RunFixture, RunMiddlewareFixture, RunOutcomeFixture, StateFixture, StepFixture, TargetFixture,
+    Base64Bytes, BytesFixture, CompletionFixture, ContentFixture, CoordinatorFixture, EffectFixture, FaultFixture,
+    FaultKind, MediaFixture, MemberFixture, MessageFixture, ModelMiddlewareFixture, OpaqueFixture, PartFixture,
+    ReportFixture, RequestFixture, RunFixture, RunMiddlewareFixture, RunOutcomeFixture, StepFixture, TargetFixture,
     ThinkingFixture, ToolCallFixture, ToolChoiceFixture, ToolFixture, ToolMiddlewareFixture, ToolOutcomeFixture,
     ToolResultFixture, UsageFixture, parse_fixture,
 };

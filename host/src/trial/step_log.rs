@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{
-    fixture::{ContentFixture, FaultFixture, MessageFixture, StateFixture},
+    fixture::{BytesFixture, ContentFixture, FaultFixture, MessageFixture},
     record::TrialRecord,
     step_outcome::StepTrial,
 };
@@ -63,7 +63,7 @@ pub(super) fn millis(time: Duration) -> u64 {
 
 /// Returns a state in the form of a fixture.
 pub(super) fn state_json(state: &[u8]) -> Value {
-    json!(StateFixture(state.to_vec()))
+    json!(BytesFixture(state.to_vec()))
 }
 
 /// Returns messages in the form of fixtures.

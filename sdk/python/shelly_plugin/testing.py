@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Iterable, Union
 
 from . import _bindings
@@ -58,7 +58,7 @@ class FakeClock:
 
 
 class FakeKv:
-    """A key-value store in memory. `values` has what was written."""
+    """A key-value store in memory. `values` has the stored values by their keys."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
@@ -131,7 +131,7 @@ class _Body:
 
 @dataclass
 class _Prepared:
-    """A response that answers one request, or each."""
+    """A response that answers one request, or all further ones."""
 
     outcome: _Response | PluginError
     is_for_all: bool
@@ -162,7 +162,7 @@ class _Upload:
 
 
 class FakeHttp:
-    """Servers, with responses that a test prepares. `requests` has what was sent."""
+    """Servers, with responses that a test prepares. `requests` has the requests of the plugin."""
 
     def __init__(self) -> None:
         self.requests: list[SentRequest] = []
@@ -227,7 +227,7 @@ class FakeHttp:
 
 
 class FakeModels:
-    """Models, with replies that a test prepares. `asked` has the requests."""
+    """Models, with replies that a test prepares. `asked` has the questions of the plugin."""
 
     def __init__(self) -> None:
         self.asked: list[Ask] = []
@@ -246,7 +246,7 @@ class FakeModels:
 
 
 class FakePrograms:
-    """Programs, with outputs that a test prepares. `commands` has what was run."""
+    """Programs, with outputs that a test prepares. `commands` has the commands of the plugin."""
 
     def __init__(self) -> None:
         self.commands: list[Command] = []
@@ -270,7 +270,7 @@ class FakePrograms:
 
 
 class _Chat:
-    """A conversation. The id of a message is its position and 1."""
+    """A conversation. The id of a message is its position plus 1."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -387,24 +387,25 @@ class Host:
         return tool.run(given)
 
     def eval(self, effect: Effect, input: EffectInput | None = None, state: bytes = b"") -> Step:
-        """Calls an effect, and again with the prepared reply of a model as long as it asks for one."""
+        """Calls an effect, and calls it again with the next prepared reply each time that it asks a model."""
         input = input or EffectInput(messages=len(self.chat))
         for _ in range(_MOST_ASKS + 1):
             step = effect.eval(input, state)
             if step.ask is None:
                 return step
             state = step.state
-            input.reply = self.models.answer(step.ask)
+            # A copy: the test may use its input again.
+            input = replace(input, reply=self.models.answer(step.ask))
         raise PluginError("exhausted", f"the effect asked a model more than {_MOST_ASKS} times in a row")
 
     def next(self, coordinator: Coordinator, input: CoordinatorInput, state: bytes = b"") -> TeamStep:
-        """Calls a coordinator, and again with the prepared reply of a model as long as it asks for one."""
+        """Calls a coordinator, and calls it again with the next prepared reply each time that it asks a model."""
         for _ in range(_MOST_ASKS + 1):
             step = coordinator.next(input, state)
             if not isinstance(step.action, AskModel):
                 return step
             state = step.state
-            input.reply = self.models.answer(step.action.ask)
+            input = replace(input, reply=self.models.answer(step.action.ask))
         raise PluginError("exhausted", f"the coordinator asked a model more than {_MOST_ASKS} times in a row")
 
     def _outgoing(self) -> Request:

@@ -236,10 +236,13 @@ class ModelsTest(unittest.TestCase):
                 return effect.Step(state, [effect.Note(input.reply.text)])
 
         with Host() as host:
-            host.models.reply("yes")
-            step = host.eval(Judge())
-            self.assertEqual((step.state, step.edits), (b"1", [effect.Note("yes")]))
-            self.assertEqual(host.models.asked, [Ask.of("Is it good?", "small")])
+            input = effect.EffectInput()
+            for reply in ["yes", "no"]:
+                host.models.reply(reply)
+                step = host.eval(Judge(), input)
+                self.assertEqual((step.state, step.edits), (b"1", [effect.Note(reply)]))
+            self.assertIsNone(input.reply, "the input of the test stays as it is")
+            self.assertEqual(host.models.asked, [Ask.of("Is it good?", "small")] * 2)
             with self.assertRaisesRegex(AssertionError, "no reply of a model is prepared"):
                 host.eval(Judge())
 

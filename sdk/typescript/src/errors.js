@@ -27,7 +27,7 @@ export class PluginError extends Error {
 
   static fromContract({ tag, val }) {
     if (!RETRIED.includes(tag)) return new PluginError(tag, val);
-    // What is missing is null in some engines.
+    // Some engines pass null for an option that is none.
     return new PluginError(tag, val.message, val.afterMs == null ? undefined : Number(val.afterMs));
   }
 }
@@ -50,7 +50,7 @@ export function callHost(call, ...args) {
   }
 }
 
-/** Calls a function of the plugin, and throws its error as the contract has it. Any other exception is logged. */
+/** Calls a function of the plugin, and throws its error in the form of the contract. Any other exception is logged, too. */
 export function answer(call) {
   try {
     return call();

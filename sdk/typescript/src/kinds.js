@@ -1,4 +1,4 @@
-// The exports of each kind but tools: the functions of the contract, with errors as the contract has them.
+// The exports of all kinds except tools: the functions of the contract, with errors converted to the form of the contract.
 import { answer } from "./errors.js";
 
 const NO_STATE = new Uint8Array();

@@ -47,7 +47,7 @@ export interface PreparedOutput {
   cut?: boolean;
 }
 
-/** A host for unit tests. What is not prepared throws, so that the test fails. */
+/** A host for unit tests. A request, question or command for which nothing was prepared throws, so that the test fails. */
 export interface Host {
   /** Prepares the response to one request with this method and URL, query included. */
   respond(method: string, url: string, response?: PreparedResponse | PluginError): void;
@@ -71,7 +71,7 @@ export interface Host {
   readonly reports: { done: number; total?: number; message?: string }[];
   /** The pieces of replies that a provider has passed on. */
   readonly emitted: { tag: string; val: unknown }[];
-  /** Their text. */
+  /** The text of these pieces. */
   readonly text: string;
   /** Calls an effect, and again with the prepared reply for as long as it asks a model. */
   eval(effect: Effect, input?: Partial<EffectInput>, state?: Uint8Array): Step;

@@ -15,7 +15,7 @@ const BEGINNING = 1_735_689_600_000n;
 
 const bytesOf = (text) => (typeof text === "string" ? new TextEncoder().encode(text) : text);
 
-/** Throws an error as the host does. */
+/** Returns the value that the host throws for an error. */
 function thrown(error) {
   return error instanceof PluginError ? error.toContract() : error;
 }
@@ -24,7 +24,7 @@ function refused(tag, val) {
   return { tag, val };
 }
 
-/** The next of what a test has prepared. */
+/** Removes and returns the next value that a test has prepared for a key; throws it if it is an error. */
 function prepared(map, key, missing) {
   const [next, ...rest] = map.get(key) ?? [];
   if (next === undefined) throw new Error(missing);

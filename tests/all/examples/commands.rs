@@ -116,6 +116,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("openapi list", How::By("all/openapi.rs")),
             ("openapi approve", How::By("all/openapi.rs")),
             ("config check", How::By("all/openapi.rs")),
+            ("run --agent helper", NEEDS_A_MODEL),
         ],
     ),
     (

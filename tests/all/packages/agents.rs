@@ -152,7 +152,7 @@ fn taken_name_of_an_agent_or_plugin_is_reported() {
     let config = fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
     place.file("shelly.yaml", config.replace("name: helper", "name: critic"));
     let twice =
-        ["the name `critic` is there twice: as agents.critic of", "in the agent package `reviewer`", "rename yours"];
+        ["the name `critic` is used twice: as agents.critic of", "in the agent package `reviewer`", "rename yours"];
     refused(&place.run(&install), 2, &twice);
     place.file("shelly.yaml", &config);
     put_dice(&place, "1.0.0", "", FUNCTIONS);
@@ -169,7 +169,7 @@ fn taken_name_of_an_agent_or_plugin_is_reported() {
         refused(&place.run(command), 2, &["the plugin `dice` comes with the agent package `reviewer`", "agent update"]);
     }
     place.file("shelly.yaml", config.replace("name: helper", "name: critic"));
-    refused(&run_critic(&place), 2, &["the name `critic` is there twice: as agents.critic"]);
+    refused(&run_critic(&place), 2, &["the name `critic` is used twice: as agents.critic"]);
     refused(&place.run(&["agent", "remove", "critic"]), 2, &["the agent comes with the package `reviewer`"]);
     fine(place.run(&["agent", "remove", "reviewer"]));
     fine(run_critic(&place));

@@ -103,8 +103,8 @@ fn hostile_arguments_are_refused() {
     };
     assert_eq!(call(json!({})), "");
     for (more, says) in [
-        (json!({"petId": ".."}), "makes the step `..`, which leads elsewhere"),
-        (json!({"petId": "."}), "makes the step `.`, which leads elsewhere"),
+        (json!({"petId": ".."}), "makes the segment `..`, which leads elsewhere"),
+        (json!({"petId": "."}), "makes the segment `.`, which leads elsewhere"),
         (json!({"petId": "a/../../admin"}), "must not contain `/`"),
         (json!({"petId": "%2e%2e"}), "must not contain `/`"),
         (json!({"petId": "..;x"}), "must not contain `/`"),
@@ -134,7 +134,7 @@ fn unusable_operation_is_left_out_with_reason() {
         ("  /a: {get: {}, servers: [{url: 'https://{h}'}]}\n", "GET /a", "its own server has the variable `h`"),
         ("  /a: {trace: {operationId: t}}\n", "t", "the method TRACE is not supported"),
         ("  /a/{b}: {get: {}}\n", "GET /a/{b}", "the path parameter `b` is not described"),
-        ("  /a/../b: {get: {}}\n", "GET /a/../b", "an empty step, `.` or `..`"),
+        ("  /a/../b: {get: {}}\n", "GET /a/../b", "an empty segment, `.` or `..`"),
         ("  '/a?x=1': {get: {}}\n", "GET /a?x=1", "the character `?`"),
         ("  /a: {get: {requestBody: {content: {application/json: {}}}}}\n", "GET /a", "a GET request with a body"),
         (

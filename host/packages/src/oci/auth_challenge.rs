@@ -1,9 +1,9 @@
-//! The login that a registry asks for.
+//! Challenges of registries: the header `WWW-Authenticate`.
 
 /// The login that a registry asks for in `WWW-Authenticate`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthChallenge {
-    /// A token of this server.
+    /// A token that this server issues.
     Bearer {
         /// The address of the server that gives tokens.
         realm: String,

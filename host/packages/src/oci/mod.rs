@@ -3,14 +3,14 @@
 
 mod agent_package_artifact;
 mod auth_challenge;
-mod oci_artifact;
 mod oci_manifest;
 mod oci_reference;
+mod plugin_package_artifact;
 mod registry_client;
 mod registry_logins;
 
 pub use agent_package_artifact::AgentPackageArtifact;
-pub use oci_artifact::{OciArtifact, RecordedTool};
 pub use oci_reference::{OciReference, OciVersion};
+pub use plugin_package_artifact::{PluginPackageArtifact, RecordedTool};
 pub use registry_client::RegistryClient;
 pub use registry_logins::RegistryLogins;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use shelly_core::digest::Sha256Digest;
 
-use super::oci_artifact::RecordedTool;
+use super::plugin_package_artifact::RecordedTool;
 
 /// The type of a manifest.
 pub const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";

@@ -80,7 +80,7 @@ impl OciReference {
         if self.registry.is_empty() || !self.registry.bytes().all(is_host) {
             return None;
         }
-        // The name that everybody uses is not that of the server.
+        // The registry API of Docker Hub is on another host than its well-known name.
         let host = if self.registry == "docker.io" { "registry-1.docker.io" } else { &self.registry };
         let plain = Url::parse(&format!("http://{host}/")).ok()?;
         if is_loopback(&plain) { Some(plain) } else { Url::parse(&format!("https://{host}/")).ok() }

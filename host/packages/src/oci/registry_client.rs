@@ -15,12 +15,12 @@ use url::{Url, form_urlencoded};
 
 use super::{
     auth_challenge::AuthChallenge,
-    oci_artifact::OciArtifact,
     oci_manifest::{
         AGENT_CONFIG_TYPE, COMPONENT_TYPE, CONFIG_TYPE, MANIFEST_TYPE, OTHER_COMPONENT_TYPES, OciDescriptor,
         OciManifest,
     },
     oci_reference::{OciReference, OciVersion},
+    plugin_package_artifact::PluginPackageArtifact,
     registry_logins::{RegistryLogin, RegistryLogins},
 };
 use crate::{download::is_safe, package_error::PackageError};
@@ -53,10 +53,10 @@ impl RegistryAction {
     }
 }
 
-/// A repository, and what it is used for: a login holds for both.
+/// The registry, the repository and the action for which a login is valid.
 type LoginKey = (String, String, RegistryAction);
 
-/// A client of registries. It keeps the logins of one process.
+/// A client of registries. It remembers its logins until it is dropped.
 #[derive(Debug)]
 pub struct RegistryClient {
     http: HttpClient,
@@ -111,7 +111,7 @@ impl RegistryClient {
     /// # Errors
     ///
     /// [`PackageError`] if the registry does not give it, or gives something else.
-    pub async fn pull(&self, reference: &OciReference) -> Result<(Sha256Digest, OciArtifact), PackageError> {
+    pub async fn pull(&self, reference: &OciReference) -> Result<(Sha256Digest, PluginPackageArtifact), PackageError> {
         let task = self.task(reference, RegistryAction::Pull)?;
         let (digest, manifest) = task.manifest().await?;
         if manifest.config.media_type == AGENT_CONFIG_TYPE {
@@ -127,17 +127,17 @@ impl RegistryClient {
             true => Some(task.blob(&manifest.config, limits::REGISTRY_CONFIG_BYTES as u64).await?),
             false => None,
         };
-        // Other tools may write one that this program does not know. It says nothing that is needed.
+        // Other tools may write a config that this program cannot read. It has nothing that an installation needs.
         let config = config.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let component = task.blob(component, limits::COMPONENT_BYTES).await?;
-        Ok((digest, OciArtifact::decode(manifest.annotations, config, component)))
+        Ok((digest, PluginPackageArtifact::decode(manifest.annotations, config, component)))
     }
 
     /// Returns the digest of the manifest that an artifact has now.
     ///
     /// # Errors
     ///
-    /// [`PackageError`] if the registry does not tell.
+    /// [`PackageError`] if the registry does not answer.
     pub async fn resolve(&self, reference: &OciReference) -> Result<Sha256Digest, PackageError> {
         let (digest, _) = self.task(reference, RegistryAction::Pull)?.manifest().await?;
         Ok(digest)
@@ -147,7 +147,7 @@ impl RegistryClient {
     ///
     /// # Errors
     ///
-    /// [`PackageError`] if the registry does not tell them, or has too many.
+    /// [`PackageError`] if the registry does not list them, or has too many.
     pub async fn tags(&self, reference: &OciReference) -> Result<Vec<String>, PackageError> {
         let task = self.task(reference, RegistryAction::Pull)?;
         let mut url = task.url(&["tags", "list"])?;
@@ -172,7 +172,11 @@ impl RegistryClient {
     /// # Errors
     ///
     /// [`PackageError`] if the registry does not take it.
-    pub async fn push(&self, reference: &OciReference, artifact: &OciArtifact) -> Result<Sha256Digest, PackageError> {
+    pub async fn push(
+        &self,
+        reference: &OciReference,
+        artifact: &PluginPackageArtifact,
+    ) -> Result<Sha256Digest, PackageError> {
         let task = self.task(reference, RegistryAction::Push)?;
         let encoded = artifact.encode().map_err(|error| task.wrong(&error.to_string()))?;
         let layers = [(&encoded.component_descriptor, artifact.component.as_slice())];
@@ -246,13 +250,13 @@ impl RegistryTask<'_> {
             ..RegistryRequest::get(self.url(&["manifests", &version])?)
         };
         let response = self.send(request, &[StatusCode::OK]).await?;
-        let told = response.headers().get("docker-content-digest").and_then(|value| value.to_str().ok());
-        let told = told.and_then(Sha256Digest::parse);
+        let header = response.headers().get("docker-content-digest").and_then(|value| value.to_str().ok());
+        let header_digest = header.and_then(Sha256Digest::parse);
         let bytes = self.body(response, limits::REGISTRY_MANIFEST_BYTES as u64).await?;
         let found = Sha256Digest::of(&bytes);
         let named = match &self.reference.version {
             OciVersion::Digest(digest) => Some(*digest),
-            OciVersion::Tag(_) => told,
+            OciVersion::Tag(_) => header_digest,
         };
         self.check(named.unwrap_or(found), found)?;
         let manifest = serde_json::from_slice(&bytes).map_err(|_| self.wrong("it has no manifest of one artifact"))?;
@@ -343,7 +347,7 @@ impl RegistryTask<'_> {
         let mut has_logged_in = false;
         let mut redirects = 0;
         loop {
-            // A login is for the registry alone, not for where it keeps its files.
+            // The login goes to the registry alone: redirects may lead to a file server of somebody else.
             let is_home = request.url.origin() == self.home.origin();
             let accept = request.accept.map(|accept| ("accept".to_owned(), Secret::new(accept)));
             let sent = HttpRequest {
@@ -397,7 +401,8 @@ impl RegistryTask<'_> {
         self.client.logged_in.lock().unwrap_or_else(PoisonError::into_inner).get(&self.key()).cloned()
     }
 
-    /// Gets what the registry asks for. Without a login it may be nothing: the next attempt then fails.
+    /// Gets the credential that the registry's challenge asks for, and remembers it. If there is no login, nothing is
+    /// remembered, and the next attempt fails.
     async fn log_in(&self, response: &HttpResponse) -> Result<(), PackageError> {
         let headers = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
         let challenge = headers.filter_map(|value| value.to_str().ok()).find_map(AuthChallenge::parse);

@@ -109,7 +109,7 @@ impl RegistryLogins {
 
 fn read(path: &Path) -> Result<Option<LoginsFile>, PackageError> {
     let wrong = |why: String| PackageError::Logins { of: path.display().to_string(), why };
-    // Its folder may be a link of the person.
+    // The folder of the file may be a symbolic link: people keep their settings in a repository.
     let real = match path.canonicalize() {
         Ok(real) => real,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

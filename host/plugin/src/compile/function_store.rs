@@ -1,5 +1,8 @@
-//! The functions that were compiled for the last build of a plugin, from which the compiler takes those that have not
-//! changed.
+//! The cache of compiled functions for `plugin dev`: the compiler takes the functions that have not changed since the last
+//! build of the plugin from it.
+//!
+//! This module is the store in memory, which the compiler uses during a build; `kept_functions.rs` has the
+//! file between two builds.
 
 use std::{
     borrow::Cow,
@@ -31,17 +34,17 @@ pub struct FunctionStore {
 
 #[derive(Default)]
 struct StoreState {
-    /// The keys of the last build that this one uses, too.
+    /// The keys of the last build that this build uses again.
     used: HashSet<FunctionKey>,
-    /// The functions that were compiled now.
+    /// The functions that this build has compiled.
     added: BTreeMap<FunctionKey, Vec<u8>>,
     /// The bytes of the entries in `added`.
     added_bytes: usize,
 }
 
 impl FunctionStore {
-    /// Reads what [`changed`](Self::changed) has returned after the last build. Bytes that are cut off or invalid make a store
-    /// without entries: everything is compiled again.
+    /// Parses the bytes that [`changed`](Self::changed) returned after the last build. Invalid bytes make a store without
+    /// entries, so that everything is compiled again.
     pub fn of_last_build(bytes: Vec<u8>) -> Self {
         let last = entries(&bytes).unwrap_or_default();
         Self { bytes, last, most: limits::KEPT_FUNCTIONS_BYTES, state: Mutex::default() }
@@ -97,7 +100,7 @@ impl CacheStore for FunctionStore {
             state.used.insert(key);
             return Some(Cow::Borrowed(&self.bytes[range.clone()]));
         }
-        // Modules of one component have functions in common.
+        // Two modules of one component may contain the same function.
         state.added.get(&key).map(|value| Cow::Owned(value.clone()))
     }
 
@@ -108,7 +111,7 @@ impl CacheStore for FunctionStore {
         if bytes > self.most {
             return false;
         }
-        // The compiler could not use the entry of the last build, as one of another version.
+        // The compiler has rejected the entry of the last build, for example one of another compiler version.
         state.used.remove(&key);
         if state.added.insert(key, value).is_none() {
             state.added_bytes = bytes;

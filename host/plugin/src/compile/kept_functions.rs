@@ -1,5 +1,6 @@
-//! The functions of a project's last build on disk. Compiled code is made of them, so nobody else may write there, and they are
-//! verified before use. Each project has its own: what a component does to its compiler reaches no other project.
+//! The compiled functions of a project's last build, on disk. They become machine code of the host, so no other user may
+//! write there, and they are verified before use. Each project has a file of its own, so that a component that attacks the
+//! compiler cannot affect another project.
 
 use std::path::{Path, PathBuf};
 

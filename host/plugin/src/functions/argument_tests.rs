@@ -198,7 +198,7 @@ fn map_of_handles_with_equal_keys_is_refused() {
     let shape = WitType::of(map(WitTypeKind::Bool, WitTypeKind::Own("counter".into())));
     let twice = Val::Map(vec![(Val::Bool(true), Val::U8(1)), (Val::Bool(true), Val::U8(2))]);
     let said = written(&shape, &twice, None).unwrap_err().to_string();
-    assert_eq!(said, "the component returned a map of handles in which a key is there twice");
+    assert_eq!(said, "the component returned a map of handles with a duplicate key");
 }
 
 #[test]

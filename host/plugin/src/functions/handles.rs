@@ -9,7 +9,9 @@ use shelly_core::{hex, limits};
 
 /// The handles of one run.
 pub struct ResourceHandles {
+    /// The random suffix of all names.
     tag: String,
+    /// The number of the newest handle.
     given: u32,
     live: HashMap<u32, ResourceHandle>,
     /// Losses of all handles so far: the highest number that was lost, and the reason. Only the latest are kept.
@@ -80,7 +82,7 @@ impl ResourceHandles {
         }
     }
 
-    /// Removes a handle that was passed to the component for good.
+    /// Removes a handle whose ownership was passed to the component.
     pub fn take(&mut self, number: u32) {
         self.live.remove(&number);
     }

@@ -1,10 +1,16 @@
 //! Exported functions as tools, for components that do not use the contract.
 //!
-//! [`ExportedFunctions`] reads the functions and their types from the binary. [`FunctionToolset`] makes tools of them,
-//! as configured by a [`FunctionsManifest`]. For a call, [`arguments`] converts JSON to the component's values, and
-//! [`written`] converts the result to JSON; [`schema`](mod@schema) describes the types to the model. Resources stay in
-//! the instance: a model gets their names, which are [`ResourceHandles`]. Streams and futures are lists and values for a
-//! model: [`send_streams`] and [`receive_streams`] pass them while the instance runs.
+//! [`ExportedFunctions`] reads the functions and their types from the binary. [`FunctionToolset`] makes tools of them, as
+//! configured by a [`FunctionsManifest`]; [`schema`](mod@schema) describes their types to the model. A call goes through
+//! these steps:
+//!
+//! 1. [`arguments`] converts the JSON of the model to the component's values.
+//! 2. [`send_streams`] replaces lists and values by streams and futures where the function takes them.
+//! 3. The function is called.
+//! 4. [`receive_streams`] reads the streams and futures in the result, so that they are lists and values again.
+//! 5. [`written`] converts the result to JSON.
+//!
+//! Resources stay in the instance: a model gets their names, which [`ResourceHandles`] keeps.
 
 mod docs;
 mod exported_functions;

@@ -76,7 +76,7 @@ pub fn schema(shape: &WitType) -> Value {
     }
 }
 
-/// Returns the schema of a list of so many values.
+/// Returns the schema of a list with exactly one value for each of these types.
 fn tuple<'a>(parts: impl IntoIterator<Item = &'a WitType>) -> Value {
     let items: Vec<_> = parts.into_iter().map(schema).collect();
     let count = items.len();

@@ -1,5 +1,5 @@
-//! JSON that is parsed one level at a time. The values of a component need what a parsed [`serde_json::Value`] no longer
-//! has: the digits of a number as they are written, the order of the keys of an object, and keys that are there twice.
+//! JSON that is parsed one level at a time. The conversion to a component's values needs what a parsed [`serde_json::Value`]
+//! has lost: the digits of a number as they are written, the order of the keys of an object, and duplicate keys.
 
 use std::{collections::HashSet, fmt};
 
@@ -21,7 +21,7 @@ pub enum ShallowJson<'a> {
     Object(Vec<(String, &'a RawValue)>),
 }
 
-/// The only mistake in a text that has the syntax of JSON: half of a character beyond 16 bits.
+/// The only mistake that a text with the syntax of JSON can have: half of a surrogate pair.
 const HALF_PAIR: &str = "a string with half of a surrogate pair, such as \\ud83d alone; write the whole character";
 
 impl<'a> ShallowJson<'a> {

@@ -1,8 +1,7 @@
-//! Streams and futures of arguments and results: lists and values on the side of the model, readable ends on the side of
-//! the component.
+//! Streams and futures of arguments and results: the model sees lists and values, the component gets readable ends.
 //!
-//! The engine lifts and lowers what a stream carries only as a type of Rust that is known when the host is compiled. So the
-//! elements are numbers, booleans, characters and strings; [`WitType`] refuses all others.
+//! The engine passes elements of a stream only as a Rust type that is known when the host is compiled. So the elements are
+//! numbers, booleans, characters and strings; the reader of [`WitType`]s refuses all others.
 
 use std::{
     future::ready,
@@ -25,9 +24,10 @@ use wasmtime::{
 use super::wit_types::{WitInt, WitType, WitTypeKind};
 use shelly_core::limits;
 
-/// A type of Rust whose values a stream can carry.
+/// A Rust type whose values a stream can carry.
 trait StreamElement: ComponentType + Lift + Lower + Send + Sync + Unpin + 'static {
-    /// The number of elements that are read at once: texts one by one, so that their bytes are counted before the next one.
+    /// The number of elements that are read at once. Strings are read one by one, because each counts against the limit of
+    /// bytes before the next one is read.
     const AT_ONCE: usize;
 
     fn into_val(self) -> Val;
@@ -69,7 +69,7 @@ stream_elements! {
     String as String, 1;
 }
 
-/// Calls a function with the type of Rust of an element as its first type parameter.
+/// Calls a function with the Rust type of an element as its first type parameter.
 macro_rules! for_element {
     ($element:expr, $function:ident($($argument:expr),*)) => {
         match &$element.form {
@@ -91,7 +91,7 @@ macro_rules! for_element {
     };
 }
 
-/// Replaces the lists and values in an argument that the component takes as streams and futures by their readable ends.
+/// Converts the lists and values in an argument to streams and futures where the component takes these.
 ///
 /// # Errors
 ///
@@ -112,12 +112,12 @@ pub fn send_streams<D: Send + 'static>(
     })
 }
 
-/// Replaces the streams and futures in a result by lists and values, once all of them have ended. Returns `true` if
+/// Reads the streams and futures in a result to their ends, and converts them to lists and values. Returns `true` if
 /// elements beyond the limits were not read.
 ///
 /// # Errors
 ///
-/// The trap of the component, a future that ends without a value, or futures beyond the limits: half of them is no result.
+/// A trap of the component, a future that ends without a value, or futures beyond the limits: a part of them is no result.
 pub async fn receive_streams<D: Send + 'static>(
     store: &mut Store<D>,
     shape: &WitType,
@@ -127,7 +127,7 @@ pub async fn receive_streams<D: Send + 'static>(
     let mut waiting = Vec::new();
     each_end(shape, result, &mut |shape, value| {
         if let WitTypeKind::Stream(element) | WitTypeKind::Future(element) = &shape.form {
-            waiting.push(for_element!(element, listen(store, value, &room))?);
+            waiting.push(for_element!(element, begin_reading(store, value, &room))?);
         }
         Ok(())
     })?;
@@ -138,7 +138,7 @@ pub async fn receive_streams<D: Send + 'static>(
     let received = store.run_concurrent(async move |_| {
         let mut received = Vec::new();
         for one in waiting {
-            // A collector sends what it has when it is dropped, at the latest.
+            // A collector sends its elements when it is dropped, if not before. So this ends.
             received.push(one.await.unwrap_or_default());
         }
         received
@@ -163,35 +163,35 @@ pub async fn receive_streams<D: Send + 'static>(
 fn each_end(
     shape: &WitType,
     value: &mut Val,
-    see: &mut dyn FnMut(&WitType, &mut Val) -> wasmtime::Result<()>,
+    visit: &mut dyn FnMut(&WitType, &mut Val) -> wasmtime::Result<()>,
 ) -> wasmtime::Result<()> {
     if !shape.holds_stream() {
         return Ok(());
     }
     match (&shape.form, value) {
-        (WitTypeKind::Stream(_) | WitTypeKind::Future(_), value) => see(shape, value),
+        (WitTypeKind::Stream(_) | WitTypeKind::Future(_), value) => visit(shape, value),
         (WitTypeKind::List(element), Val::List(list)) => {
-            list.iter_mut().try_for_each(|value| each_end(element, value, see))
+            list.iter_mut().try_for_each(|value| each_end(element, value, visit))
         }
         (WitTypeKind::Map { value: held, .. }, Val::Map(entries)) => {
-            entries.iter_mut().try_for_each(|(_, value)| each_end(held, value, see))
+            entries.iter_mut().try_for_each(|(_, value)| each_end(held, value, visit))
         }
         (WitTypeKind::Tuple(shapes), Val::Tuple(parts)) => {
-            shapes.iter().zip(parts).try_for_each(|(shape, value)| each_end(shape, value, see))
+            shapes.iter().zip(parts).try_for_each(|(shape, value)| each_end(shape, value, visit))
         }
         (WitTypeKind::Record(fields), Val::Record(values)) => {
-            fields.iter().zip(values).try_for_each(|(field, (_, value))| each_end(&field.shape, value, see))
+            fields.iter().zip(values).try_for_each(|(field, (_, value))| each_end(&field.shape, value, visit))
         }
         (WitTypeKind::Variant(cases), Val::Variant(name, Some(payload))) => {
             match cases.iter().find(|case| case.name == *name).and_then(|case| case.payload.as_ref()) {
-                Some(shape) => each_end(shape, payload, see),
+                Some(shape) => each_end(shape, payload, visit),
                 None => Ok(()),
             }
         }
-        (WitTypeKind::Option(inner), Val::Option(Some(value))) => each_end(inner, value, see),
+        (WitTypeKind::Option(inner), Val::Option(Some(value))) => each_end(inner, value, visit),
         (WitTypeKind::Result { ok: Some(shape), .. }, Val::Result(Ok(Some(value))))
         | (WitTypeKind::Result { error: Some(shape), .. }, Val::Result(Err(Some(value)))) => {
-            each_end(shape, value, see)
+            each_end(shape, value, visit)
         }
         _ => Ok(()),
     }
@@ -211,8 +211,8 @@ fn future_of<T: StreamElement, D: Send + 'static>(store: &mut Store<D>, value: V
     Ok(Val::Future(reader.try_into_future_any(&mut *store)?))
 }
 
-/// Begins to read a stream or a future. The elements arrive when it has ended or the limits are reached.
-fn listen<T: StreamElement, D: Send + 'static>(
+/// Begins to read a stream or a future. The receiver gets all elements at once, when it has ended or a limit is reached.
+fn begin_reading<T: StreamElement, D: Send + 'static>(
     store: &mut Store<D>,
     end: &Val,
     room: &Arc<Mutex<StreamRoom>>,
@@ -228,12 +228,12 @@ fn listen<T: StreamElement, D: Send + 'static>(
     Ok(elements)
 }
 
-/// The elements that the streams and futures of one result may still carry, all together.
+/// The elements and bytes that the streams and futures of one result may still carry, all together.
 struct StreamRoom {
     elements: usize,
     /// The bytes of texts.
     bytes: usize,
-    /// `true` if a stream had more.
+    /// `true` if a stream had more than was read.
     is_cut: bool,
 }
 
@@ -257,8 +257,8 @@ impl StreamRoom {
     }
 }
 
-/// Collects the elements of one stream, or the value of one future, in the host. It hands them over when the writable end
-/// is dropped, and with it the collector.
+/// Collects the elements of one stream, or the value of one future. The engine drops the collector when the component drops
+/// the writable end; the elements are handed over then at the latest.
 struct ElementCollector<T> {
     elements: Vec<Val>,
     room: Arc<Mutex<StreamRoom>>,
@@ -293,17 +293,17 @@ impl<D: 'static, T: StreamElement> StreamConsumer<D> for ElementCollector<T> {
     ) -> Poll<wasmtime::Result<StreamResult>> {
         let collector = self.get_mut();
         loop {
-            let there = source.remaining(store.as_context_mut());
-            if there == 0 {
+            let available = source.remaining(store.as_context_mut());
+            if available == 0 {
                 return Poll::Ready(Ok(StreamResult::Completed));
             }
             let most = {
                 let mut room = collector.room.lock().unwrap_or_else(PoisonError::into_inner);
                 room.is_cut |= room.left() == 0;
-                room.left().min(there).min(T::AT_ONCE)
+                room.left().min(available).min(T::AT_ONCE)
             };
             if most == 0 {
-                // The component learns that nobody reads any more.
+                // Tells the component that the readable end is closed.
                 collector.hand_over();
                 return Poll::Ready(Ok(StreamResult::Dropped));
             }

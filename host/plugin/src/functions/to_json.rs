@@ -89,7 +89,7 @@ impl ValJsonWriter<'_> {
             (WitTypeKind::List(element) | WitTypeKind::Stream(element), Val::List(list)) => {
                 self.list(list.iter().map(|value| (&**element, value)))
             }
-            // The host has received its value.
+            // `receive_streams` has replaced the future by its value.
             (WitTypeKind::Future(inner), value) => self.value(inner, value),
             (WitTypeKind::Map { key, value }, Val::Map(entries)) => self.map(key, value, entries),
             (WitTypeKind::Tuple(shapes), Val::Tuple(parts)) if shapes.len() == parts.len() => {
@@ -177,14 +177,14 @@ impl ValJsonWriter<'_> {
         self.put("]")
     }
 
-    /// Writes a map: as an object if its keys are strings, otherwise as a list of pairs. Of equal keys the last one
-    /// holds, as the component model has it.
+    /// Writes a map: as an object if its keys are strings, otherwise as a list of pairs. Of entries with equal keys the last
+    /// one counts, as the component model defines it.
     fn map(&mut self, key: &WitType, value: &WitType, entries: &[(Val, Val)]) -> Result<(), Fault> {
         let keys = entries.iter().map(|(key, _)| key_text(key).ok_or_else(mismatch)).collect::<Result<Vec<_>, _>>()?;
         let last: HashMap<&str, usize> = keys.iter().enumerate().map(|(at, key)| (&**key, at)).collect();
         if last.len() < entries.len() && value.holds_own() {
-            // The handles of the values that do not hold would be lost.
-            return Err(Fault::other("the component returned a map of handles in which a key is there twice"));
+            // The handles in the dropped entries would be lost.
+            return Err(Fault::other("the component returned a map of handles with a duplicate key"));
         }
         let is_object = key.form == WitTypeKind::String;
         self.put(if is_object { "{" } else { "[" })?;

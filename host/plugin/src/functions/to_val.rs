@@ -38,7 +38,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub struct FunctionArguments {
     /// The values in the order of the parameters.
     pub values: Vec<Val>,
-    /// The numbers of the handles that are passed to the component for good.
+    /// The numbers of the handles whose ownership is passed to the component.
     pub given_away: Vec<u32>,
 }
 
@@ -88,13 +88,13 @@ impl FunctionArgumentReader<'_> {
         let field = |field: &WitField| {
             let value = match object.iter().find(|(name, _)| *name == field.name) {
                 Some((_, raw)) => self.below(&field.name, &field.shape, raw)?,
-                None if field.shape.is_option() => self.paid(0).map(|()| Val::Option(None))?,
+                None if field.shape.is_option() => self.charge(0).map(|()| Val::Option(None))?,
                 None => {
                     let (name, kind) = (&field.name, called(&field.shape));
                     return Err(self.wrong(format_args!("missing {what} `{name}` of type {kind}")));
                 }
             };
-            self.paid(field.name.len())?;
+            self.charge(field.name.len())?;
             Ok((field.name.clone(), value))
         };
         fields.iter().map(field).collect()
@@ -106,7 +106,7 @@ impl FunctionArgumentReader<'_> {
     }
 
     fn value(&mut self, shape: &WitType, raw: &RawValue) -> Result<Val, Fault> {
-        self.paid(0)?;
+        self.charge(0)?;
         if let WitTypeKind::Option(inner) = &shape.form
             && !inner.is_option()
             && raw.get() != "null"
@@ -130,13 +130,13 @@ impl FunctionArgumentReader<'_> {
             }
             (WitTypeKind::Char, _) => return Err(expected(self, "one character, as a string")),
             (WitTypeKind::String, ShallowJson::String(text)) => {
-                self.paid(text.len())?;
+                self.charge(text.len())?;
                 Val::String(text.clone())
             }
             (WitTypeKind::String, _) => return Err(expected(self, "a string")),
             (WitTypeKind::List(_) | WitTypeKind::Stream(_), ShallowJson::String(text)) if shape.is_bytes() => {
                 let bytes = BASE64.decode(text).map_err(|_| expected(self, "bytes in base64"))?;
-                self.paid(bytes.len() * size_of::<Val>())?;
+                self.charge(bytes.len() * size_of::<Val>())?;
                 Val::List(bytes.into_iter().map(Val::U8).collect())
             }
             (WitTypeKind::List(element) | WitTypeKind::Stream(element), ShallowJson::List(list)) => {
@@ -146,7 +146,7 @@ impl FunctionArgumentReader<'_> {
                 return Err(expected(self, "bytes: a string in base64, or a list of numbers"));
             }
             (WitTypeKind::List(_) | WitTypeKind::Stream(_), _) => return Err(expected(self, "a list")),
-            // The host sends it once the function is called.
+            // `send_streams` makes a future of this value when the function is called.
             (WitTypeKind::Future(inner), _) => self.value(inner, raw)?,
             (WitTypeKind::Map { key, value }, ShallowJson::Object(fields)) if key.form == WitTypeKind::String => {
                 Val::Map(self.named_entries(value, fields)?)
@@ -173,7 +173,7 @@ impl FunctionArgumentReader<'_> {
                 let names: Vec<_> = cases.iter().map(|case| case.name.as_str()).collect();
                 let case = cases.iter().find(|case| case.name == *name);
                 let case = case.ok_or_else(|| self.no_such("case", name, &names))?;
-                self.paid(name.len())?;
+                self.charge(name.len())?;
                 let payload = match (&case.payload, payload) {
                     (None, None) => None,
                     (Some(shape), Some(payload)) => Some(Box::new(self.below(name, shape, payload)?)),
@@ -192,7 +192,7 @@ impl FunctionArgumentReader<'_> {
                 if !cases.contains(name) {
                     return Err(self.no_such("case", name, &names));
                 }
-                self.paid(name.len())?;
+                self.charge(name.len())?;
                 Val::Enum(name.clone())
             }
             (WitTypeKind::Enum(cases), _) => return Err(expected(self, &format!("one of {}", listed(cases)))),
@@ -251,7 +251,7 @@ impl FunctionArgumentReader<'_> {
     /// Converts the entries of a map whose keys are strings.
     fn named_entries(&mut self, value: &WitType, fields: &[(String, &RawValue)]) -> Result<Vec<(Val, Val)>, Fault> {
         let entry = |(name, raw): &(String, &RawValue)| -> Result<(Val, Val), Fault> {
-            self.paid(name.len())?;
+            self.charge(name.len())?;
             let held = self.below(&cut(name, limits::NAME_SHOWN_CHARS), value, raw)?;
             Ok((Val::String(name.clone()), held))
         };
@@ -294,7 +294,7 @@ impl FunctionArgumentReader<'_> {
             if set.contains(name) {
                 return Err(self.wrong(format_args!("duplicate flag `{name}`")));
             }
-            self.paid(name.len())?;
+            self.charge(name.len())?;
             set.push(name.clone());
         }
         Ok(set)
@@ -359,8 +359,8 @@ impl FunctionArgumentReader<'_> {
         }
     }
 
-    /// Counts the memory that a value takes.
-    fn paid(&mut self, bytes: usize) -> Result<(), Fault> {
+    /// Counts the memory of a value, beyond that of the [`Val`] itself, against the limit of the call.
+    fn charge(&mut self, bytes: usize) -> Result<(), Fault> {
         let left = self.left.checked_sub(bytes.saturating_add(size_of::<Val>()));
         self.left = left.ok_or_else(|| Fault::TooLarge {
             message: format!(

@@ -1,7 +1,8 @@
-//! The functions of the kinds, found in a component by name in the version of the contract that it uses.
+//! The exported functions of each kind, for all versions of the contract that the host serves.
 //!
-//! The generated bindings look for the names of one version. The types of most functions are the same in all versions, so
-//! one definition with a name that depends on the version serves them all.
+//! The generated bindings find exports only by the names of the newest version, such as `shelly:plugin/tool@0.2.0`. So this
+//! module finds and calls the functions itself. One definition serves all versions in which a function has the same types; a
+//! kind whose types differ has one definition for each, and an enum of them.
 
 use wasmtime::{
     Store,
@@ -39,7 +40,8 @@ impl<'a> ExportedInterface<'a> {
     }
 }
 
-/// Defines the functions of an interface: a struct with the index of each, and a method that calls it.
+/// Defines a struct for the functions of an interface. It has the export index of each function, `find` and `check`, and for
+/// each function a method that calls it.
 macro_rules! kind_functions {
     ($(
         $(#[$doc:meta])*

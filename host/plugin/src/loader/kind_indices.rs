@@ -12,7 +12,7 @@ use crate::{
     store::PluginState,
 };
 
-/// The functions of each kind, looked up once.
+/// The functions of the kinds that a component exports. They are looked up once, before the first instance.
 pub struct KindIndices {
     pub tool: Option<ToolFunctions>,
     pub effect: Option<EffectFunctions>,

@@ -15,8 +15,8 @@ use crate::{
     error::{ErrorKind, Report},
     limits,
     packages::{
-        AgentPackageFiles, ContainedPlugin, LockedAgentPackage, LockedPackage, PackageError, PackageLock, PackagePlace,
-        PackageSource, StagedPackage,
+        AgentPackageFiles, ContainedPlugin, LockedAgentPackage, LockedPluginPackage, PackageError, PackageLock,
+        PackagePlace, PackageSource, StagedPackage,
     },
     trust::TrustFacts,
 };
@@ -106,7 +106,7 @@ impl AgentPackageInspector<'_> {
         let ContainedPlugin { id, files, signature } = plugin;
         let there = self.lock.get(&id);
         let is_same = there.is_some_and(|there| there.digest == files.digest());
-        let is_of_others = |there: &LockedPackage| {
+        let is_of_others = |there: &LockedPluginPackage| {
             let mut others = self.lock.agents().filter(|other| other.id != package.id);
             there.agent.as_ref() != Some(&package.id) || others.any(|other| other.contains(there))
         };
@@ -129,7 +129,7 @@ impl AgentPackageInspector<'_> {
         Ok(there.is_none().then_some(candidate))
     }
 
-    fn is_another_plugin(&self, there: &LockedPackage, package: &LockedAgentPackage) -> Report {
+    fn is_another_plugin(&self, there: &LockedPluginPackage, package: &LockedAgentPackage) -> Report {
         let lock = name(&self.place.lock_file().display().to_string());
         let mut others = self.lock.agents().filter(|other| other.id != package.id);
         let other = others.find(|other| other.contains(there)).map(|other| other.id.as_str());
@@ -161,7 +161,7 @@ impl AgentCandidate {
     }
 
     /// Returns the plugins that come with the package.
-    pub fn plugins(&self) -> impl Iterator<Item = &LockedPackage> {
+    pub fn plugins(&self) -> impl Iterator<Item = &LockedPluginPackage> {
         self.plugins.iter().map(|plugin| &plugin.locked)
     }
 

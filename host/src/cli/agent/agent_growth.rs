@@ -10,7 +10,7 @@ use crate::{
         render::{escaped, name, size},
     },
     config::AgentPackageConfig,
-    packages::{AbilityChange, AgentPackageFiles, LockedAgentPackage, LockedPackage},
+    packages::{AbilityChange, AgentPackageFiles, LockedAgentPackage, LockedPluginPackage},
     trust::TrustFacts,
 };
 
@@ -21,7 +21,7 @@ const FOR_PEOPLE: [&str; 3] = [AgentPackageFiles::MANIFEST_FILE, "README.md", "L
 pub(super) struct InstalledVersion {
     texts: BTreeMap<String, String>,
     reach: TrustFacts,
-    plugins: Vec<LockedPackage>,
+    plugins: Vec<LockedPluginPackage>,
     signature: Option<String>,
 }
 

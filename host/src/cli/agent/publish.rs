@@ -14,8 +14,8 @@ use crate::{
     config::{AgentPackageConfig, Config},
     error::{ErrorKind, Report},
     packages::{
-        AgentPackageArtifact, AgentPackageFiles, ContainedPlugin, PackageError, PackageFiles, PackagePlace,
-        PackageSource,
+        AgentPackageArtifact, AgentPackageFiles, ContainedPlugin, PackageError, PackagePlace, PackageSource,
+        PluginPackageFiles,
     },
 };
 
@@ -44,7 +44,7 @@ impl AgentPublishArgs {
         let reference = artifact_named(&self.artifact, "oci://ghcr.io/me/reviewer:1.0.0")?;
         let folder = package_folder(&self.path);
         let files = AgentPackageFiles::read(folder).map_err(report)?;
-        let signature = PackageFiles::read_signature(folder).map_err(report)?;
+        let signature = PluginPackageFiles::read_signature(folder).map_err(report)?;
         runtime()?.block_on(async {
             self.check(&files).await?;
             let (id, version, bytes) = (files.manifest().id.clone(), files.manifest().version.clone(), files.size());

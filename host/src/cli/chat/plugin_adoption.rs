@@ -6,18 +6,19 @@ use super::{
 };
 use crate::{app::App, error::Report};
 
-/// The outcome of trying plugins that were built again.
+/// The outcome of trying plugins that were built again: each is used if the agent still works with it.
 pub struct PluginAdoption {
-    /// The app with those that can be used.
+    /// The app with the plugins that can be used.
     pub app: Arc<App>,
-    /// The facts about the agent with them; `None` if there are none.
+    /// The facts about the agent with these plugins; `None` if none can be used.
     pub facts: Option<RunnerFacts>,
-    /// Each of them, with the reason if it cannot be used.
+    /// Each plugin that was tried, with the reason if it cannot be used.
     pub outcomes: Vec<(PluginRebuild, Result<(), Report>)>,
 }
 
 impl PluginAdoption {
-    /// Tries each of these plugins in place of the one that the app has.
+    /// Tries each of these plugins in place of the one with its id in the app. Later ones are tried together with the
+    /// accepted ones.
     pub async fn of(app: Arc<App>, rebuilds: Vec<PluginRebuild>, agent: Option<&str>, model: Option<&str>) -> Self {
         let mut adoption = Self { app, facts: None, outcomes: Vec::new() };
         for rebuild in rebuilds {

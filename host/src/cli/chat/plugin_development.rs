@@ -1,4 +1,4 @@
-//! Plugin projects that are built when a chat begins, and again after each change.
+//! Plugin projects of `chat --dev`: each is built when the chat begins, and again after each change.
 
 use std::{
     collections::HashMap,
@@ -34,44 +34,45 @@ pub struct DevelopedProject {
     sources: SourceWatch,
 }
 
-/// The watches of all projects.
+/// The tasks that watch and build all projects of a chat, and the channel of their progress.
 pub struct PluginDevelopment {
     sender: mpsc::Sender<DevelopmentProgress>,
     progress: mpsc::Receiver<DevelopmentProgress>,
     watches: Vec<AbortOnDropHandle<()>>,
-    /// By the ids of their plugins, the tasks that replace tools of agents at work.
+    /// The tasks that replace tools of running agents, by the ids of their plugins.
     replacements: HashMap<String, AbortOnDropHandle<()>>,
 }
 
-/// The next thing that happens to a project.
+/// An event of a watched project.
 pub enum DevelopmentProgress {
     /// Its plugin was built again.
     Built(PluginRebuild),
     /// Its plugin was not built again.
     Failed { id: String, report: Report },
-    /// Agents at work call tools of its last build from now on.
+    /// Running agents call the tools of its newest build from now on.
     ToolsReplaced { id: String, tools: usize },
 }
 
-/// A plugin that was built again.
+/// A plugin that was built again while the chat runs.
 pub struct PluginRebuild {
     pub id: String,
     /// The folder of the plugin.
     pub folder: PathBuf,
     duration: Duration,
-    /// The differences to the build before, a line each.
+    /// The differences to the previous build, a line each.
     changes: Vec<String>,
 }
 
 impl DevelopedProject {
-    /// Builds a project before the chat begins, at a terminal that is not in use. If the build fails, the last one is used.
+    /// Builds a project before the chat begins, so the build may print to the terminal. If the build fails, the chat uses
+    /// the previous build.
     ///
     /// # Errors
     ///
     /// A [`Report`] if the folder is no project, or the build fails and there is no earlier one.
     pub async fn build(folder: &Path) -> Result<Self, Report> {
         let ReadProject { manifest, project } = ReadProject::read(folder)?;
-        // What is written during the build leads to another one.
+        // A file that is written during the build leads to another build.
         let sources = SourceWatch::begin(&project.folder)?;
         let (id, output) = (manifest.id, project.output());
         tell(&format!("{DIM}building the plugin {} in {}{PLAIN}\n", name(&id), path_name(folder)));
@@ -87,23 +88,23 @@ impl DevelopedProject {
         Ok(Self { folder: project.folder, id, output, sources })
     }
 
-    /// Waits for changes and builds, until nobody wants to know any more.
+    /// Watches the sources and builds after each change, until the receiver of `progress` is dropped.
     async fn watch(mut self, progress: mpsc::Sender<DevelopmentProgress>) {
-        let mut is_there = true;
+        let mut is_readable = true;
         loop {
             sleep(limits::WATCH_PAUSE).await;
             let next = match self.sources.look_again() {
                 Ok(changed) => {
-                    is_there = true;
+                    is_readable = true;
                     if changed.is_none() {
                         continue;
                     }
                     self.rebuild().await
                 }
-                // That was told.
-                Err(_) if !is_there => continue,
+                // The failure was reported already.
+                Err(_) if !is_readable => continue,
                 Err(report) => {
-                    is_there = false;
+                    is_readable = false;
                     self.failed(report)
                 }
             };
@@ -124,7 +125,7 @@ impl DevelopedProject {
                 DevelopmentProgress::Built(PluginRebuild { id, folder, duration, changes })
             }
             Ok(InstalledBuild { package, .. }) => {
-                let message = format!("the project now makes the plugin `{}`", package.manifest.id);
+                let message = format!("the project now builds the plugin `{}`", package.manifest.id);
                 self.failed(
                     Report::new(ErrorKind::Usage, message).hint("start the chat again with --continue to use it"),
                 )
@@ -141,13 +142,13 @@ impl DevelopedProject {
     }
 }
 
-/// Returns a compiler that makes the code which the chat then finds in the cache.
+/// Returns a compiler with the settings of a run, so that the chat finds the compiled code in the cache.
 fn compiler() -> Arc<ComponentCompiler> {
     Arc::new(ComponentCompiler::from(compiling()))
 }
 
 impl PluginDevelopment {
-    /// Builds the plugins of these projects again after each change from now on.
+    /// Starts a task for each project that builds it again after each change.
     pub fn watch(projects: Vec<DevelopedProject>) -> Self {
         let (sender, progress) = mpsc::channel(1);
         let watch = |project: DevelopedProject| AbortOnDropHandle::new(tokio::spawn(project.watch(sender.clone())));
@@ -155,8 +156,8 @@ impl PluginDevelopment {
         Self { sender, progress, watches, replacements: HashMap::new() }
     }
 
-    /// Gives the agents at work tools of a plugin that was built again. What they cannot take, the next message takes: a failure
-    /// is told then.
+    /// Starts to replace the tools of running agents by those of a plugin that was built again. An agent that cannot take
+    /// them is no error here: the next message uses the whole plugin, and reports a failure.
     pub fn replace_tools(&mut self, app: Arc<App>, rebuild: &PluginRebuild) {
         let (id, folder, sender) = (rebuild.id.clone(), rebuild.folder.clone(), self.sender.clone());
         let replace = async move {
@@ -169,7 +170,7 @@ impl PluginDevelopment {
         self.replacements.insert(rebuild.id.clone(), AbortOnDropHandle::new(tokio::spawn(replace)));
     }
 
-    /// Waits for the next progress. Cancel safe.
+    /// Waits for the next event. Cancel safe.
     pub async fn next(&mut self) -> DevelopmentProgress {
         match self.progress.recv().await {
             Some(progress) => progress,
@@ -178,7 +179,7 @@ impl PluginDevelopment {
         }
     }
 
-    /// Ends all builds, and waits until their programs have ended.
+    /// Cancels all builds, and waits until the programs that they have started have ended.
     pub async fn stop(&mut self) {
         self.replacements.clear();
         for watch in self.watches.drain(..) {

@@ -1,5 +1,7 @@
-//! The plugins that were built again while the chat runs. Between two steps each is tried: if the agent can be used with it, the
-//! chat uses it from then on. The agents that answer a message keep the plugins that they began with, except for calls of tools.
+//! The use of plugins that were built again while the chat runs.
+//!
+//! When nothing else runs, each such plugin is tried, and the chat uses it from then on if the agent works with it. An agent
+//! that is answering a message keeps the plugins with which it began, except that its tool calls go to the newest build.
 
 use std::{io::Write, sync::Arc};
 
@@ -15,12 +17,12 @@ use crate::{
 };
 
 impl<W: Write> ChatLoop<W> {
-    /// Uses the plugins of these projects as they are built from now on.
+    /// Watches these projects from now on, and uses their plugins whenever they are built again.
     pub fn develop(&mut self, projects: Vec<DevelopedProject>) {
         self.development = Some(PluginDevelopment::watch(projects));
     }
 
-    /// Takes a plugin that was built again, as soon as nothing runs, or says why none was built.
+    /// Handles an event of a watched project: a new build waits until nothing runs, and a failure is shown.
     pub(super) fn show_development(&mut self, progress: DevelopmentProgress) {
         match progress {
             DevelopmentProgress::Built(rebuild) => {
@@ -45,7 +47,7 @@ impl<W: Write> ChatLoop<W> {
         }
     }
 
-    /// Tries the plugins that were built again. Returns `false` if there are none.
+    /// Begins to try the plugins that were built again. Returns `false` if there are none.
     pub(super) fn adopt_rebuilds(&mut self) -> bool {
         if self.rebuilds.is_empty() {
             return false;
@@ -58,7 +60,8 @@ impl<W: Write> ChatLoop<W> {
         true
     }
 
-    /// Uses the plugins that were built again and can be used. Returns the exit code if the person leaves with the next message.
+    /// Ends the trial of new builds: uses those that work, and shows why the others do not. Returns the exit code if the
+    /// person leaves the chat.
     pub(super) fn end_adoption(&mut self, adoption: Result<PluginAdoption, Report>) -> Option<u8> {
         match adoption {
             Ok(PluginAdoption { app, facts, outcomes }) => {
@@ -81,7 +84,7 @@ impl<W: Write> ChatLoop<W> {
         self.end_step()
     }
 
-    /// Says why the chat does not use the newest plugin.
+    /// Shows why the chat does not use the newest build of a plugin.
     fn keep_plugin(&mut self, id: &str, what: &str, report: &Report) {
         let line = format!("plugin {} {what}; the chat keeps the one before", name(id));
         self.screen.print(&format!("{YELLOW}{line}{PLAIN}\n{}", failure_text(report)));

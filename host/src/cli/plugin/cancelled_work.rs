@@ -1,8 +1,8 @@
-//! Builds on a thread of their own, which end with the command.
+//! Builds on a thread of their own, which are cancelled when the command ends.
 
 use shelly_author::BuildCancellation;
 
-/// Cancels the build when it is dropped: when the command ends, whatever ends it.
+/// A guard that cancels the build when it is dropped, for whatever reason the command ends.
 struct CancelledOnDrop(BuildCancellation);
 
 impl Drop for CancelledOnDrop {
@@ -11,8 +11,8 @@ impl Drop for CancelledOnDrop {
     }
 }
 
-/// Runs work that builds on a thread of its own. If the future is dropped, the programs that the work has started are killed,
-/// and it starts no others.
+/// Runs `work`, which builds a project, on a thread of its own. If the future is dropped, the programs that the build has
+/// started are killed, and it starts no others.
 pub async fn cancelled_with<T: Send + 'static>(work: impl FnOnce(&BuildCancellation) -> T + Send + 'static) -> T {
     let guard = CancelledOnDrop(BuildCancellation::default());
     let cancellation = guard.0.clone();

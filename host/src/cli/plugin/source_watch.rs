@@ -4,18 +4,18 @@ use shelly_author::SourceSnapshot;
 
 use crate::error::Report;
 
-/// The sources of a project that is built again when they change. They are compared with those of the last build each time that
-/// somebody looks.
+/// A snapshot of a project's sources, to find out when they have changed. The caller polls it: nothing happens between
+/// calls.
 pub struct SourceWatch {
     folder: PathBuf,
     /// The sources of the last build.
     built: SourceSnapshot,
-    /// The sources at the last look.
+    /// The sources in the last snapshot.
     seen: SourceSnapshot,
 }
 
 impl SourceWatch {
-    /// Looks at the sources for the first time. They count as built.
+    /// Takes the first snapshot. These sources count as built.
     ///
     /// # Errors
     ///
@@ -30,8 +30,8 @@ impl SourceWatch {
         self.built.len()
     }
 
-    /// Looks again. Returns the files that have changed since the last build once two looks in a row have found the same; from
-    /// then on they count as built.
+    /// Takes another snapshot. Returns the files that have changed since the last build, once two snapshots in a row are
+    /// equal, so that nobody is writing them any more. From then on these sources count as built.
     ///
     /// # Errors
     ///
@@ -46,7 +46,8 @@ impl SourceWatch {
         Ok(Some(self.count_as_built()))
     }
 
-    /// Looks again, and takes the sources as they are. Returns the files that have changed since the last build.
+    /// Takes another snapshot, and counts these sources as built at once. Returns the files that have changed since the last
+    /// build.
     ///
     /// # Errors
     ///

@@ -52,10 +52,10 @@ pub struct PluginTestArgs {
     /// Run only the cases whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Write what came out into the `expect` of the cases that fail.
+    /// Write the actual outcome into the `expect` of the cases that fail.
     ///
-    /// The rest of a YAML file stays as it is, except for comments within a replaced `expect`. A case that has no expectation gets
-    /// one of its result and its log.
+    /// The rest of a YAML file stays as it is, except for comments within a replaced `expect`. A case without an `expect`
+    /// gets one with its result and its log.
     #[arg(long)]
     update: bool,
     #[command(flatten)]
@@ -89,7 +89,7 @@ impl PluginTestArgs {
                     updates.push((at, outcome.updated.clone()));
                 }
                 let result = CaseResult { file: file.path.clone(), name: case.name.clone(), outcome, is_updated };
-                // No case counts as updated before its file is written.
+                // A case is shown as updated only after its file was written.
                 if self.update { updated.push(result) } else { results.add(result)? }
             }
             if !updates.is_empty() {
@@ -152,7 +152,7 @@ impl PluginTestArgs {
         self.filter.as_ref().is_none_or(|text| case.name.contains(text))
     }
 
-    /// Returns the folder of cases beside the manifest, or that of the project which has built the plugin.
+    /// Returns the folder `cases` in the plugin's folder, or the one in the project whose `build` contains the plugin.
     fn own_cases(&self, package: &PluginPackage) -> Result<PathBuf, Report> {
         let named = Some(&*self.plugin).filter(|plugin| plugin.is_dir());
         let folder = named.or(package.location.folder());
@@ -166,7 +166,7 @@ impl PluginTestArgs {
     }
 }
 
-/// Returns the path or id of the plugin to test: of a project, what it has built.
+/// Returns the path or id of the plugin to test. For a project this is the plugin in its `build`.
 fn built_plugin(plugin: &Path) -> Result<PathBuf, Report> {
     if !plugin.join("plugin.toml").is_file() {
         return Ok(plugin.to_owned());

@@ -1,4 +1,4 @@
-//! The results of test cases: shown as they come, or as one JSON value or JUnit XML at the end.
+//! The results of test cases: text as each case ends, or one JSON value or JUnit XML at the end.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -118,7 +118,7 @@ impl TestResults {
         Self { output, plugin: plugin.to_owned(), results: Vec::new() }
     }
 
-    /// Adds the result of a case, and shows it to a person.
+    /// Adds the result of a case, and prints it if the output is text.
     pub fn add(&mut self, result: CaseResult) -> Result<(), Report> {
         if self.output == TestOutputFormat::Text {
             print_coloured(&result.lines())?;
@@ -127,7 +127,7 @@ impl TestResults {
         Ok(())
     }
 
-    /// Prints the summary, or the whole. Returns the exit code.
+    /// Prints the summary, or the whole JSON or XML. Returns the exit code.
     pub fn finish(self) -> Result<u8, Report> {
         let failed = self.results.iter().filter(|result| result.is_failed()).count();
         let code = if failed == 0 { 0 } else { ErrorKind::Run.exit_code() };

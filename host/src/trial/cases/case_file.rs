@@ -39,11 +39,12 @@ pub struct CaseFile {
 }
 
 impl CaseFile {
-    /// Parses the text of a file in YAML or JSON, which is for a plugin with this manifest.
+    /// Parses the text of a file of cases in YAML or JSON. The manifest of the tested plugin says of which kind its steps
+    /// are.
     ///
     /// # Errors
     ///
-    /// A [`Report`] that names the file, the position or the case, and the fix.
+    /// A [`Report`] that names the file, the position or the case, and how to correct it.
     pub fn parse(path: PathBuf, text: String, manifest: &PluginManifest) -> Result<Self, Report> {
         let source = path.display().to_string();
         let most = limits::TRIAL_INPUT_BYTES;
@@ -72,14 +73,14 @@ impl CaseFile {
     }
 }
 
-/// The keys of a case that say how the rest is read.
+/// The keys of a case that determine the type of its `step`. They are read first.
 #[derive(Deserialize)]
 struct CaseHead {
     kind: Option<String>,
     step: Option<IgnoredAny>,
 }
 
-/// A case as it is written. `S` is the type of the input of a step.
+/// A case as the file has it. `S` is the type of a step's input.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseEntry<S> {
@@ -99,8 +100,8 @@ struct CaseEntry<S> {
     expect: Option<CaseExpectation>,
 }
 
-/// Returns the kind whose steps the cases of a text call; `None` if they call none. All of them call the same kind, so that each
-/// mistake in an input is found in the text itself.
+/// Returns the kind of the steps in a file; `None` if it has no steps. All steps of a file are of one kind, so that the file
+/// is parsed with the type of their input, and an error names the line.
 fn kind_of_steps(text: &str, source: &str, manifest: &PluginManifest) -> Result<Option<PluginKind>, Report> {
     let heads: Vec<CaseHead> = parse_yaml(text, CASES, source)?;
     let mut kinds = BTreeSet::new();

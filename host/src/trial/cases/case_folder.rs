@@ -13,13 +13,13 @@ use crate::{
     error::{ErrorKind, Report, why_unreadable},
     limits,
     plugin::resolved,
-    trial::fixture::StateFixture,
+    trial::fixture::BytesFixture,
 };
 
-/// The path by which the folder of a case is named in outcomes: its real one differs each time.
+/// The path that replaces that of the case's folder in outcomes, because the real one differs each time.
 const SHOWN_ROOT: &str = "/case";
 
-/// The folder of a test case, in which its files lie. It is removed with this value.
+/// The temporary folder of a test case, with its files. Dropping this value removes it.
 pub(super) struct CaseFolder {
     root: PathBuf,
     _folder: TempDir,
@@ -28,14 +28,14 @@ pub(super) struct CaseFolder {
 impl CaseFolder {
     /// Creates the folder with these files, and the folders that are granted in it. `time` is the modification time of the
     /// files, in milliseconds since 1970.
-    pub fn new(files: &BTreeMap<String, StateFixture>, granted: &[PluginFolderUse], time: u64) -> Result<Self, Report> {
+    pub fn new(files: &BTreeMap<String, BytesFixture>, granted: &[PluginFolderUse], time: u64) -> Result<Self, Report> {
         let failed = |error: io::Error| Report::new(ErrorKind::Run, "cannot write the files of the case").cause(error);
         let folder = tempfile::tempdir().map_err(failed)?;
         let root = resolved(folder.path());
         for granted in granted {
             fs::create_dir_all(root.join(&granted.path)).map_err(failed)?;
         }
-        for (path, StateFixture(bytes)) in files {
+        for (path, BytesFixture(bytes)) in files {
             write(&root.join(path), bytes, time).map_err(failed)?;
         }
         Ok(Self { root, _folder: folder })
@@ -58,7 +58,7 @@ impl CaseFolder {
             _ => {}
         }
         match fs::read(&path) {
-            Ok(bytes) => json!(StateFixture(bytes)),
+            Ok(bytes) => json!(BytesFixture(bytes)),
             Err(error) => format!("(cannot be read: {})", why_unreadable(&error)).into(),
         }
     }
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn folder_of_a_case_has_its_files_and_granted_folders() {
-        let files = BTreeMap::from([("a/b.txt".to_owned(), StateFixture(b"x".to_vec()))]);
+        let files = BTreeMap::from([("a/b.txt".to_owned(), BytesFixture(b"x".to_vec()))]);
         let granted: PluginFolderUse = parse_yaml("{path: out, mode: write}", "the folder", "f").unwrap();
         let folder = CaseFolder::new(&files, &[granted], 1_000).unwrap();
         assert!(folder.path().join("out").is_dir());

@@ -7,28 +7,30 @@ use url::Url;
 use super::case_folder::is_inside;
 use crate::{
     error::{ErrorKind, Report},
-    trial::fixture::{CompletionFixture, FaultFixture, StateFixture},
+    trial::fixture::{BytesFixture, CompletionFixture, FaultFixture},
 };
 
-/// The answers of the host in a test case.
+/// The answers of the host in a test case: its key `host`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CaseHostFixture {
     /// The HTTP requests that are answered. A request without an entry fails, and so does the case.
     pub http: Vec<HttpExchangeFixture>,
     /// The entries of the key-value store before the call.
-    pub kv: BTreeMap<String, StateFixture>,
+    pub kv: BTreeMap<String, BytesFixture>,
     /// The files before the call, by their path in the folder of the case.
-    pub files: BTreeMap<String, StateFixture>,
+    pub files: BTreeMap<String, BytesFixture>,
     /// The first reading of the clock.
     pub clock: CaseClock,
     /// The seed of the random numbers.
     pub random: u64,
-    /// The answers of models to the queries of a step, in order. Without any, a query is the decision of the step.
+    /// The answers of models to the queries of a step, in order. If there are none, the first query ends the step and is its
+    /// decision.
     pub models: Vec<ModelAnswerFixture>,
 }
 
-/// A request that is answered: its method and URL, what else it must have, and its reply or its failure.
+/// A request that the case answers, and the reply or the failure. A request matches if it has the method, the URL, and the
+/// headers and body that are named here.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpExchangeFixture {
@@ -41,7 +43,7 @@ pub struct HttpExchangeFixture {
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// The body that the request must have.
-    pub body: Option<StateFixture>,
+    pub body: Option<BytesFixture>,
     /// The JSON value that the body of the request must be.
     pub json: Option<Value>,
     /// The response.
@@ -64,14 +66,14 @@ pub struct HttpReplyFixture {
     /// The headers.
     pub headers: BTreeMap<String, String>,
     /// The body.
-    pub body: StateFixture,
+    pub body: BytesFixture,
     /// The body as a JSON value, in place of `body`. Its type is `application/json` unless `headers` has another.
     pub json: Option<Value>,
 }
 
 impl Default for HttpReplyFixture {
     fn default() -> Self {
-        Self { status: 200, headers: BTreeMap::new(), body: StateFixture::default(), json: None }
+        Self { status: 200, headers: BTreeMap::new(), body: BytesFixture::default(), json: None }
     }
 }
 
@@ -101,7 +103,7 @@ impl TryFrom<String> for CaseClock {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        // The parts around `;` are the cause and the mend in a report.
+        // A report shows the part before `;` as the cause and the part after it as the hint.
         const WRONG: &str = "not a time in UTC; write it as 2025-01-01T00:00:00Z";
         let time = humantime::parse_rfc3339(&text).map_err(|_| WRONG)?;
         let since = time.duration_since(UNIX_EPOCH).map_err(|_| WRONG)?;
@@ -110,14 +112,14 @@ impl TryFrom<String> for CaseClock {
 }
 
 impl CaseHostFixture {
-    /// Checks what the types do not say.
+    /// Checks the rules that the types cannot express.
     pub(super) fn check(&self) -> Result<(), Report> {
         let wrong = |message: String| Report::new(ErrorKind::Usage, message);
         for HttpExchangeFixture { url, body, json, reply, error, .. } in &self.http {
             let place = format!("host.http: `{url}`");
             if Url::parse(url).is_err() {
                 return Err(
-                    wrong(format!("{place} is no URL")).hint("write the whole URL, such as https://example.com/a")
+                    wrong(format!("{place} is not a URL")).hint("write the whole URL, such as https://example.com/a")
                 );
             }
             if body.is_some() && json.is_some() {
@@ -130,7 +132,7 @@ impl CaseHostFixture {
                 let status = reply.status;
                 return Err(wrong(format!("{place} has the status {status}")).hint("write a status from 200 to 599"));
             }
-            if reply.json.is_some() && reply.body != StateFixture::default() {
+            if reply.json.is_some() && reply.body != BytesFixture::default() {
                 return Err(wrong(format!("{place} has a reply with `body` and `json`")).hint("remove one of them"));
             }
         }
@@ -163,7 +165,7 @@ mod tests {
     #[test]
     fn mistakes_in_host_answers_are_named() {
         for (text, says) in [
-            ("http: [{url: example.com}]", "host.http: `example.com` is no URL"),
+            ("http: [{url: example.com}]", "host.http: `example.com` is not a URL"),
             ("http: [{url: 'https://a.b', body: x, json: 1}]", "has `body` and `json`"),
             ("http: [{url: 'https://a.b', reply: {status: 101}}]", "has the status 101"),
             ("http: [{url: 'https://a.b', reply: {body: x}, error: {message: y}}]", "has `reply` and `error`"),

@@ -10,9 +10,8 @@ use crate::{
 /// The key that is written.
 const EXPECT: &str = "expect";
 
-/// Returns the text of a file of cases with a new `expect` for each of these cases, which are named by their position. Everything
-/// else in a YAML file stays as it is, comments included; comments within a replaced `expect` are lost. A JSON file is written
-/// anew.
+/// Returns the text of a file of cases with a new `expect` for some of them, given by their positions. The rest of a YAML
+/// file stays as it is, comments included; only comments within a replaced `expect` are lost. A JSON file is formatted anew.
 ///
 /// # Errors
 ///
@@ -26,8 +25,8 @@ pub fn updated_text(
         Ok(json) => Some(updated_json(json, updates)),
         Err(_) => updated_yaml(&file.text, updates),
     };
-    let is_right = |text: &String| is_update(file, text, updates, manifest);
-    text.filter(is_right).ok_or_else(|| {
+    let is_expected = |text: &String| is_update(file, text, updates, manifest);
+    text.filter(is_expected).ok_or_else(|| {
         let names: Vec<_> = updates.iter().map(|(at, _)| format!("`{}`", file.cases[*at].name)).collect();
         Report::new(ErrorKind::Usage, format!("cannot write `{EXPECT}` of {}", names.join(", ")))
             .hint(format!(
@@ -120,7 +119,8 @@ fn depth(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// Returns `true` if the text has the same cases as the file, except for what is updated.
+/// Returns `true` if the text parses to the cases of the file with exactly these updates. It catches edits of YAML that went
+/// wrong, such as those of anchors.
 fn is_update(file: &CaseFile, text: &str, updates: &[(usize, Map<String, Value>)], manifest: &PluginManifest) -> bool {
     let Ok(mut read) = CaseFile::parse(file.path.clone(), text.to_owned(), manifest) else { return false };
     for (at, update) in updates {

@@ -14,10 +14,10 @@ pub enum CaseMismatch {
         key: String,
         /// The expected value.
         expected: Value,
-        /// The value that came out, without what the case does not name.
+        /// The actual value, reduced to the parts that the case names.
         actual: Value,
     },
-    /// Something that no case expects, in words.
+    /// A failure of the call that the case does not expect, or a request that it does not answer, in words.
     Failure(String),
 }
 
@@ -62,8 +62,8 @@ pub(super) fn mismatches(expect: &CaseExpectation, observed: &CaseObservation) -
     mismatches
 }
 
-/// Returns the `expect` with which the case would pass: its keys with the values that came out, as far as there are any. Without
-/// keys it gets those of the result, and the log unless that is empty.
+/// Returns the `expect` with which the case would pass: its keys with the actual values, without those that have none. A
+/// case without keys gets the main keys of its call, and the log unless that is empty.
 pub(super) fn updated(expect: &CaseExpectation, observed: &CaseObservation) -> Map<String, Value> {
     let mut updated = Map::new();
     for (key, expected) in expect.values() {
@@ -89,8 +89,8 @@ pub(super) fn updated(expect: &CaseExpectation, observed: &CaseObservation) -> M
     updated
 }
 
-/// Returns what came out for a key, without what the expected value does not name. It equals the expected value if the case is
-/// satisfied.
+/// Returns the actual value of a key, reduced to the parts that the expected value names. It equals the expected value if
+/// the expectation is met.
 fn actual_value(key: &str, expected: &Value, observed: &CaseObservation) -> Value {
     let actual = observed.value(key);
     match key {
@@ -119,7 +119,7 @@ fn actual_value(key: &str, expected: &Value, observed: &CaseObservation) -> Valu
             actual
         }
         "decision" if expected.is_string() => {
-            // Of a middleware the last decision.
+            // A middleware decides before and after: the last decision counts.
             let name = [&actual["decision"], &actual["after"]["decision"], &actual["before"]["decision"]];
             name.into_iter().find(|name| name.is_string()).cloned().unwrap_or_default()
         }
@@ -127,8 +127,8 @@ fn actual_value(key: &str, expected: &Value, observed: &CaseObservation) -> Valu
     }
 }
 
-/// Returns the parts of `actual` that `expected` names: of a mapping the keys that it has, of a list of equal length the parts
-/// of each entry.
+/// Returns the parts of `actual` that `expected` names: in a mapping its keys, in a list of equal length the parts of each
+/// entry.
 fn named_parts(actual: &Value, expected: &Value) -> Value {
     match (actual, expected) {
         (Value::Object(actual), Value::Object(expected)) => {

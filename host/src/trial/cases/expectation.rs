@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     event::LogLevel,
-    trial::fixture::{FaultKind, StateFixture},
+    trial::fixture::{BytesFixture, FaultKind},
 };
 
 /// The expected outcome of a test case. A key that is left out is not compared.
@@ -35,7 +35,7 @@ pub struct CaseExpectation {
     pub edits: Option<Vec<Map<String, Value>>>,
     /// The state that a step returns.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<StateFixture>,
+    pub state: Option<BytesFixture>,
     /// The reply of a provider: parts of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<Map<String, Value>>,
@@ -44,10 +44,10 @@ pub struct CaseExpectation {
     pub log: Option<Vec<ExpectedLogEntry>>,
     /// Entries of the key-value store after the call; null for a key that is not there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kv: Option<BTreeMap<String, Option<StateFixture>>>,
+    pub kv: Option<BTreeMap<String, Option<BytesFixture>>>,
     /// Files after the call, by their path in the folder of the case; null for a file that is not there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub files: Option<BTreeMap<String, Option<StateFixture>>>,
+    pub files: Option<BTreeMap<String, Option<BytesFixture>>>,
     /// The proposed changes of files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<Vec<ExpectedChange>>,
@@ -127,7 +127,7 @@ pub struct ExpectedHttpRequest {
     pub headers: Option<BTreeMap<String, String>>,
     /// The body.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub body: Option<StateFixture>,
+    pub body: Option<BytesFixture>,
 }
 
 impl<'de> Deserialize<'de> for ExpectedTexts {

@@ -11,11 +11,11 @@ use crate::{
     error::{Fault, cut},
     limits,
     net::egress::{HttpResponder, ResponderReply, ResponderRequest},
-    trial::fixture::StateFixture,
+    trial::fixture::BytesFixture,
 };
 
-/// The HTTP exchanges of a test case. Entries for the same request answer in their order, and the last of them answers all
-/// further requests.
+/// The HTTP exchanges of a test case. Exchanges that match the same request answer in their order, and the last one answers
+/// all further requests.
 #[derive(Debug)]
 pub(super) struct HttpScript {
     exchanges: Vec<HttpExchangeFixture>,
@@ -41,7 +41,7 @@ impl HttpScript {
         std::mem::take(&mut self.seen().requests)
     }
 
-    /// Returns a sentence for each request that no entry answers, and removes them.
+    /// Returns a message for each request that no exchange answered, and removes these messages.
     pub fn take_unanswered(&self) -> Vec<String> {
         std::mem::take(&mut self.seen().unanswered)
     }
@@ -55,9 +55,9 @@ impl HttpResponder for HttpScript {
     fn respond(&self, request: ResponderRequest) -> Result<ResponderReply, Fault> {
         let mut seen = self.seen();
         seen.requests.push(request_json(&request));
-        let fitting: Vec<_> = (0..self.exchanges.len()).filter(|at| is_for(&self.exchanges[*at], &request)).collect();
-        let unused = fitting.iter().find(|at| !seen.used.contains(*at));
-        let Some(at) = unused.or(fitting.last()).copied() else {
+        let matching: Vec<_> = (0..self.exchanges.len()).filter(|at| matches(&self.exchanges[*at], &request)).collect();
+        let unused = matching.iter().find(|at| !seen.used.contains(*at));
+        let Some(at) = unused.or(matching.last()).copied() else {
             let (method, url) = (&request.method, cut(&request.url, limits::NAME_SHOWN_CHARS));
             let message = format!("no entry of `host.http` answers {method} {url}; add one with this method and URL");
             seen.unanswered.push(message.clone());
@@ -80,15 +80,15 @@ fn request_json(request: &ResponderRequest) -> Value {
         json["headers"] = headers.into();
     }
     if !request.body.is_empty() {
-        json["body"] = json!(StateFixture(request.body.to_vec()));
+        json["body"] = json!(BytesFixture(request.body.to_vec()));
     }
     json
 }
 
-/// Returns `true` if an exchange is for this request.
-fn is_for(exchange: &HttpExchangeFixture, request: &ResponderRequest) -> bool {
+/// Returns `true` if an exchange answers this request.
+fn matches(exchange: &HttpExchangeFixture, request: &ResponderRequest) -> bool {
     let url = Url::parse(&exchange.url).map(|mut url| {
-        // A fragment is never sent.
+        // HTTP clients never send a fragment.
         url.set_fragment(None);
         String::from(url)
     });

@@ -1,7 +1,11 @@
-//! Test cases of plugins: files with inputs, the answers of the host to what the plugin imports, and the expected outcome.
+//! Test cases of plugins, for `plugin test`: files with inputs, the answers of the host to what the plugin imports, and the
+//! expected outcome.
 //!
 //! A case is one call in the real sandbox, under the real grants and limits. Its clock and random numbers are fixed, its
 //! key-value store and its folder are its own, and nothing that it does leaves the machine.
+//!
+//! [`CaseFile`] parses a file into [`PluginCase`]s. [`run_case`] runs one of them: it collects a `CaseObservation`, compares
+//! it with the [`CaseExpectation`], and returns a [`CaseOutcome`]. [`updated_text`] writes new expectations into the file.
 
 mod case_file;
 mod case_folder;

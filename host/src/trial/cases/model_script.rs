@@ -19,13 +19,13 @@ pub(super) struct ModelScript {
 }
 
 impl ModelScript {
-    /// Creates the script; `None` without answers.
+    /// Creates the script; `None` if there are no answers.
     pub fn new(answers: &[ModelAnswerFixture]) -> Option<Self> {
         let script = Self { answers: Mutex::new(answers.to_vec().into()), unanswered: Mutex::default() };
         (!answers.is_empty()).then_some(script)
     }
 
-    /// Returns a sentence for each query that has no answer, and removes them.
+    /// Returns a message for each query that had no answer, and removes these messages.
     pub fn take_unanswered(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.unanswered))
     }
@@ -45,7 +45,7 @@ impl StepModels for ModelScript {
             }
             Some(ModelAnswerFixture::Error(error)) => Err(error.into()),
             None => {
-                let message = "no entry of `host.models` is left for a query of the plugin; add one".to_owned();
+                let message = "the plugin asked a model more often than `host.models` has answers; add one".to_owned();
                 lock(&self.unanswered).push(message.clone());
                 Err(Fault::Unavailable { message, after: None })
             }

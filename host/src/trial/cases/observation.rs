@@ -2,10 +2,10 @@ use serde_json::{Map, Value};
 
 use crate::error::Fault;
 
-/// The outcome of the call of a test case, as far as a case can expect it.
+/// The parts of a call's outcome that a test case can expect.
 #[derive(Debug, Default)]
 pub(super) struct CaseObservation {
-    /// The values by the keys of an expectation. A key that the call gave no value is left out.
+    /// The actual values by the keys of `expect`. Keys without a value are absent.
     pub values: Map<String, Value>,
     /// The keys that `--update` writes for a case without expectations.
     pub main_keys: &'static [&'static str],
@@ -13,7 +13,7 @@ pub(super) struct CaseObservation {
     pub fault: Option<Fault>,
     /// The messages about what is not granted.
     pub denials: Vec<String>,
-    /// The requests of the plugin to the host that the case does not answer.
+    /// Messages about requests of the plugin that the case does not answer.
     pub unanswered: Vec<String>,
 }
 

@@ -21,7 +21,7 @@ pub struct PluginCase {
 }
 
 impl PluginCase {
-    /// Returns `true` if the grants name programs or credentials, which are entries of a config.
+    /// Returns `true` if the grants name programs or credentials, which only a config can define.
     pub fn names_config_entries(&self) -> bool {
         !self.uses.programs.is_empty() || !self.uses.credentials.is_empty()
     }

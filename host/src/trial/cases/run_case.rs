@@ -23,7 +23,7 @@ use crate::{
     plugin::{FixedInputs, Plugin, PluginPackage},
     trial::{
         completion_trial::complete,
-        fixture::{CompletionFixture, FaultFixture, RequestFixture, StateFixture, StepFixture, json_or_text},
+        fixture::{BytesFixture, CompletionFixture, FaultFixture, RequestFixture, StepFixture, json_or_text},
         model_query::StepModels,
         record::TrialRecord,
         step_trial::step,
@@ -47,7 +47,7 @@ pub struct CaseOutcome {
 }
 
 impl CaseOutcome {
-    /// Returns `true` if everything that the case expects came out.
+    /// Returns `true` if the outcome is the expected one.
     pub fn is_passed(&self) -> bool {
         self.mismatches.is_empty()
     }
@@ -57,8 +57,8 @@ impl CaseOutcome {
 ///
 /// # Errors
 ///
-/// A [`Report`] if the case cannot be used, as one with a tool that the plugin does not have. A failure of the plugin is a part of
-/// the outcome.
+/// A [`Report`] if the case has a mistake, such as a tool that the plugin does not have. A failure of the plugin is a part
+/// of the outcome.
 pub async fn run_case(app: &App, package: &Arc<PluginPackage>, case: &PluginCase) -> Result<CaseOutcome, Report> {
     let (started, host) = (Instant::now(), &case.host);
     let folder = CaseFolder::new(&host.files, &case.uses.files, host.clock.0)?;
@@ -92,7 +92,7 @@ pub async fn run_case(app: &App, package: &Arc<PluginPackage>, case: &PluginCase
     hide_folder(&mut observed, &folder);
     let (mismatches, updated) = (mismatches(&case.expect, &observed), updated(&case.expect, &observed));
     let expects_nothing = case.expect == CaseExpectation::default();
-    // What the host has no answer for fails with every `expect`.
+    // No `expect` helps a case that leaves a request unanswered.
     let can_be_updated = observed.unanswered.is_empty() && (expects_nothing || !mismatches.is_empty());
     Ok(CaseOutcome { mismatches, updated, can_be_updated, record, elapsed: started.elapsed() })
 }
@@ -106,7 +106,7 @@ fn main_keys(input: &CaseInput) -> &'static [&'static str] {
     }
 }
 
-/// Calls the plugin, and notes what comes out.
+/// Calls the plugin, and adds the outcome to `observed`.
 async fn call(
     plugin: &Arc<Plugin>,
     input: &CaseInput,
@@ -152,7 +152,7 @@ async fn call(
     Ok(record)
 }
 
-/// Returns a list of mappings without what they leave open.
+/// Returns a list of mappings without the keys whose value is null.
 fn without_nulls(list: &Value) -> Value {
     let parts = |entry: &Value| -> Value {
         let parts = entry.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
@@ -161,7 +161,7 @@ fn without_nulls(list: &Value) -> Value {
     list.as_array().map_or(Value::Null, |list| list.iter().map(parts).collect())
 }
 
-/// Notes a text, and its value if it is JSON.
+/// Adds a text, and its value if it is JSON.
 fn observe_text(observed: &mut CaseObservation, text: String) {
     let json = json_or_text(&text);
     if !json.is_string() || text.starts_with('"') {
@@ -181,7 +181,7 @@ fn observe_fault(observed: &mut CaseObservation, fault: Option<Fault>) {
     observed.fault = fault;
 }
 
-/// Replaces the path of the folder, which is another one each time.
+/// Replaces the path of the case's folder, which differs each time.
 fn hide_folder(observed: &mut CaseObservation, folder: &CaseFolder) {
     let values = std::mem::take(&mut observed.values);
     observed.values = values.into_iter().map(|(key, value)| (key, folder.without_root(value))).collect();
@@ -192,9 +192,9 @@ fn hide_folder(observed: &mut CaseObservation, folder: &CaseFolder) {
     });
 }
 
-/// Writes the entries that a store has before the call.
-async fn fill(store: &KvStore, entries: &BTreeMap<String, StateFixture>) -> Result<(), Report> {
-    for (key, StateFixture(value)) in entries {
+/// Writes the entries that the store has before the call.
+async fn fill(store: &KvStore, entries: &BTreeMap<String, BytesFixture>) -> Result<(), Report> {
+    for (key, BytesFixture(value)) in entries {
         let written = store.write(key.clone(), KvPrecondition::Anything, Some(value.clone())).await;
         written.map_err(|error| {
             Report::new(ErrorKind::Usage, format!("host.kv: `{}` cannot be stored", key.escape_debug())).cause(error)
@@ -213,7 +213,7 @@ async fn entries(store: &KvStore) -> Result<Value, Report> {
         let Some(last) = keys.last().cloned() else { return Ok(entries.into()) };
         for key in keys {
             if let Some(entry) = store.get(key.clone()).await.map_err(unreadable)? {
-                entries.insert(key, json!(StateFixture(entry.value)));
+                entries.insert(key, json!(BytesFixture(entry.value)));
             }
         }
         after = Some(last);

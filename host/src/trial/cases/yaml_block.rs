@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::error::acts_on_terminal;
 
-/// Returns the lines of a mapping, indented by so many spaces.
+/// Returns the lines of a mapping, indented by `indent` spaces.
 pub(super) fn yaml_block(entries: &Map<String, Value>, indent: usize) -> String {
     let mut text = String::new();
     for (key, value) in entries {
@@ -71,7 +71,7 @@ fn scalar_text(words: &str) -> String {
     quoted.chars().map(|c| if is_escaped(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() }).collect()
 }
 
-/// Returns `true` for a character that JSON leaves as it is, and that YAML does not allow or a person does not see.
+/// Returns `true` for a character that JSON does not escape, and that YAML forbids or people cannot see.
 fn is_escaped(c: char) -> bool {
     acts_on_terminal(c) || c == '\u{feff}'
 }

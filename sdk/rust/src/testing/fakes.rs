@@ -1,4 +1,5 @@
-//! The functions of the host as the bindings declare them, answered by the [`Host`](super::Host) of the thread.
+//! Replacements for the generated imports in unit tests. They have the signatures of the bindings, and the
+//! [`Host`](super::Host) of the thread answers them.
 
 pub mod attachments {
     pub use crate::bindings::imports::shelly::plugin::attachments::*;
@@ -74,7 +75,7 @@ pub mod chat {
         (start as usize).min(end)..end
     }
 
-    /// Returns the facts about all messages. The id of a message is its position and 1.
+    /// Returns the facts about all messages. The id of a message is its position plus 1.
     fn all_entries(messages: &[Message]) -> Vec<Entry> {
         let (mut entries, mut group) = (Vec::with_capacity(messages.len()), None);
         for (id, message) in (1_u64..).zip(messages) {
@@ -146,7 +147,7 @@ pub mod http {
         types::Error,
     };
 
-    /// A response, with the fields of the generated one.
+    /// A response with the fields of the generated type.
     #[derive(Debug)]
     pub struct Response {
         pub status: u16,
@@ -154,7 +155,7 @@ pub mod http {
         pub body: Body,
     }
 
-    /// The body of a response. The box keeps a body of a body from being endless.
+    /// The body of a response. The box is needed because `http::Body` contains this type.
     #[derive(Debug)]
     pub struct Body(RefCell<Box<http::Body>>);
 

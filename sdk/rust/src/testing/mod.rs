@@ -1,5 +1,5 @@
-//! A host for unit tests on the developer's machine: params, chat, models, key-value store, servers, clock and programs
-//! that a test prepares. Not part of a component.
+//! A fake host for unit tests, in which a test prepares params, chat, models, servers, clock and programs. It is there only
+//! in native builds, not in a component.
 //!
 //! ```
 //! use shelly_plugin::{Error, http::{Body, Request, Response}, kv, testing::Host};
@@ -37,7 +37,7 @@ use crate::{
     types::{Ask, Completion, Content, Error, Message, Request, ToolCall},
 };
 
-/// The number of questions to a model in a row after which the host gives up.
+/// The most questions to a model in a row that one call of [`Host::eval`] or [`Host::next`] answers.
 const MOST_ASKS: usize = 8;
 
 /// The time at which the clock of a test begins: 2025-01-01, in milliseconds.
@@ -47,7 +47,7 @@ thread_local! {
     static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
 }
 
-/// The preparations of a test, and the actions of the plugin.
+/// What a test has prepared, and what the plugin has done.
 struct State {
     params: String,
     chat: Vec<Message>,
@@ -56,7 +56,7 @@ struct State {
     attachments: BTreeMap<String, Vec<u8>>,
     now_ms: u64,
     monotonic: u64,
-    /// The state of the generator of numbers.
+    /// The state of the generator of random numbers.
     random: u64,
     /// The values with their revisions.
     stored: BTreeMap<String, (Vec<u8>, u64)>,
@@ -105,7 +105,7 @@ pub struct ProgressReport {
 /// A request, question or command for which nothing was prepared panics, so that the test fails.
 #[derive(Debug)]
 pub struct Host {
-    /// The state belongs to a thread.
+    /// Keeps the value on its thread, because the state is a thread-local.
     of_thread: PhantomData<*const ()>,
 }
 

@@ -4,7 +4,7 @@ use shelly_core::{digest::Sha256Digest, limits};
 
 use super::{RegistryAction, RegistryClient};
 use crate::{
-    agent_package::{AgentPackageFiles, largest},
+    agent_package::{AgentPackageFiles, max_file_bytes},
     oci::{
         AgentPackageArtifact, OciReference,
         oci_manifest::{AGENT_CONFIG_TYPE, OciDescriptor, TITLE_ANNOTATION},
@@ -46,7 +46,7 @@ impl RegistryClient {
         for path in files.manifest().files.clone() {
             let layer = manifest.layers.iter().find(|layer| path_of(layer) == path);
             let layer = layer.ok_or_else(|| task.wrong(&format!("it lacks its file {path}")))?;
-            files.add(&path, task.blob(layer, largest(&path)).await?)?;
+            files.add(&path, task.blob(layer, max_file_bytes(&path)).await?)?;
         }
         let signature = AgentPackageArtifact::signature_in(&manifest.annotations);
         Ok((digest, AgentPackageArtifact { files, signature }))

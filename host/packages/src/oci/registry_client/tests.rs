@@ -120,13 +120,15 @@ async fn what_is_no_plugin_is_refused() {
         let said = failure(answers).await;
         assert!(said.contains(says), "{says}: {said}");
     }
-    let artifact =
-        OciArtifact { manifest: Some("x".repeat(limits::REGISTRY_MANIFEST_BYTES)), ..OciArtifact::default() };
+    let artifact = PluginPackageArtifact {
+        manifest: Some("x".repeat(limits::REGISTRY_MANIFEST_BYTES)),
+        ..PluginPackageArtifact::default()
+    };
     let server = TestServer::start(vec![]).await;
     let said = client().push(&reference(&server), &artifact).await.unwrap_err().report();
     assert_eq!(said.causes, ["what it says of itself is larger than registries accept"]);
     let by_digest = reference(&server).at(digest);
-    let said = client().push(&by_digest, &OciArtifact::default()).await.unwrap_err().report();
+    let said = client().push(&by_digest, &PluginPackageArtifact::default()).await.unwrap_err().report();
     assert_eq!(said.causes, ["it is published under a tag, not under a digest"]);
     assert!(server.requests().is_empty());
 }

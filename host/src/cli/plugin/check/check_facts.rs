@@ -16,11 +16,11 @@ pub struct CheckFacts<'a> {
     pub measured: Option<&'a MeasuredPlugin>,
 }
 
-/// The columns before the facts of a line.
+/// A line break and the width of the first column: the start of a further line of one fact.
 const INDENT: &str = "\n             ";
 
 impl CheckFacts<'_> {
-    /// Returns the facts for people, a line or some lines each.
+    /// Returns the facts for people: one entry for each, which may have several lines.
     pub fn lines(&self) -> Vec<String> {
         let Self { review, measured } = self;
         let manifest = &review.manifest;

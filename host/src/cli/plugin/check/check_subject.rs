@@ -15,12 +15,12 @@ pub struct CheckSubject {
 }
 
 impl CheckSubject {
-    /// Finds the plugin by what a person has named: in a project it is the one that was built last. Without a name it is that
-    /// of the current folder.
+    /// Finds the plugin that a person has named. If that is a project, it is the plugin that was built last in it. Without a
+    /// name it is the project or plugin in the current folder.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if the project was not built, or nothing is named and there is no plugin here.
+    /// A [`Report`] if the project was not built, or if nothing is named and the current folder has no `plugin.toml`.
     pub fn find(named: Option<&Path>) -> Result<Self, Report> {
         let folder = named.unwrap_or(Path::new("."));
         let usage = |message: String| Report::new(ErrorKind::Usage, message);

@@ -1,13 +1,14 @@
-//! The tools of the host and of the plugins that come with it, to which a model may compare those of a plugin.
+//! The names of the tools of the host and of its shipped plugins. A plugin's tool with such a name, or one that looks like
+//! it, is a finding. Tests compare the list with the sources and with docs/tools.md.
 
-/// The user of a name.
+/// The owner of a tool's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownToolOwner {
-    /// The host itself: its tools depend on the position of a run, and a plugin's tool of such a name is left out.
+    /// The host itself: it adds the tool to a run that needs it, and leaves out a plugin's tool of the same name.
     Run,
-    /// A toolbox that the agent has if no config names another one: of the host, or of plugins that come with it.
+    /// A toolbox that an agent has unless its config names others. It is of the host or of shipped plugins.
     DefaultToolbox(&'static str),
-    /// A toolbox that a config names.
+    /// A toolbox that an agent has only if its config names it.
     Toolbox(&'static str),
     /// A plugin that comes with the host and is in no toolbox.
     Plugin,

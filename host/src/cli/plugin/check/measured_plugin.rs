@@ -1,4 +1,4 @@
-//! The start of a plugin, measured.
+//! Measurements of a plugin's start.
 
 use std::{
     path::Path,
@@ -22,11 +22,11 @@ pub struct MeasuredPlugin {
     pub first: Duration,
     /// Wall time of the second start.
     pub later: Duration,
-    /// The first call of the second start.
+    /// The figures of the first call in the second start.
     pub call: PluginStart,
 }
 
-/// One start.
+/// The measurements of one start.
 struct MeasuredStart {
     tools: Arc<[Arc<ToolSpec>]>,
     duration: Duration,
@@ -39,7 +39,7 @@ impl MeasuredPlugin {
     ///
     /// # Errors
     ///
-    /// A [`Report`] if there is no folder for the code. A plugin that does not start is no error of the measurement.
+    /// A [`Report`] if there is no folder for the compiled code. The inner error says why the plugin does not start.
     pub async fn measure(package: &Arc<PluginPackage>) -> Result<Result<Self, PluginError>, Report> {
         let folder = tempfile::tempdir().map_err(|error| {
             Report::new(ErrorKind::Run, "cannot make a folder for the compiled code")

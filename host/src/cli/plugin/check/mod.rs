@@ -1,7 +1,8 @@
-//! `shelly-host plugin check`: what a reviewer of a plugin wants to know, on one page.
+//! `shelly-host plugin check`: the facts about a plugin that a reviewer needs, and findings that say what to do.
 //!
-//! `check_facts.rs` has the facts, `review_findings.rs` the findings, `measured_plugin.rs` and `rebuilt_project.rs` what has to
-//! be tried first. Findings are those of `doctor`.
+//! `check_subject.rs` finds the plugin, `measured_plugin.rs` starts it, `check_facts.rs` prints the facts, and
+//! `review_findings.rs` has the findings, which use `known_tools.rs`. `rebuilt_project.rs` is for `--rebuild`. Findings have
+//! the type of those of `doctor`.
 
 mod check_facts;
 mod check_subject;
@@ -133,7 +134,8 @@ impl PluginCheckArgs {
         Ok(CheckedPlugin { review: Some(review), measured, findings })
     }
 
-    /// Reads the plugin at this path, or the one with this id. A component that cannot be used is a finding.
+    /// Reads the plugin at this path, or the one with this id. The inner error is a component that cannot be used: it
+    /// becomes a finding.
     async fn review(&self, plugin: &Path) -> Result<Result<PluginReview, PluginError>, Report> {
         let compiler = Arc::new(ComponentCompiler::from(compiling()));
         if !plugin.exists() {
@@ -153,7 +155,7 @@ impl CheckedPlugin {
         self.review.as_ref().map(|review| CheckFacts { review, measured })
     }
 
-    /// Prints the facts, then the findings, then their numbers.
+    /// Prints the facts, then the findings, then how many there are.
     fn show(&self) -> Result<(), Report> {
         if let Some(facts) = self.facts() {
             print(&facts.lines().join("\n"))?;

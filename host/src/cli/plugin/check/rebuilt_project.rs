@@ -1,4 +1,4 @@
-//! Two builds of a project, compared.
+//! Two builds of a project, and their comparison.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use super::super::{
 };
 use crate::{cli::doctor::finding::UnnamedFinding, digest::Sha256Digest, error::Report};
 
-/// Builds a project twice from nothing and compares the components, with each other and with the one that was built last.
+/// Builds a project twice, each time in an empty folder, and compares the two components with each other and with the
+/// checked one, whose digest is `built`.
 ///
 /// # Errors
 ///
@@ -29,7 +30,7 @@ pub async fn finding_of_rebuild(
     Ok(compared(digests, built, is_release))
 }
 
-/// Compares the digests of two builds, and of the plugin that is checked.
+/// Compares the digests of two builds with each other and with that of the checked component.
 fn compared([first, second]: [Sha256Digest; 2], built: Sha256Digest, is_release: bool) -> UnnamedFinding {
     if first != second {
         let digests = [first, second].map(|digest| format!("built {digest}"));
@@ -38,13 +39,13 @@ fn compared([first, second]: [Sha256Digest; 2], built: Sha256Digest, is_release:
         );
     }
     if first == built {
-        return UnnamedFinding::ok("two builds from nothing made this very component");
+        return UnnamedFinding::ok("two builds from nothing made exactly this component");
     }
     let other = if is_release { "without --release" } else { "with --release" };
     let message = "two builds from nothing made the same component, which is not the one that was checked";
-    UnnamedFinding::note(message)
-        .details([format!("checked {built}"), format!("built {first}")])
-        .hint(format!("build it again with shelly-host plugin build, or compare {other} if it was built so"))
+    UnnamedFinding::note(message).details([format!("checked {built}"), format!("built {first}")]).hint(format!(
+        "build it again with shelly-host plugin build, or run this check {other} if it was built that way"
+    ))
 }
 
 #[cfg(test)]

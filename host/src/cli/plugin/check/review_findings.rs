@@ -1,4 +1,4 @@
-//! The findings about a plugin, each graded and with what to do.
+//! The findings about a plugin. Each is a problem or a note, with a hint that says what to do.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     tool::{looks_like, review_tool},
 };
 
-/// Returns the findings about the component beside its manifest.
+/// Returns the findings about the component and its manifest.
 pub fn findings_of_review(review: &PluginReview) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     let others = review.other_contract_versions();
@@ -59,13 +59,13 @@ pub fn findings_of_review(review: &PluginReview) -> Vec<DoctorFinding> {
     }
     let left_out = review.package.as_ref().map(|package| &package.offer.left_out[..]).unwrap_or_default();
     for (function, why) in left_out {
-        let finding = UnnamedFinding::note(format!("the function `{function}` is no tool: {why}"));
+        let finding = UnnamedFinding::note(format!("the function `{function}` is not a tool: {why}"));
         findings.push(finding.hint("give it types that have a JSON form, or remove it").of_check("functions"));
     }
     findings
 }
 
-/// Returns the finding about a project whose manifest is not that of the plugin that it was built into.
+/// Returns a finding if the manifest of the project differs from that of the plugin which was built from it.
 pub fn finding_of_manifests(project: &PluginManifest, built: &PluginManifest) -> Option<DoctorFinding> {
     (project != built).then(|| {
         UnnamedFinding::note("plugin.toml was changed after the build")

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::cli::render::tell;
 
-/// A line that a person types.
+/// A command that a person gives with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DevKey {
     /// An empty line.
@@ -29,7 +29,7 @@ impl DevKey {
 
 /// The lines that a person types at a terminal. Without a terminal there are none.
 pub struct DevKeys {
-    /// `true` if somebody can type.
+    /// `true` if standard input is a terminal, so that somebody can type.
     pub is_attended: bool,
     builds: mpsc::Receiver<()>,
     quit: watch::Receiver<bool>,
@@ -58,7 +58,7 @@ impl DevKeys {
 
     /// Returns keys that nobody types.
     pub fn unattended() -> Self {
-        // One build is enough for all lines that were typed meanwhile.
+        // One build is enough for all lines that are typed during a build.
         let ((builds_sender, builds), (quit_sender, quit)) = (mpsc::channel(1), watch::channel(false));
         let senders = DevKeySenders { builds: builds_sender, quit: quit_sender };
         Self { is_attended: false, builds, quit, senders }
@@ -74,7 +74,7 @@ impl DevKeys {
     pub fn quit(&self) -> impl Future<Output = ()> + use<> {
         let mut quit = self.quit.clone();
         async move {
-            // An error means that nobody can type any more.
+            // An error means that no line can come any more, so the person cannot end the watch here.
             if quit.wait_for(|is_wanted| *is_wanted).await.is_err() {
                 std::future::pending().await
             }

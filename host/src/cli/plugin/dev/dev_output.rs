@@ -1,4 +1,4 @@
-//! The output of each round: lines for people, or one JSON value a line.
+//! The output of `plugin dev`: lines for people, or one JSON value on each line.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,7 +27,7 @@ use crate::{
     limits,
 };
 
-/// Shows the rounds of one watch.
+/// The output of one watch.
 pub struct DevOutput {
     format: CliOutputFormat,
     /// The text of the last result.
@@ -39,7 +39,7 @@ impl DevOutput {
         Self { format, last: None }
     }
 
-    /// Shows that a project is watched.
+    /// Shows which project is watched.
     pub fn show_begin(&self, folder: &Path, files: usize, is_attended: bool) -> Result<(), Report> {
         match self.format {
             CliOutputFormat::Json => {
@@ -64,7 +64,7 @@ impl DevOutput {
         print(&format!("\nsources      {}{more}", names.collect::<Vec<_>>().join(", ")))
     }
 
-    /// Shows a build that was put into its place. The first one is described in full.
+    /// Shows a build that was installed in `build/ID`. The first one is described in full.
     pub fn show_build(&self, built: &InstalledBuild, took: Duration, is_first: bool) -> Result<(), Report> {
         let InstalledBuild { folder, package, plugin, changes } = built;
         if self.format == CliOutputFormat::Json {
@@ -85,7 +85,7 @@ impl DevOutput {
         print(&lines.join("\n"))
     }
 
-    /// Shows why nothing was built or tried. The plugin that was built last is still there.
+    /// Shows why the build or the trial failed. The plugin that was built last is still there.
     pub fn show_failure(&self, report: &Report) -> Result<(), Report> {
         match self.format {
             CliOutputFormat::Json => print(&json_line(&json!({ "event": "failed", "error": report }))),

@@ -1,6 +1,6 @@
 //! `shelly-host plugin dev`: builds a project again when its sources change.
 //!
-//! `dev_keys.rs` has what a person types, `repeated_trial.rs` the trial after each build, `dev_output.rs` what is shown.
+//! `dev_keys.rs` reads the keyboard, `repeated_trial.rs` makes the trial after each build, and `dev_output.rs` prints.
 
 mod dev_keys;
 mod dev_output;
@@ -29,11 +29,11 @@ use crate::{
 
 /// Build a plugin's project again whenever its sources change, and try it.
 ///
-/// Builds as `plugin build` does. What the build has changed is shown, or why it failed: then the last plugin stays in
-/// build/ID. With --call, --step or --complete the same trial is made after each build, and its result compared with the last
-/// one. At a terminal, Enter builds again, and q and Enter ends. Without --release the plugin starts soon and runs slower: its
-/// machine code is not optimised, and functions that have not changed are kept. The build runs the toolchain and the code of the
-/// project that builds it: build only what you trust.
+/// Builds as `plugin build` does, and shows what the build has changed or why it failed. After a failure the last plugin
+/// stays in build/ID. With --call, --step or --complete the same trial is made after each build, and its result is compared
+/// with the last one. At a terminal, Enter builds again, and q and Enter ends. Without --release the plugin is ready sooner
+/// and runs slower: its machine code is not optimised, and functions that have not changed are not compiled again. The build
+/// runs the toolchain and the code of the project that builds it: build only what you trust.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -70,12 +70,12 @@ impl PluginDevArgs {
     /// Watches the project until the person or a signal ends it. Returns the exit code.
     pub(super) fn execute(&self) -> Result<u8, Report> {
         let trial = RepeatedTrial::of_options(self.call.as_deref(), self.step.as_ref(), self.complete.as_ref())?;
-        // A folder that is no project is a mistake on the command line; a later mistake in its files is one of the sources.
+        // A folder without a project ends the command. A mistake that appears in its files later is a failed build.
         let ReadProject { project, .. } = ReadProject::read(&self.project)?;
         let mut keys = DevKeys::listen();
         let quit = keys.quit();
         runtime()?.block_on(async {
-            // Whatever ends first drops the other one, and with it the programs of a build.
+            // The branch that ends first drops the other one, which kills the programs of a build.
             tokio::select! {
                 biased;
                 () = quit => Ok(0),
@@ -94,12 +94,13 @@ impl PluginDevArgs {
             let compiler = self.compiler(folder);
             let is_built = self.build_and_try(trial, is_first, &compiler, &mut output).await?;
             is_first &= !is_built;
-            // What is written during a build leads to another one.
+            // A file that is written during a build leads to another build.
             output.show_changes(&changed_sources(&mut sources, keys).await?)?;
         }
     }
 
-    /// Makes one round. Returns `true` if a plugin was built. Only a failure of the output ends the watch.
+    /// Builds once, and makes the trial. Returns `true` if a plugin was built. Failures are shown; the only error is an
+    /// output that cannot be written.
     async fn build_and_try(
         &self,
         trial: Option<&RepeatedTrial>,

@@ -46,7 +46,7 @@ pub struct TrialOutcome {
 }
 
 impl RepeatedTrial {
-    /// Returns the trial that the options ask for, if they do. At most one is given.
+    /// Returns the trial that the options ask for; `None` if they ask for none. The command line admits one of them.
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use crate::{
         render::{name, size},
     },
     error::{ErrorKind, Report},
-    packages::{AbilityChange, LockedPackage, VersionOrder},
+    packages::{AbilityChange, LockedPluginPackage, VersionOrder},
 };
 
 /// The options that say which changes of a plugin are accepted.
@@ -38,7 +38,11 @@ impl AcceptanceArgs {
     /// # Errors
     ///
     /// A [`Report`] if the version is older, or nobody can be asked about a plugin that can do more.
-    pub(super) async fn accepts(&self, before: &LockedPackage, now: &LockedPackage) -> Result<bool, Report> {
+    pub(super) async fn accepts(
+        &self,
+        before: &LockedPluginPackage,
+        now: &LockedPluginPackage,
+    ) -> Result<bool, Report> {
         match self.decide(before, now, ask::is_attended())? {
             AcceptanceDecision::Accepted => Ok(true),
             AcceptanceDecision::Asked => {
@@ -51,8 +55,8 @@ impl AcceptanceArgs {
 
     fn decide(
         &self,
-        before: &LockedPackage,
-        now: &LockedPackage,
+        before: &LockedPluginPackage,
+        now: &LockedPluginPackage,
         is_attended: bool,
     ) -> Result<AcceptanceDecision, Report> {
         let order = VersionOrder::of(&now.version, &before.version);
@@ -79,23 +83,23 @@ impl AcceptanceArgs {
     }
 }
 
-fn grown(before: &LockedPackage, now: &LockedPackage) -> impl Iterator<Item = AbilityChange> {
+fn grown(before: &LockedPluginPackage, now: &LockedPluginPackage) -> impl Iterator<Item = AbilityChange> {
     plugin_changes(before, now).into_iter().filter(|change| change.is_growth)
 }
 
 /// Returns the differences in what a plugin can do, and in who answers for it.
-pub fn plugin_changes(before: &LockedPackage, now: &LockedPackage) -> Vec<AbilityChange> {
+pub fn plugin_changes(before: &LockedPluginPackage, now: &LockedPluginPackage) -> Vec<AbilityChange> {
     let mut changes = now.abilities.changes_since(&before.abilities);
     changes.extend(AbilityChange::of_signature(before.signature.as_deref(), now.signature.as_deref()));
     changes
 }
 
-fn version(locked: &LockedPackage) -> String {
+fn version(locked: &LockedPluginPackage) -> String {
     if locked.version.is_empty() { "(no version)".into() } else { name(&locked.version) }
 }
 
 /// Returns what changes with a plugin, a line each.
-pub(super) fn changed_lines(before: &LockedPackage, now: &LockedPackage) -> Vec<String> {
+pub(super) fn changed_lines(before: &LockedPluginPackage, now: &LockedPluginPackage) -> Vec<String> {
     let mut lines = vec![format!("the plugin `{}`: {} → {}", now.id, version(before), version(now))];
     if before.source != now.source {
         lines.push(format!("  ~ source {} → {}", name(&before.source), name(&now.source)));
@@ -119,17 +123,17 @@ mod tests {
     use shelly_test_support::MinisignKey;
 
     use super::*;
-    use crate::packages::{PackageAbilities, PackageFiles};
+    use crate::packages::{PluginAbilities, PluginPackageFiles};
 
-    fn locked(version: &str, wants: &[&str]) -> LockedPackage {
-        let files = PackageFiles::new("c.wasm", version.as_bytes().to_vec()).unwrap();
+    fn locked(version: &str, wants: &[&str]) -> LockedPluginPackage {
+        let files = PluginPackageFiles::new("c.wasm", version.as_bytes().to_vec()).unwrap();
         let wants = wants.iter().map(|want| (*want).to_owned()).collect();
-        LockedPackage::of(
+        LockedPluginPackage::of(
             "dice",
             version,
             "build/dice",
             &files,
-            PackageAbilities { wants, ..PackageAbilities::default() },
+            PluginAbilities { wants, ..PluginAbilities::default() },
         )
     }
 
@@ -154,9 +158,9 @@ mod tests {
     fn lost_signature_counts_as_growth() {
         let signed = |by: u8| {
             let signature = Some(MinisignKey::new(by).sign("files"));
-            LockedPackage { signature, ..locked("1.0.0", &[]) }
+            LockedPluginPackage { signature, ..locked("1.0.0", &[]) }
         };
-        let grown = |now: &LockedPackage| grown(&signed(1), now).map(|change| change.line).collect::<Vec<_>>();
+        let grown = |now: &LockedPluginPackage| grown(&signed(1), now).map(|change| change.line).collect::<Vec<_>>();
         assert_eq!(grown(&locked("1.1.0", &[])), ["- signature"]);
         assert_eq!(grown(&signed(2)), ["~ signature: by another key"]);
         assert!(grown(&signed(1)).is_empty());

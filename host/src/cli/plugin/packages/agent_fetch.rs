@@ -11,8 +11,8 @@ use crate::{
     files::folder_of,
     limits,
     packages::{
-        AgentPackageArtifact, AgentPackageFiles, LockedAgentPackage, PackageError, PackageFiles, PackagePlace,
-        PackageSource,
+        AgentPackageArtifact, AgentPackageFiles, LockedAgentPackage, PackageError, PackagePlace, PackageSource,
+        PluginPackageFiles,
     },
 };
 
@@ -33,7 +33,7 @@ impl PackageFetcher {
             PackageSource::Path(path) => {
                 let folder = package_folder(path);
                 let files = AgentPackageFiles::read(folder).map_err(|error| error.report())?;
-                let signature = PackageFiles::read_signature(folder).map_err(|error| error.report())?;
+                let signature = PluginPackageFiles::read_signature(folder).map_err(|error| error.report())?;
                 Ok(FetchedAgentPackage { files, artifact: None, signature })
             }
             PackageSource::Url(url) => {

@@ -4,7 +4,7 @@ use super::package_fetch::PackageFetcher;
 use crate::{
     digest::Sha256Digest,
     error::Report,
-    packages::{LockedPackage, OciReference, OciVersion, PackageError, PackagePlace, PackageSource, newer_tag},
+    packages::{LockedPluginPackage, OciReference, OciVersion, PackageError, PackagePlace, PackageSource, newer_tag},
 };
 
 impl PackageFetcher {
@@ -12,7 +12,7 @@ impl PackageFetcher {
     /// version leads to the newest release; another tag, to what it names now.
     pub async fn newer_source(
         &self,
-        locked: &LockedPackage,
+        locked: &LockedPluginPackage,
         place: &PackagePlace,
     ) -> Result<Option<PackageSource>, Report> {
         let report = |error: PackageError| error.report();

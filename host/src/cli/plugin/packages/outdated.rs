@@ -11,7 +11,7 @@ use crate::{
         render::{CliOutputFormat, json_line, name, print},
     },
     error::Report,
-    packages::LockedPackage,
+    packages::LockedPluginPackage,
 };
 
 /// Lists the installed plugins of which there is another version, with the source of it.
@@ -47,7 +47,7 @@ pub fn list_outdated(config: Option<&PathBuf>, output: CliOutputFormat) -> Resul
     Ok(0)
 }
 
-fn row(locked: &LockedPackage, source: &str) -> String {
+fn row(locked: &LockedPluginPackage, source: &str) -> String {
     let version = if locked.version.is_empty() { "-".to_owned() } else { name(&locked.version) };
     format!("{}  {version}  another version is at {}", locked.id, name(source))
 }

@@ -13,7 +13,7 @@ use crate::{
     digest::Sha256Digest,
     error::{ErrorKind, Report},
     packages::{
-        LockedPackage, LockedTool, PackageAbilities, PackageError, PackageLock, PackagePlace, PackageSource,
+        LockedPluginPackage, LockedTool, PackageError, PackageLock, PackagePlace, PackageSource, PluginAbilities,
         StagedPackage, key_id,
     },
     plugin::{CompileStep, ComponentCompiler, PluginKind, PluginPackage, SHIPPED_PLUGINS},
@@ -23,7 +23,7 @@ use crate::{
 pub struct PackageCandidate {
     staged: StagedPackage,
     /// Its entry for the lock file.
-    pub locked: LockedPackage,
+    pub locked: LockedPluginPackage,
 }
 
 /// Checks plugins against the contract and the rules about signatures, without running them.
@@ -54,9 +54,9 @@ impl<'a> PackageInspector<'a> {
         let signed_by = signer(self.config, &fetched.files.digests(), fetched.signature.as_deref(), refused)?;
         let written = source.clone().relative_to(self.place.lock_folder()).to_string();
         let abilities = abilities_of(&package, fetched.tools);
-        let locked = LockedPackage::of(id, version, &written, &fetched.files, abilities);
+        let locked = LockedPluginPackage::of(id, version, &written, &fetched.files, abilities);
         let (artifact, signature) = (fetched.artifact, fetched.signature);
-        let locked = LockedPackage { artifact, signature, signed_by, ..locked };
+        let locked = LockedPluginPackage { artifact, signature, signed_by, ..locked };
         Ok(PackageCandidate { staged, locked })
     }
 }
@@ -70,7 +70,7 @@ impl PackageCandidate {
     }
 
     /// Puts the plugin into the store, and returns its entry for the lock file.
-    pub fn store(self) -> Result<LockedPackage, Report> {
+    pub fn store(self) -> Result<LockedPluginPackage, Report> {
         self.staged.install().map_err(|error| error.report())?;
         Ok(self.locked)
     }
@@ -95,7 +95,7 @@ pub fn signer(
 
 /// Returns what a plugin is, wants, imports and offers. The tools of a plugin of kind `tool` are known only once it runs: they
 /// are those that were recorded when it was published.
-fn abilities_of(package: &PluginPackage, recorded: Option<Vec<LockedTool>>) -> PackageAbilities {
+fn abilities_of(package: &PluginPackage, recorded: Option<Vec<LockedTool>>) -> PluginAbilities {
     let manifest = &package.manifest;
     let wants = Grant::default().missing(&manifest.wants).into_iter().map(|missing| missing.line);
     let wasi = manifest.wasi.then(|| "wasi: powerless".to_owned());
@@ -103,7 +103,7 @@ fn abilities_of(package: &PluginPackage, recorded: Option<Vec<LockedTool>>) -> P
         let specs = package.offer.tools.iter().map(|tool| &tool.spec);
         specs.map(|spec| LockedTool::of(&spec.name, &spec.description, spec.input_schema.get())).collect()
     };
-    PackageAbilities {
+    PluginAbilities {
         kinds: manifest.kinds.iter().map(|kind| kind.name().to_owned()).collect(),
         imports: package.anatomy.imports.clone(),
         wants: wants.chain(wasi).collect(),
@@ -112,7 +112,7 @@ fn abilities_of(package: &PluginPackage, recorded: Option<Vec<LockedTool>>) -> P
 }
 
 /// Returns the facts of an installed plugin for people, a line each.
-pub fn described(locked: &LockedPackage) -> Vec<String> {
+pub fn described(locked: &LockedPluginPackage) -> Vec<String> {
     let list = |items: &[String]| match items.is_empty() {
         true => "nothing".to_owned(),
         false => items.iter().map(|item| name(item)).collect::<Vec<_>>().join("\n             "),
@@ -146,7 +146,7 @@ pub fn signature_state(signed_by: Option<&str>, signature: Option<&str>) -> Stri
 }
 
 /// Returns the name and version of an installed plugin, as messages show them.
-pub fn named(locked: &LockedPackage) -> String {
+pub fn named(locked: &LockedPluginPackage) -> String {
     match locked.version.is_empty() {
         true => format!("`{}`", locked.id),
         false => format!("`{}` {}", locked.id, name(&locked.version)),

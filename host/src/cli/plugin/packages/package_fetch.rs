@@ -15,8 +15,8 @@ use crate::{
     limits,
     net::HttpClient,
     packages::{
-        LockedTool, OciArtifact, OciReference, PackageError, PackageFiles, PackageIndex, PackageSource, RecordedTool,
-        RegistryClient, RegistryLogins, download,
+        LockedTool, OciReference, PackageError, PackageIndex, PackageSource, PluginPackageArtifact, PluginPackageFiles,
+        RecordedTool, RegistryClient, RegistryLogins, download,
     },
     plugin::{PluginError, PluginManifest},
 };
@@ -24,7 +24,7 @@ use crate::{
 /// The files of a plugin, as they came.
 pub struct FetchedPackage {
     /// The files.
-    pub files: PackageFiles,
+    pub files: PluginPackageFiles,
     /// The tools, as far as whoever has published the plugin has recorded them.
     pub tools: Option<Vec<LockedTool>>,
     /// The digest of the manifest in a registry.
@@ -106,21 +106,21 @@ impl PackageFetcher {
     }
 
     /// Gets a component and, if the address is that of a manifest, the manifest that names it.
-    async fn files_from(&self, url: &Url) -> Result<PackageFiles, Report> {
+    async fn files_from(&self, url: &Url) -> Result<PluginPackageFiles, Report> {
         let report = |error: PackageError| error.report();
         let last = url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
         if last.ends_with(".wasm") {
-            return PackageFiles::new(last, self.file(url, limits::COMPONENT_BYTES).await?).map_err(report);
+            return PluginPackageFiles::new(last, self.file(url, limits::COMPONENT_BYTES).await?).map_err(report);
         }
         let manifest = self.file(url, limits::MANIFEST_BYTES).await?;
         let component = component_of(&String::from_utf8_lossy(&manifest), url.as_str())?;
         let bytes = self.file(&beside(url, &component), limits::COMPONENT_BYTES).await?;
-        PackageFiles::new(&component, bytes).and_then(|files| files.with_manifest(manifest)).map_err(report)
+        PluginPackageFiles::new(&component, bytes).and_then(|files| files.with_manifest(manifest)).map_err(report)
     }
 
     /// Gets the signature beside a plugin; `None` if the server has none there, or answers with something else.
     pub(super) async fn signature_from(&self, url: &Url) -> Result<Option<String>, Report> {
-        let url = beside(url, PackageFiles::SIGNATURE_FILE);
+        let url = beside(url, PluginPackageFiles::SIGNATURE_FILE);
         let bytes = download(&self.http, &url, limits::PLUGIN_SIGNATURE_BYTES).await;
         let bytes = match bytes {
             // A page that says that there is nothing.
@@ -167,14 +167,14 @@ fn login_files() -> Vec<PathBuf> {
 }
 
 /// Returns the files of an artifact. A component without a manifest is named after its repository.
-fn files_of(reference: &OciReference, artifact: OciArtifact) -> Result<PackageFiles, Report> {
-    let OciArtifact { component, manifest, wit, .. } = artifact;
+fn files_of(reference: &OciReference, artifact: PluginPackageArtifact) -> Result<PluginPackageFiles, Report> {
+    let PluginPackageArtifact { component, manifest, wit, .. } = artifact;
     let report = |error: PackageError| error.report();
     let component_name = match &manifest {
         Some(text) => component_of(text, &reference.to_string())?,
         None => format!("{}.wasm", reference.short_name()),
     };
-    let mut files = PackageFiles::new(&component_name, component).map_err(report)?;
+    let mut files = PluginPackageFiles::new(&component_name, component).map_err(report)?;
     if let Some(text) = manifest {
         files = files.with_manifest(text.into_bytes()).map_err(report)?;
     }
@@ -187,12 +187,12 @@ fn files_of(reference: &OciReference, artifact: OciArtifact) -> Result<PackageFi
 /// Reads the signature beside a plugin, if there is one.
 pub(super) fn signature_at(path: &Path) -> Result<Option<String>, Report> {
     let folder = if path.is_dir() { path } else { folder_of(path) };
-    PackageFiles::read_signature(folder).map_err(|error| error.report())
+    PluginPackageFiles::read_signature(folder).map_err(|error| error.report())
 }
 
 /// Reads the files of a plugin folder, or of a component file; a file that a manifest beside it names as its component is that
 /// plugin.
-pub(super) fn files_at(path: &Path) -> Result<PackageFiles, Report> {
+pub(super) fn files_at(path: &Path) -> Result<PluginPackageFiles, Report> {
     let (folder, component, has_manifest) = match path.is_dir() {
         true => {
             let manifest = PluginManifest::read(path).map_err(|error| error.report())?;
@@ -217,5 +217,5 @@ pub(super) fn files_at(path: &Path) -> Result<PackageFiles, Report> {
             (folder_of(path), component, has_manifest)
         }
     };
-    PackageFiles::read(folder, &component, has_manifest).map_err(|error| error.report())
+    PluginPackageFiles::read(folder, &component, has_manifest).map_err(|error| error.report())
 }

@@ -9,7 +9,7 @@ use crate::{
     config::{Config, nearest},
     error::{ErrorKind, Report},
     files,
-    packages::{LockedPackage, PackageLock, PackagePlace},
+    packages::{LockedPluginPackage, PackageLock, PackagePlace},
 };
 
 /// The options that say where plugins and agent packages are installed.
@@ -69,7 +69,7 @@ fn place_of_person() -> Result<PackagePlace, Report> {
 }
 
 /// Refuses to change or remove a plugin that an agent package contains.
-pub(super) fn refuse_contained(locked: &LockedPackage) -> Result<(), Report> {
+pub(super) fn refuse_contained(locked: &LockedPluginPackage) -> Result<(), Report> {
     let Some(agent) = &locked.agent else { return Ok(()) };
     let message = format!("the plugin `{}` comes with the agent package `{agent}`", locked.id);
     Err(Report::new(ErrorKind::Usage, message).hint(format!(

@@ -14,7 +14,7 @@ use crate::{
     },
     digest::Sha256Digest,
     error::{ErrorKind, Report},
-    packages::{OciArtifact, OciReference, PackageFiles, RecordedTool},
+    packages::{OciReference, PluginPackageArtifact, PluginPackageFiles, RecordedTool},
     plugin::{CompileStep, ComponentCompiler, Plugin as Loaded, PluginKind, PluginPackage},
 };
 
@@ -50,7 +50,7 @@ impl PluginPublishArgs {
             }
             let plugin = load_to_list(&package, &compiler).await?;
             let signature = signature_at(&self.path)?;
-            let artifact = OciArtifact { signature, ..artifact_of(&package, &plugin, &files) };
+            let artifact = PluginPackageArtifact { signature, ..artifact_of(&package, &plugin, &files) };
             let fetcher = PackageFetcher::new()?;
             let digest = fetcher.registries().push(&reference, &artifact).await.map_err(|error| error.report())?;
             print(&format!(
@@ -74,7 +74,7 @@ pub fn artifact_named(text: &str, example: &str) -> Result<OciReference, Report>
 }
 
 /// Returns the artifact of a plugin that has listed its tools.
-fn artifact_of(package: &PluginPackage, plugin: &Loaded, files: &PackageFiles) -> OciArtifact {
+fn artifact_of(package: &PluginPackage, plugin: &Loaded, files: &PluginPackageFiles) -> PluginPackageArtifact {
     let manifest = &package.manifest;
     let exported = manifest.kinds.iter().filter(|kind| **kind != PluginKind::Functions);
     let tools = plugin.tools().iter().map(|spec| RecordedTool {
@@ -82,7 +82,7 @@ fn artifact_of(package: &PluginPackage, plugin: &Loaded, files: &PackageFiles) -
         description: spec.description.clone(),
         schema: (*spec.input_schema).to_owned(),
     });
-    OciArtifact {
+    PluginPackageArtifact {
         title: manifest.id.clone(),
         version: manifest.version.clone(),
         component: files.component().to_vec(),

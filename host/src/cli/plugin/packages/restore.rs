@@ -5,7 +5,7 @@ use crate::{
     cli::render::{name, print},
     digest::Sha256Digest,
     error::{ErrorKind, Report},
-    packages::{LockedAgentPackage, LockedPackage, PackageError, PackageLock, PackagePlace},
+    packages::{LockedAgentPackage, LockedPluginPackage, PackageError, PackageLock, PackagePlace},
 };
 
 /// Gets everything that a lock file names and the store does not have. `command` is `plugin` or `agent`, and `place_options` are
@@ -40,7 +40,7 @@ pub async fn restore(place: &PackagePlace, command: &str, place_options: &str) -
 }
 
 /// Returns `true` if a plugin is in the store as it is locked. A damaged copy is replaced like a missing one.
-fn has_plugin(place: &PackagePlace, locked: &LockedPackage) -> bool {
+fn has_plugin(place: &PackagePlace, locked: &LockedPluginPackage) -> bool {
     matches!(place.store.read(locked), Ok(Some(_)))
 }
 
@@ -50,7 +50,11 @@ fn has_agent(place: &PackagePlace, lock: &PackageLock, locked: &LockedAgentPacka
 }
 
 /// Gets a plugin that a lock file names from where it came from. Any other plugin is refused.
-async fn fetch_locked(place: &PackagePlace, locked: &LockedPackage, fetcher: &PackageFetcher) -> Result<(), Report> {
+async fn fetch_locked(
+    place: &PackagePlace,
+    locked: &LockedPluginPackage,
+    fetcher: &PackageFetcher,
+) -> Result<(), Report> {
     let source = locked.exact_source().map_err(|error| error.report())?;
     let fetched = fetcher.fetch(&source.of_lock_in(place.lock_folder())).await?;
     let found = fetched.files.digest();

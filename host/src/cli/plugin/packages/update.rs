@@ -15,7 +15,7 @@ use crate::{
     },
     config::Config,
     error::{ErrorKind, Report},
-    packages::{LockedPackage, PackageLock, PackagePlace},
+    packages::{LockedPluginPackage, PackageLock, PackagePlace},
 };
 
 /// Update installed plugins from where they came from, after showing what changes.
@@ -68,7 +68,7 @@ impl PluginUpdateArgs {
     /// Updates a plugin. Returns the line that says what has become of it; `None` if the person has declined.
     async fn update_one(
         &self,
-        before: &LockedPackage,
+        before: &LockedPluginPackage,
         (config, place): (&Config, &PackagePlace),
         lock: &mut PackageLock,
         fetcher: &PackageFetcher,

@@ -13,7 +13,7 @@ use crate::{
     cli::{command_runtime::runtime, render::print},
     config::{AgentConfig, Config},
     error::{ErrorKind, Report},
-    packages::{LockedPackage, PackageError, PackageLock, PackagePlace, PackageSource},
+    packages::{LockedPluginPackage, PackageError, PackageLock, PackagePlace, PackageSource},
 };
 
 /// Put every installed plugin that the config names into the project, so that it needs no network and nothing of yours.
@@ -38,7 +38,7 @@ impl PluginVendorArgs {
             let own = person.read_lock().map_err(|error| error.report())?;
             let used = used_plugins(&config);
             // A plugin of an agent package stays with it.
-            let is_wanted = |locked: &&LockedPackage| locked.agent.is_none() && used.contains(locked.id.as_str());
+            let is_wanted = |locked: &&LockedPluginPackage| locked.agent.is_none() && used.contains(locked.id.as_str());
             for locked in own.iter().filter(is_wanted).filter(|locked| lock.get(&locked.id).is_none()) {
                 copied.push(copy(locked, person, &project)?);
             }
@@ -53,7 +53,11 @@ impl PluginVendorArgs {
 }
 
 /// Copies a plugin into the store of the project. Returns its entry there.
-fn copy(locked: &LockedPackage, person: &PackagePlace, project: &PackagePlace) -> Result<LockedPackage, Report> {
+fn copy(
+    locked: &LockedPluginPackage,
+    person: &PackagePlace,
+    project: &PackagePlace,
+) -> Result<LockedPluginPackage, Report> {
     let report = |error: PackageError| error.report();
     let files = person.store.read(locked).map_err(report)?.ok_or_else(|| {
         let message = format!("the plugin {} is not in {}", named(locked), person.store.root().display());
@@ -61,10 +65,10 @@ fn copy(locked: &LockedPackage, person: &PackagePlace, project: &PackagePlace) -
     })?;
     project.store.stage(&files).and_then(|staged| staged.install()).map_err(report)?;
     let source = PackageSource::parse(&locked.source).map_err(report)?.of_lock_in(person.lock_folder());
-    Ok(LockedPackage { source: source.relative_to(project.lock_folder()).to_string(), ..locked.clone() })
+    Ok(LockedPluginPackage { source: source.relative_to(project.lock_folder()).to_string(), ..locked.clone() })
 }
 
-fn add(copied: Vec<LockedPackage>, lock: &mut PackageLock, project: &PackagePlace) -> Result<(), Report> {
+fn add(copied: Vec<LockedPluginPackage>, lock: &mut PackageLock, project: &PackagePlace) -> Result<(), Report> {
     copied.into_iter().for_each(|locked| lock.insert(locked));
     project.write_lock(lock).map_err(|error| error.report())
 }

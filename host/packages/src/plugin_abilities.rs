@@ -1,4 +1,4 @@
-//! The abilities of a plugin, and the changes of them by an update.
+//! The abilities of a plugin, and how an update changes them.
 
 use serde::{Deserialize, Serialize};
 use shelly_core::{digest::Sha256Digest, error::cut, limits};
@@ -8,14 +8,14 @@ use crate::package_signature::key_id;
 /// The abilities of a plugin: what it is, wants, imports and offers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PackageAbilities {
+pub struct PluginAbilities {
     /// The kinds of the plugin.
     pub kinds: Vec<String>,
     /// The imported interfaces.
     pub imports: Vec<String>,
-    /// The capabilities that it asks for, a line each, as a config grants them.
+    /// The grants that `plugin.toml` requests, each as the line of a config that grants it.
     pub wants: Vec<String>,
-    /// The tools. `None`: they are known only once the plugin runs, and nobody has recorded them.
+    /// The tools; `None` if only a run would tell them and the publisher recorded none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<LockedTool>>,
 }
@@ -42,7 +42,7 @@ impl LockedTool {
 /// One difference between two versions of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbilityChange {
-    /// The difference in a line: `+` for what is new, `-` for what is gone, `~` for what is another.
+    /// The difference on one line: `+` for what is new, `-` for what is gone, `~` for what differs.
     pub line: String,
     /// `true` if the plugin can do or say something that it could not before.
     pub is_growth: bool,
@@ -59,7 +59,7 @@ impl AbilityChange {
     }
 }
 
-impl PackageAbilities {
+impl PluginAbilities {
     /// Returns the differences to the version that is installed.
     pub fn changes_since(&self, before: &Self) -> Vec<AbilityChange> {
         let mut changes = Vec::new();
@@ -74,7 +74,7 @@ impl PackageAbilities {
         }
         match (&self.tools, &before.tools) {
             (Some(now), Some(then)) => changes.extend(tool_changes(now, then)),
-            // What nobody has recorded may be anything.
+            // Tools that were not recorded may be any.
             (None, Some(_)) => changes.push(grown("~ tools: this version does not record them".into())),
             (Some(now), None) => {
                 changes.extend(now.iter().map(|tool| gone(format!("+ tool {} (not recorded before)", tool.name))))
@@ -106,7 +106,7 @@ fn tool_changes(now: &[LockedTool], then: &[LockedTool]) -> Vec<AbilityChange> {
     changes
 }
 
-/// Returns the parts of two texts from where they differ on, each shortened to what fits on a line.
+/// Returns each text from the first word that differs, shortened to fit on a line.
 fn differences(then: &str, now: &str) -> (String, String) {
     let same = then.char_indices().zip(now.chars()).take_while(|((_, one), other)| one == other);
     let end = same.map(|((at, one), _)| at + one.len_utf8()).last().unwrap_or_default();
@@ -131,9 +131,9 @@ fn gone(line: String) -> AbilityChange {
 mod tests {
     use super::*;
 
-    fn abilities(imports: &[&str], tools: Option<&[(&str, &str, &str)]>) -> PackageAbilities {
+    fn abilities(imports: &[&str], tools: Option<&[(&str, &str, &str)]>) -> PluginAbilities {
         let tools = tools.map(|tools| tools.iter().map(|(name, about, schema)| LockedTool::of(name, about, schema)));
-        PackageAbilities {
+        PluginAbilities {
             kinds: vec!["tool".into()],
             imports: imports.iter().map(|import| (*import).to_owned()).collect(),
             wants: Vec::new(),
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    fn lines(now: &PackageAbilities, then: &PackageAbilities) -> Vec<(String, bool)> {
+    fn lines(now: &PluginAbilities, then: &PluginAbilities) -> Vec<(String, bool)> {
         now.changes_since(then).into_iter().map(|change| (change.line, change.is_growth)).collect()
     }
 

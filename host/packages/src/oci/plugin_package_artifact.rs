@@ -9,7 +9,7 @@ use super::oci_manifest::{
     COMPONENT_TYPE, CONFIG_TYPE, CREATED, MANIFEST_TYPE, OciDescriptor, OciManifest, TITLE_ANNOTATION,
     VERSION_ANNOTATION, WasmConfig, WasmInterfaces,
 };
-use crate::package_abilities::LockedTool;
+use crate::plugin_abilities::LockedTool;
 
 /// The annotation with the text of the `plugin.toml`. A layer of its own would keep other tools from pulling the component:
 /// they expect exactly one.
@@ -21,7 +21,7 @@ const SIGNATURE_ANNOTATION: &str = "io.shelly-host.plugin.signature";
 
 /// A plugin as an artifact of a registry.
 #[derive(Debug, Clone, Default)]
-pub struct OciArtifact {
+pub struct PluginPackageArtifact {
     /// The id of the plugin.
     pub title: String,
     /// The version of the plugin.
@@ -38,7 +38,7 @@ pub struct OciArtifact {
     pub imports: Vec<String>,
     /// The interfaces that the component exports, for other tools.
     pub exports: Vec<String>,
-    /// The tools that the plugin listed when it was published. Nobody has checked that they are those of this component.
+    /// The tools that the plugin listed when it was published. Nothing verifies that they are those of this component.
     pub tools: Option<Vec<RecordedTool>>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct EncodedArtifact {
     pub component_descriptor: OciDescriptor,
 }
 
-impl OciArtifact {
+impl PluginPackageArtifact {
     /// Writes the config and the manifest. The same artifact always has the same bytes.
     pub(super) fn encode(&self) -> Result<EncodedArtifact, serde_json::Error> {
         let component_descriptor = OciDescriptor::of(COMPONENT_TYPE, &self.component);
@@ -136,13 +136,13 @@ mod tests {
             description: "Rolls.".into(),
             schema: RawValue::from_string("{ \"type\": \"object\" }".into()).unwrap(),
         };
-        let artifact = OciArtifact {
+        let artifact = PluginPackageArtifact {
             title: "dice".into(),
             component: b"code".to_vec(),
             manifest: Some("id = \"dice\"".into()),
             imports: vec!["shelly:plugin/log@0.1.0".into()],
             tools: Some(vec![tool]),
-            ..OciArtifact::default()
+            ..PluginPackageArtifact::default()
         };
         let encoded = artifact.encode().unwrap();
         let manifest: Value = serde_json::from_slice(&encoded.manifest).unwrap();
@@ -161,7 +161,7 @@ mod tests {
 
         let parsed: OciManifest = serde_json::from_slice(&encoded.manifest).unwrap();
         let config = serde_json::from_slice(&encoded.config).unwrap();
-        let read = OciArtifact::decode(parsed.annotations, Some(config), b"code".to_vec());
+        let read = PluginPackageArtifact::decode(parsed.annotations, Some(config), b"code".to_vec());
         assert_eq!((read.manifest, read.wit, read.signature), (artifact.manifest, None, None));
         let (read, written) = (read.tools.unwrap(), artifact.tools.unwrap());
         assert_eq!(read[0].locked(), written[0].locked(), "the text of the schema is kept");

@@ -1,4 +1,4 @@
-//! The files of a package.
+//! The files of a plugin package, and what the files of both sorts of packages have in common.
 
 use std::{collections::BTreeMap, fmt::Write, io::Read, path::Path};
 
@@ -12,20 +12,20 @@ pub(crate) const MANIFEST_FILE: &str = "plugin.toml";
 /// The files of a plugin as they are installed: its component, and if it has them its manifest and the WIT file that documents
 /// its functions.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PackageFiles {
+pub struct PluginPackageFiles {
     component: String,
     /// By name; one of them is the component.
     files: BTreeMap<String, Vec<u8>>,
 }
 
 /// Writes the names and sizes.
-impl std::fmt::Debug for PackageFiles {
+impl std::fmt::Debug for PluginPackageFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_map().entries(self.files.iter().map(|(name, bytes)| (name, bytes.len()))).finish()
     }
 }
 
-impl PackageFiles {
+impl PluginPackageFiles {
     /// The name of the signature of a plugin: of the list of its files, as `sha256sum` prints it.
     pub const SIGNATURE_FILE: &str = "SHA256SUMS.minisig";
 
@@ -221,18 +221,18 @@ mod tests {
         {
             fs::write(folder.path().join(name), text).unwrap();
         }
-        let package = PackageFiles::read(folder.path(), "c.wasm", true).unwrap();
+        let package = PluginPackageFiles::read(folder.path(), "c.wasm", true).unwrap();
         assert_eq!((package.component(), package.manifest(), package.wit()), (&b"code"[..], Some("id"), Some("docs")));
         let names: Vec<_> = package.digests().into_keys().collect();
         assert_eq!(names, ["c.wasm", "c.wit", "plugin.toml"]);
-        let alone = PackageFiles::read(folder.path(), "c.wasm", false).unwrap();
+        let alone = PluginPackageFiles::read(folder.path(), "c.wasm", false).unwrap();
         assert_eq!(alone.manifest(), None);
         assert_ne!(alone.digest(), package.digest());
     }
 
     #[test]
     fn checksums_are_those_of_sha256sum() {
-        let package = PackageFiles::new("c.wasm", b"abc".to_vec()).unwrap().with_manifest(Vec::new()).unwrap();
+        let package = PluginPackageFiles::new("c.wasm", b"abc".to_vec()).unwrap().with_manifest(Vec::new()).unwrap();
         assert_eq!(
             checksums(&package.digests()),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  c.wasm\n\
@@ -245,27 +245,27 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let long = format!("{}.wasm", "x".repeat(limits::PACKAGE_FILE_NAME_CHARS));
         for name in ["../c.wasm", "c.wasm\n", ".wasm", "c.txt", "", &long] {
-            let error = PackageFiles::new(name, Vec::new()).unwrap_err();
+            let error = PluginPackageFiles::new(name, Vec::new()).unwrap_err();
             assert!(matches!(error, PackageError::FileName { .. }), "{name}: {error}");
         }
         let large = vec![b'x'; usize::try_from(limits::MANIFEST_BYTES).unwrap() + 1];
         fs::write(folder.path().join("plugin.toml"), &large).unwrap();
         fs::write(folder.path().join("c.wasm"), "").unwrap();
-        let error = PackageFiles::read(folder.path(), "c.wasm", true).unwrap_err();
+        let error = PluginPackageFiles::read(folder.path(), "c.wasm", true).unwrap_err();
         assert_eq!(error.to_string(), "plugin.toml has more than 65536 bytes");
-        let package = PackageFiles::new("c.wasm", Vec::new()).unwrap();
+        let package = PluginPackageFiles::new("c.wasm", Vec::new()).unwrap();
         let error = package.clone().with_wit(vec![b'x'; limits::PACKAGE_DOCS_BYTES + 1]).unwrap_err();
         assert!(matches!(error, PackageError::TooLarge { .. }), "{error}");
         assert!(matches!(package.with_manifest(vec![0xff]), Err(PackageError::NotText { .. })));
-        assert_eq!(PackageFiles::read_signature(folder.path()).unwrap(), None);
+        assert_eq!(PluginPackageFiles::read_signature(folder.path()).unwrap(), None);
         let large = "x".repeat(usize::try_from(limits::PLUGIN_SIGNATURE_BYTES).unwrap() + 1);
-        fs::write(folder.path().join(PackageFiles::SIGNATURE_FILE), large).unwrap();
-        let error = PackageFiles::read_signature(folder.path()).unwrap_err();
+        fs::write(folder.path().join(PluginPackageFiles::SIGNATURE_FILE), large).unwrap();
+        let error = PluginPackageFiles::read_signature(folder.path()).unwrap_err();
         assert_eq!(error.to_string(), "SHA256SUMS.minisig has more than 4096 bytes");
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink("/etc/hostname", folder.path().join("link.wasm")).unwrap();
-            let error = PackageFiles::read(folder.path(), "link.wasm", false).unwrap_err();
+            let error = PluginPackageFiles::read(folder.path(), "link.wasm", false).unwrap_err();
             assert!(matches!(error, PackageError::LeadsOut { .. } | PackageError::File { .. }), "{error}");
         }
     }
