@@ -42,6 +42,8 @@ const SDK_FILES: &[(&str, &str)] = sdk_files! {
     "src/streamed.rs",
     "src/summary.rs",
     "src/summary_tests.rs",
+    "src/testing/fakes.rs",
+    "src/testing/mod.rs",
     "src/text.rs",
     "src/tool.rs",
     "src/types.rs",

@@ -295,7 +295,7 @@ mod tests {
         fs::create_dir(&theirs).unwrap();
         fs::write(theirs.join("file"), "").unwrap();
         for (link, folder) in [
-            (".shelly", "."),
+            (".shelly", ""),
             (".shelly/plugin-store", ".shelly"),
             (".shelly/plugin-store/sha256", ".shelly/plugin-store"),
         ] {

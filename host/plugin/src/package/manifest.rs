@@ -544,7 +544,10 @@ mod tests {
                 kinds(r#"["effect"]"#, "effect = { phases = [\"before-model\"] }\nwants = { http = [\"https://h\"] }"),
                 "http: only a plugin of kind `tool`, `functions` or `provider`",
             ),
-            (with("[build]\ntool = \"make\""), "unknown field `tool`, expected one of `language`, `world`, `source`"),
+            (
+                with("[build]\ntool = \"make\""),
+                "unknown field `tool`, expected one of `language`, `engine`, `world`, `source`",
+            ),
             (with("only = [\"add\"]"), "only: only a plugin of kind `functions`"),
             (with("instance = \"run\""), "instance: only a plugin of kind `functions`"),
             (kinds(r#"["functions"]"#, "instance = \"ever\""), "unknown variant `ever`, expected `call` or `run`"),

@@ -249,7 +249,7 @@ mod tests {
                 PluginLanguage::Rust,
                 "plugin.toml says kinds = [\"tool\"]: name them in `shelly_plugin::export!`",
             ),
-            (&nothing, PluginLanguage::Go, "plugin.toml says kinds = [\"tool\"]: export their functions"),
+            (&nothing, PluginLanguage::Go, "plugin.toml says kinds = [\"tool\"]: import the packages of these kinds"),
         ] {
             let hint = for_author(error, language, &manifest()).hint.unwrap();
             assert!(hint.contains(says), "{hint}");
