@@ -7,7 +7,7 @@
 
 #ifdef __wasm__
 #define SHELLY_IMPORT(interface, function) \
-    __attribute__((import_module("shelly:plugin/" interface "@0.1.0"), import_name(function)))
+    __attribute__((import_module("shelly:plugin/" interface "@0.2.0"), import_name(function)))
 #else
 #define SHELLY_IMPORT(interface, function)
 #endif

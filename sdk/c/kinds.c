@@ -30,11 +30,11 @@ bool shelly_add_note(shelly_effect_step *step, shelly_str text, shelly_error *er
     return shelly_add_edit(step, (shelly_edit){.tag = SHELLY_NOTE, .is = {.note = text}}, error);
 }
 
-void *shelly_run_effect(shelly_eval *eval, const shelly_effect_input *input) {
+void *shelly_run_effect(shelly_eval *eval, const shelly_effect_parameters *parameters) {
     ANSWER(shelly_effect_step);
-    shelly_effect_step step = {.state = input->state};
+    shelly_effect_step step = {.state = parameters->state};
     shelly_error error = SILENT;
-    bool is_done = eval(&input->moment, input->state, &step, &error);
+    bool is_done = eval(&parameters->input, parameters->state, &step, &error);
     if (is_done) answer.is.value = step;
     return ANSWERED(is_done);
 }
@@ -207,11 +207,11 @@ bool shelly_assign(shelly_team_step *step, shelly_assignment assignment, shelly_
     return true;
 }
 
-void *shelly_run_coordinator(shelly_next_step *next, const shelly_coordinator_input *input) {
+void *shelly_run_coordinator(shelly_next_step *next, const shelly_coordinator_parameters *parameters) {
     ANSWER(shelly_team_step);
-    shelly_team_step step = {.state = input->state};
+    shelly_team_step step = {.state = parameters->state};
     shelly_error error = SILENT;
-    bool is_done = next(&input->moment, input->state, &step, &error);
+    bool is_done = next(&parameters->input, parameters->state, &step, &error);
     if (is_done) answer.is.value = step;
     return ANSWERED(is_done);
 }
@@ -232,10 +232,11 @@ LAYOUT(shelly_request, 64);
 LAYOUT(shelly_completion, 72);
 LAYOUT(shelly_reply, 80);
 LAYOUT(shelly_ask, 76);
-LAYOUT(shelly_effect_moment, 240);
-LAYOUT(shelly_effect_input, 248);
+LAYOUT(shelly_effect_input, 240);
+LAYOUT(shelly_effect_parameters, 248);
 LAYOUT(shelly_edit, 32);
 LAYOUT(shelly_wake, 56);
+LAYOUT(shelly_effect_step, 152);
 LAYOUT(SHELLY_RESULT(shelly_effect_step), 160);
 LAYOUT(SHELLY_RESULT(shelly_run_before), 48);
 LAYOUT(shelly_after_run_input, 112);
@@ -248,7 +249,8 @@ LAYOUT(shelly_after_call_input, 104);
 LAYOUT(SHELLY_RESULT(shelly_opt_contents), 40);
 LAYOUT(shelly_provider_input, 72);
 LAYOUT(shelly_report, 48);
-LAYOUT(shelly_coordinator_input, 136);
+LAYOUT(shelly_coordinator_parameters, 136);
+LAYOUT(shelly_team_step, 88);
 LAYOUT(SHELLY_RESULT(shelly_team_step), 96);
 LAYOUT(shelly_chat_entry, 40);
 LAYOUT(shelly_kv_result, 40);

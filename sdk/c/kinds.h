@@ -17,7 +17,7 @@ typedef struct {
     shelly_usage run_usage;
     uint64_t model_ms, elapsed_ms;
     shelly_opt_reply reply;
-} shelly_effect_moment;
+} shelly_effect_input;
 
 enum { SHELLY_NOTE, SHELLY_REPLACE_RESULT, SHELLY_REPLACE_MESSAGES, SHELLY_HIDE_TOOLS, SHELLY_STOP_RUN, SHELLY_OTHER_EDIT };
 /* A change of the chat. Each needs a power, which plugin.toml asks for. */
@@ -35,25 +35,28 @@ typedef struct {
 typedef struct { const shelly_edit *ptr; size_t len; } shelly_edits;
 
 enum { SHELLY_EDITS, SHELLY_EFFECT_ASK };
-/* The conditions of the next call. Without one there is no further call in this run. */
+/* The time of the next call: in the next of the effect's phases, once a condition holds, or not in this run. An effect with
+ * the power `hide-tools` is still called for a tool that appears later. */
+enum { SHELLY_NEXT_PHASE, SHELLY_WHEN, SHELLY_NEVER_AGAIN };
+/* The conditions under which the host calls an effect again. Without one none ever holds: use SHELLY_NEVER_AGAIN for that. */
 typedef struct { shelly_opt_u32 iteration; shelly_opt_u64 request_tokens, run_tokens, model_ms; } shelly_wake;
 /* The answer of an effect: no edits, if it stays as it was. */
 typedef struct {
     shelly_str state;
     struct { uint8_t tag; union { shelly_edits edits; shelly_ask ask; } is; } action;
-    /* Without it the next call is in the next of the effect's phases. */
-    struct { bool has; shelly_wake value; } wake;
+    /* The next of the effect's phases, if it stays as it was. */
+    struct { uint8_t tag; shelly_wake when; } next_call;
 } shelly_effect_step;
 bool shelly_add_edit(shelly_effect_step *step, shelly_edit edit, shelly_error *error);
 bool shelly_add_note(shelly_effect_step *step, shelly_str text, shelly_error *error);
 
 typedef bool shelly_eval(
-    const shelly_effect_moment *moment, shelly_str state, shelly_effect_step *step, shelly_error *error);
-typedef struct { shelly_effect_moment moment; shelly_str state; } shelly_effect_input;
-void *shelly_run_effect(shelly_eval *eval, const shelly_effect_input *input);
+    const shelly_effect_input *input, shelly_str state, shelly_effect_step *step, shelly_error *error);
+typedef struct { shelly_effect_input input; shelly_str state; } shelly_effect_parameters;
+void *shelly_run_effect(shelly_eval *eval, const shelly_effect_parameters *parameters);
 #define SHELLY_EFFECT(eval) \
-    SHELLY_EXPORT("effect@0.1.0#eval") void *shelly_export_effect(const shelly_effect_input *input) { \
-        return shelly_run_effect(eval, input); \
+    SHELLY_EXPORT("effect@0.2.0#eval") void *shelly_export_effect(const shelly_effect_parameters *parameters) { \
+        return shelly_run_effect(eval, parameters); \
     } \
     struct shelly_semicolon
 
@@ -92,13 +95,13 @@ typedef struct { shelly_run_context cx; shelly_run_outcome outcome; shelly_str s
 void *shelly_run_before_run(shelly_before_run *before, shelly_run_context cx, shelly_messages input);
 void *shelly_run_after_run(shelly_after_run *after, const shelly_after_run_input *input);
 #define SHELLY_RUN_MIDDLEWARE(before, after) \
-    SHELLY_EXPORT("run-middleware@0.1.0#before") void *shelly_export_before_run( \
+    SHELLY_EXPORT("run-middleware@0.2.0#before") void *shelly_export_before_run( \
         const char *run, size_t run_len, const char *agent, size_t agent_len, uint32_t depth, \
         const shelly_message *input, size_t input_len) { \
         shelly_run_context cx = {{run, run_len}, {agent, agent_len}, depth}; \
         return shelly_run_before_run(before, cx, (shelly_messages){input, input_len}); \
     } \
-    SHELLY_EXPORT("run-middleware@0.1.0#after") void *shelly_export_after_run(const shelly_after_run_input *input) { \
+    SHELLY_EXPORT("run-middleware@0.2.0#after") void *shelly_export_after_run(const shelly_after_run_input *input) { \
         return shelly_run_after_run(after, input); \
     } \
     struct shelly_semicolon
@@ -139,14 +142,14 @@ typedef struct {
 void *shelly_run_before_model(shelly_before_model *before, shelly_run_context cx, shelly_sending sending);
 void *shelly_run_after_model(shelly_after_model *after, const shelly_after_model_input *input);
 #define SHELLY_MODEL_MIDDLEWARE(before, after) \
-    SHELLY_EXPORT("model-middleware@0.1.0#before") void *shelly_export_before_model( \
+    SHELLY_EXPORT("model-middleware@0.2.0#before") void *shelly_export_before_model( \
         const char *run, size_t run_len, const char *agent, size_t agent_len, uint32_t depth, const char *model, \
         size_t model_len, const char *digest, size_t digest_len, uint64_t tokens, uint32_t attempt) { \
         shelly_run_context cx = {{run, run_len}, {agent, agent_len}, depth}; \
         shelly_sending sending = {{model, model_len}, {digest, digest_len}, tokens, attempt}; \
         return shelly_run_before_model(before, cx, sending); \
     } \
-    SHELLY_EXPORT("model-middleware@0.1.0#after") void *shelly_export_after_model( \
+    SHELLY_EXPORT("model-middleware@0.2.0#after") void *shelly_export_after_model( \
         const shelly_after_model_input *input) { \
         return shelly_run_after_model(after, input); \
     } \
@@ -183,7 +186,7 @@ void *shelly_run_before_call(
     shelly_before_call *before, shelly_run_context cx, shelly_tool_call call, shelly_target target);
 void *shelly_run_after_call(shelly_after_call *after, const shelly_after_call_input *input);
 #define SHELLY_TOOL_MIDDLEWARE(before, after) \
-    SHELLY_EXPORT("tool-middleware@0.1.0#before") void *shelly_export_before_call( \
+    SHELLY_EXPORT("tool-middleware@0.2.0#before") void *shelly_export_before_call( \
         const char *run, size_t run_len, const char *agent, size_t agent_len, uint32_t depth, const char *id, \
         size_t id_len, const char *name, size_t name_len, const char *arguments, size_t arguments_len, \
         const shelly_fact *meta, size_t meta_len, const char *origin, size_t origin_len, uint32_t hints) { \
@@ -191,7 +194,7 @@ void *shelly_run_after_call(shelly_after_call *after, const shelly_after_call_in
         shelly_tool_call call = {{id, id_len}, {name, name_len}, {arguments, arguments_len}, {meta, meta_len}}; \
         return shelly_run_before_call(before, cx, call, (shelly_target){{origin, origin_len}, (uint8_t)hints}); \
     } \
-    SHELLY_EXPORT("tool-middleware@0.1.0#after") void *shelly_export_after_call(const shelly_after_call_input *input) { \
+    SHELLY_EXPORT("tool-middleware@0.2.0#after") void *shelly_export_after_call(const shelly_after_call_input *input) { \
         return shelly_run_after_call(after, input); \
     } \
     struct shelly_semicolon
@@ -203,7 +206,7 @@ typedef bool shelly_complete(
 typedef struct { shelly_str model; shelly_request request; } shelly_provider_input;
 void *shelly_run_provider(shelly_complete *complete, const shelly_provider_input *input);
 #define SHELLY_PROVIDER(complete) \
-    SHELLY_EXPORT("provider@0.1.0#complete") void *shelly_export_provider(const shelly_provider_input *input) { \
+    SHELLY_EXPORT("provider@0.2.0#complete") void *shelly_export_provider(const shelly_provider_input *input) { \
         return shelly_run_provider(complete, input); \
     } \
     struct shelly_semicolon
@@ -228,8 +231,14 @@ bool shelly_stream_finish(
 /* --- coordinators: they decide which members of a team work next --- */
 
 typedef struct { shelly_str name, role, description; } shelly_member;
-/* The outcome of a member of the last step; without a failure its reply is in the chat. */
-typedef struct { shelly_str member; struct { bool has; shelly_error value; } failure; } shelly_report;
+/* The outcome of a member's work: its reply is in the chat; it asks for another member to continue, for a reason that is in
+ * the chat; or it failed, and the team continues without its reply. */
+enum { SHELLY_REPLIED, SHELLY_HANDED_OVER, SHELLY_FAILED };
+/* The report on a member of the last step. */
+typedef struct {
+    shelly_str member;
+    struct { uint8_t tag; union { shelly_str to; shelly_error error; } is; } outcome;
+} shelly_report;
 typedef struct {
     shelly_run_context cx;
     /* The number of steps before this one. */
@@ -238,30 +247,32 @@ typedef struct {
     struct { const shelly_report *ptr; size_t len; } reports;
     /* Only in the call that follows a request to a model. */
     shelly_opt_reply reply;
-} shelly_team_moment;
+} shelly_coordinator_input;
 /* Only this member receives the task; without one it sees what is new in the chat. */
 typedef struct { shelly_str member; shelly_opt_str task; } shelly_assignment;
 enum { SHELLY_TEAM_RUN, SHELLY_TEAM_DONE, SHELLY_TEAM_ASK };
+/* The answer of a team that is done: the last reply in the chat, or content, which must not be empty. */
+enum { SHELLY_LAST_REPLY, SHELLY_TEAM_CONTENT };
 typedef struct {
     shelly_str state;
     struct {
         uint8_t tag;
         union {
             struct { const shelly_assignment *ptr; size_t len; } run;
-            /* Without content the answer is the last reply in the chat. */
-            shelly_opt_contents done;
+            struct { uint8_t tag; shelly_contents content; } done;
             shelly_ask ask;
         } is;
     } action;
 } shelly_team_step;
 bool shelly_assign(shelly_team_step *step, shelly_assignment assignment, shelly_error *error);
 typedef bool shelly_next_step(
-    const shelly_team_moment *moment, shelly_str state, shelly_team_step *step, shelly_error *error);
-typedef struct { shelly_team_moment moment; shelly_str state; } shelly_coordinator_input;
-void *shelly_run_coordinator(shelly_next_step *next, const shelly_coordinator_input *input);
+    const shelly_coordinator_input *input, shelly_str state, shelly_team_step *step, shelly_error *error);
+typedef struct { shelly_coordinator_input input; shelly_str state; } shelly_coordinator_parameters;
+void *shelly_run_coordinator(shelly_next_step *next, const shelly_coordinator_parameters *parameters);
 #define SHELLY_COORDINATOR(next) \
-    SHELLY_EXPORT("coordinator@0.1.0#next") void *shelly_export_coordinator(const shelly_coordinator_input *input) { \
-        return shelly_run_coordinator(next, input); \
+    SHELLY_EXPORT("coordinator@0.2.0#next") void *shelly_export_coordinator( \
+        const shelly_coordinator_parameters *parameters) { \
+        return shelly_run_coordinator(next, parameters); \
     } \
     struct shelly_semicolon
 

@@ -313,10 +313,10 @@ void *shelly_run_call(const shelly_tool *const *tools, size_t count, shelly_tool
 /* Offers tools to the model: SHELLY_TOOLS(&one, &two); */
 #define SHELLY_TOOLS(...) \
     static const shelly_tool *const shelly_own_tools[] = {__VA_ARGS__}; \
-    SHELLY_EXPORT("tool@0.1.0#specs") void *shelly_export_specs(void) { \
+    SHELLY_EXPORT("tool@0.2.0#specs") void *shelly_export_specs(void) { \
         return shelly_run_specs(shelly_own_tools, SHELLY_COUNT(shelly_own_tools)); \
     } \
-    SHELLY_EXPORT("tool@0.1.0#call") void *shelly_export_call( \
+    SHELLY_EXPORT("tool@0.2.0#call") void *shelly_export_call( \
         const char *id, size_t id_len, const char *name, size_t name_len, const char *arguments, size_t arguments_len, \
         const shelly_fact *meta, size_t meta_len) { \
         shelly_tool_call call = {{id, id_len}, {name, name_len}, {arguments, arguments_len}, {meta, meta_len}}; \

@@ -44,14 +44,15 @@ typedef struct {
     const shelly_request *outgoing;
     shelly_str attachment;
     uint64_t now_ms, monotonic_ns;
-    shelly_program_output program;
+    /* The outcome of each run of a program. */
+    shelly_program_output output;
 
     shelly_test_response responses[SHELLY_MOST_PREPARED];
     size_t responses_len;
     struct { shelly_str method, url, body, credential; } requests[SHELLY_MOST_PREPARED];
     size_t requests_len;
-    struct { shelly_str key, value; uint64_t revision; } values[SHELLY_MOST_PREPARED];
-    size_t values_len;
+    struct { shelly_str key, value; uint64_t revision; } stored[SHELLY_MOST_PREPARED];
+    size_t stored_len;
     uint64_t revisions;
     struct { int level; char text[256]; } log[SHELLY_MOST_PREPARED];
     size_t log_len;
@@ -59,7 +60,8 @@ typedef struct {
     char emitted[1024];
     size_t emitted_len;
     shelly_usage usage;
-    shelly_command command;
+    shelly_command commands[SHELLY_MOST_PREPARED];
+    size_t commands_len;
 
     /* The bodies of responses that were sent, and how much of each was read. */
     struct { shelly_str text; size_t read, piece; } bodies[SHELLY_MOST_PREPARED];
@@ -245,8 +247,8 @@ void shelly_import_chat_tools(shelly_texts *result) {
 /* Returns the position of a key; the number of keys if it is not there. */
 static size_t shelly_test_find(const char *key, size_t key_len) {
     size_t at = 0;
-    for (; at < shelly_host.values_len; at++) {
-        shelly_str there = shelly_host.values[at].key;
+    for (; at < shelly_host.stored_len; at++) {
+        shelly_str there = shelly_host.stored[at].key;
         if (there.len == key_len && !memcmp(there.ptr, key, key_len)) break;
     }
     return at;
@@ -264,27 +266,27 @@ void shelly_import_kv_get(const char *key, size_t key_len, shelly_kv_result *res
     *result = (shelly_kv_result){.is_error = 0};
     if (!shelly_test_is_key(key_len, &result->is_error, &result->is.error)) return;
     size_t at = shelly_test_find(key, key_len);
-    if (at == shelly_host.values_len) return;
+    if (at == shelly_host.stored_len) return;
     result->is.value.has = true;
-    result->is.value.value = (shelly_kv_entry){shelly_host.values[at].value, shelly_host.values[at].revision};
+    result->is.value.value = (shelly_kv_entry){shelly_host.stored[at].value, shelly_host.stored[at].revision};
 }
 
 /* Writes or removes a value. */
 static void shelly_test_put(const char *key, size_t key_len, bool has_value, const char *value, size_t value_len) {
     size_t at = shelly_test_find(key, key_len);
     if (!has_value) {
-        if (at < shelly_host.values_len) shelly_host.values[at] = shelly_host.values[--shelly_host.values_len];
+        if (at < shelly_host.stored_len) shelly_host.stored[at] = shelly_host.stored[--shelly_host.stored_len];
         return;
     }
-    if (at == shelly_host.values_len) {
+    if (at == shelly_host.stored_len) {
         shelly_test_needs_room(at, "the store of a test has at most 64 keys");
-        shelly_host.values_len++;
+        shelly_host.stored_len++;
     }
     char *copied_key = shelly_copy(key, key_len), *copied = shelly_copy(value, value_len);
     if (!copied_key || !copied) shelly_test_abort("no memory is left");
-    shelly_host.values[at].key = (shelly_str){copied_key, key_len};
-    shelly_host.values[at].value = (shelly_str){copied, value_len};
-    shelly_host.values[at].revision = ++shelly_host.revisions;
+    shelly_host.stored[at].key = (shelly_str){copied_key, key_len};
+    shelly_host.stored[at].value = (shelly_str){copied, value_len};
+    shelly_host.stored[at].revision = ++shelly_host.revisions;
 }
 
 void shelly_import_kv_set(
@@ -307,8 +309,8 @@ void shelly_import_kv_swap(
     *result = (shelly_bool_result){.is_error = 0};
     if (!shelly_test_is_key(key_len, &result->is_error, &result->is.error)) return;
     size_t at = shelly_test_find(key, key_len);
-    bool is_there = at < shelly_host.values_len;
-    bool fits = has_expected ? is_there && shelly_host.values[at].revision == expected : !is_there;
+    bool is_there = at < shelly_host.stored_len;
+    bool fits = has_expected ? is_there && shelly_host.stored[at].revision == expected : !is_there;
     result->is.value = fits;
     if (fits) shelly_test_put(key, key_len, has_value, value, value_len);
 }
@@ -320,8 +322,8 @@ void shelly_import_kv_keys(
     shelly_str *keys = shelly_alloc(SHELLY_MOST_PREPARED * sizeof *keys);
     size_t len = 0;
     if (!keys) shelly_test_abort("no memory is left");
-    for (size_t i = 0; i < shelly_host.values_len; i++) {
-        shelly_str key = shelly_host.values[i].key;
+    for (size_t i = 0; i < shelly_host.stored_len; i++) {
+        shelly_str key = shelly_host.stored[i].key;
         size_t common = key.len < after_len ? key.len : after_len;
         int order = has_after && common ? memcmp(key.ptr, after, common) : 0;
         bool is_after = !has_after || order > 0 || (!order && key.len > after_len);
@@ -418,9 +420,10 @@ void shelly_import_process(
     const char *program, size_t program_len, const shelly_str *args, size_t args_len, const char *input, size_t input_len,
     uint32_t has_timeout, uint32_t timeout_ms, shelly_program_result *result) {
     shelly_test_needs_host("shelly_run_program");
-    shelly_host.command = (shelly_command){
+    shelly_test_needs_room(shelly_host.commands_len, "a test runs at most 64 programs");
+    shelly_host.commands[shelly_host.commands_len++] = (shelly_command){
         {program, program_len}, {args, args_len}, {input, input_len}, {has_timeout != 0, timeout_ms}};
-    *result = (shelly_program_result){.is = {.value = shelly_host.program}};
+    *result = (shelly_program_result){.is = {.value = shelly_host.output}};
 }
 
 #endif

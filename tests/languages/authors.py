@@ -81,12 +81,12 @@ MISTAKES = {
     ],
     "go": [
         ("plugin.go", "Hints(shelly.Pure)", "Hint(shelly.Pure)", "correct what the compiler says"),
-        ("wit/plugin.wit", "export shelly:plugin/tool@0.1.0", "export shelly:plugin/effect@0.1.0", "call `effect.Register(…)`"),
+        ("wit/plugin.wit", "export shelly:plugin/tool@0.2.0", "export shelly:plugin/effect@0.2.0", "call `effect.Register(…)`"),
     ],
     "c": [
         ("plugin.c", "shelly_str text =", "shelly_text text =", "correct what the compiler says"),
         ("plugin.c", "SHELLY_TOOLS(&count_text);", "", "write `SHELLY_TOOLS(…);`"),
-        ("wit/plugin.wit", "export shelly:plugin/tool@0.1.0", "export shelly:plugin/effect@0.1.0", "write `SHELLY_EFFECT(…);`"),
+        ("wit/plugin.wit", "export shelly:plugin/tool@0.2.0", "export shelly:plugin/effect@0.2.0", "write `SHELLY_EFFECT(…);`"),
     ],
 }
 

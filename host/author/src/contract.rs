@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use crate::{language::PluginLanguage, project_kind::ProjectKind};
+use crate::project_kind::ProjectKind;
 
 /// The text of one version of the contract.
 #[derive(Debug)]
@@ -25,20 +25,8 @@ macro_rules! contract_text {
     };
 }
 
-/// Version 0.1.
-static VERSION_0_1: ContractText = contract_text!("../../../wit/0.1");
-
-/// The newest version.
-static NEWEST: ContractText = contract_text!("../../../wit");
-
-/// Returns the version that new projects in a language are built for: that of its SDK or template.
-pub(crate) fn contract_of(language: PluginLanguage) -> &'static ContractText {
-    match language {
-        // Their SDKs lay out values by hand.
-        PluginLanguage::Go | PluginLanguage::C => &VERSION_0_1,
-        _ => &NEWEST,
-    }
-}
+/// The newest version, for which new projects are built: that of all SDKs.
+pub(crate) static NEWEST: ContractText = contract_text!("../../../wit");
 
 /// The folder of a project that holds its WIT.
 pub const WIT_FOLDER: &str = "wit";
@@ -186,7 +174,7 @@ fn named_in(item: &ContractItem) -> Vec<&'static str> {
 
 /// Returns the text of `wit/plugin.wit` of a new project: a world with the export of its kind and the imports that are
 /// commonly needed, and a comment that says how to add more.
-pub(crate) fn plugin_world(kind: ProjectKind, contract: &ContractText) -> String {
+pub(crate) fn plugin_world(kind: ProjectKind) -> String {
     let mut text = String::from(
         "package local:plugin;\n\n\
          /// The exports and imports of this plugin. The contract with the host is in deps/shelly-plugin.\n\
@@ -197,13 +185,13 @@ pub(crate) fn plugin_world(kind: ProjectKind, contract: &ContractText) -> String
     );
     for import in kind.imports() {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "  import {};", contract.qualified(import));
+        let _ = writeln!(text, "  import {};", NEWEST.qualified(import));
     }
     for (import, wants) in further_imports(kind) {
-        let line = format!("  // import {};", contract.qualified(import));
+        let line = format!("  // import {};", NEWEST.qualified(import));
         let _ = writeln!(text, "{line:42} // [wants] {wants}");
     }
-    let _ = writeln!(text, "\n  export {};\n}}", contract.qualified(kind.name()));
+    let _ = writeln!(text, "\n  export {};\n}}", NEWEST.qualified(kind.name()));
     text
 }
 
@@ -233,6 +221,9 @@ mod tests {
     use wit_parser::Resolve;
 
     use super::*;
+
+    /// Version 0.1, whose text the repository keeps.
+    static VERSION_0_1: ContractText = contract_text!("../../../wit/0.1");
 
     /// The names of the worlds in a text that must be valid.
     fn worlds_of(text: &str) -> Vec<String> {
@@ -276,13 +267,13 @@ mod tests {
     #[test]
     fn world_of_a_project_fits_the_contract() {
         let kinds = ProjectKind::ALL.into_iter().filter(|kind| *kind != ProjectKind::Plain);
-        for (kind, contract) in kinds.flat_map(|kind| [(kind, &VERSION_0_1), (kind, &NEWEST)]) {
-            let text = plugin_world(kind, contract);
+        for kind in kinds {
+            let text = plugin_world(kind);
             // With each further import used, too.
             let all = text.replace("  // import", "  import");
             for text in [&text, &all] {
                 let mut resolve = Resolve::default();
-                resolve.push_str("contract.wit", &contract.whole()).unwrap();
+                resolve.push_str("contract.wit", &whole()).unwrap();
                 let package = resolve.push_str("plugin.wit", text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
                 let world = resolve.select_world(&[package], None).unwrap();
                 let world = &resolve.worlds[world];

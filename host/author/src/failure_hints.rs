@@ -1,7 +1,7 @@
 //! The mend of a failed build, in the words of the author's language.
 
 use crate::{
-    contract::{contract_of, interface_of, want_of},
+    contract::{NEWEST, interface_of, want_of},
     language::PluginLanguage,
     plugin_project::PluginProject,
     project_kind::ProjectKind,
@@ -125,9 +125,9 @@ fn module_hint(language: PluginLanguage, module: &str) -> String {
 }
 
 /// Returns the mend for an interface of the contract that code uses and the world does not import, in the version of the
-/// language's SDK.
+/// SDKs.
 fn interface_hint(language: PluginLanguage, interface: &str) -> String {
-    import_hint(language, interface, &contract_of(language).qualified(interface))
+    import_hint(language, interface, &NEWEST.qualified(interface))
 }
 
 /// Returns the mend for an interface of the contract that the world does not import by this name.

@@ -6,7 +6,7 @@ use shelly_core::files;
 
 use crate::{
     author_error::AuthorError,
-    contract::{CONTRACT_FOLDER, WIT_FOLDER, contract_of, plugin_world},
+    contract::{CONTRACT_FOLDER, NEWEST, WIT_FOLDER, plugin_world},
     javascript_engine::JavaScriptEngine,
     language::PluginLanguage,
     project_kind::ProjectKind,
@@ -78,9 +78,8 @@ impl NewProject {
             // The SDK has the contract.
             Vec::new()
         } else {
-            let contract = contract_of(self.language);
-            let files = contract.files.iter().map(|(name, text)| (format!("{CONTRACT_FOLDER}/{name}"), (*text).into()));
-            [("plugin.wit".to_owned(), plugin_world(self.kind, contract))].into_iter().chain(files).collect()
+            let files = NEWEST.files.iter().map(|(name, text)| (format!("{CONTRACT_FOLDER}/{name}"), (*text).into()));
+            [("plugin.wit".to_owned(), plugin_world(self.kind))].into_iter().chain(files).collect()
         };
         if self.language == PluginLanguage::TypeScript {
             let parsed = ProjectWit::of_texts(&wit, None)?;

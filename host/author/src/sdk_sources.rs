@@ -1,6 +1,6 @@
 //! The sources of the SDKs, of which a new project gets a copy: they are in no registry.
 
-use crate::{contract::contract_of, language::PluginLanguage};
+use crate::contract::NEWEST;
 
 /// The files of a folder of `sdk/`, each as its path below that folder and its text.
 macro_rules! sdk_files {
@@ -222,8 +222,7 @@ pub fn c_sdk_files() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// Returns the files of the SDK with its contract, by their path below [`SDK_FOLDER`].
 pub fn sdk_files() -> impl Iterator<Item = (String, &'static str)> {
     let sources = SDK_FILES.iter().map(|(path, text)| ((*path).to_owned(), *text));
-    let contract = contract_of(PluginLanguage::Rust).files;
-    sources.chain(contract.into_iter().map(|(name, text)| (format!("wit/{name}"), text)))
+    sources.chain(NEWEST.files.into_iter().map(|(name, text)| (format!("wit/{name}"), text)))
 }
 
 #[cfg(test)]

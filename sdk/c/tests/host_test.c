@@ -93,11 +93,11 @@ static void rest_of_the_host_is_there(void) {
     shelly_error error;
     SHELLY_CHECK(shelly_attachment(SHELLY_STR("7"), 3, 9, &bytes, &error));
     SHELLY_CHECK_TEXT(bytes, "es");
-    shelly_host.program = (shelly_program_output){.status = {true, 1}, .output = SHELLY_STR("out")};
+    shelly_host.output = (shelly_program_output){.status = {true, 1}, .output = SHELLY_STR("out")};
     shelly_command command = {.program = SHELLY_STR("git")};
     shelly_program_output output;
     SHELLY_CHECK(shelly_run_program(&command, &output, &error) && output.status.value == 1);
-    SHELLY_CHECK_TEXT(shelly_host.command.program, "git");
+    SHELLY_CHECK_TEXT(shelly_host.commands[0].program, "git");
     shelly_log(SHELLY_WARN, "%d", 7);
     SHELLY_CHECK(shelly_host.log[0].level == SHELLY_WARN && !strcmp(shelly_host.log[0].text, "7"));
     shelly_progress(3, 0, NULL);

@@ -3,9 +3,14 @@
 
 static bool fails(shelly_error *error) { return shelly_fail(error, SHELLY_DENIED, "no"); }
 
-static bool eval(const shelly_effect_moment *moment, shelly_str state, shelly_effect_step *step, shelly_error *error) {
-    if (moment->iteration == 9) return fails(error);
-    if (moment->iteration == 1) {
+static bool eval(const shelly_effect_input *input, shelly_str state, shelly_effect_step *step, shelly_error *error) {
+    if (input->iteration == 9) return fails(error);
+    if (input->iteration == 8) {
+        step->next_call.tag = SHELLY_WHEN;
+        step->next_call.when.iteration = (shelly_opt_u32){true, 10};
+        return true;
+    }
+    if (input->iteration == 1) {
         step->action.tag = SHELLY_EFFECT_ASK;
         step->action.is.ask = shelly_ask_text(SHELLY_STR("Why?"));
         return true;
@@ -44,10 +49,23 @@ static bool complete(shelly_str model, const shelly_request *request, shelly_com
 }
 SHELLY_PROVIDER(complete);
 
-static bool next(const shelly_team_moment *moment, shelly_str state, shelly_team_step *step, shelly_error *error) {
+static bool next(const shelly_coordinator_input *input, shelly_str state, shelly_team_step *step, shelly_error *error) {
     (void)state;
-    for (size_t i = 0; i < moment->members.len; i++)
-        if (!shelly_assign(step, (shelly_assignment){.member = moment->members.ptr[i].name}, error)) return false;
+    for (size_t i = 0; i < input->reports.len; i++) {
+        const shelly_report *report = &input->reports.ptr[i];
+        if (report->outcome.tag == SHELLY_HANDED_OVER)
+            return shelly_assign(step, (shelly_assignment){.member = report->outcome.is.to}, error);
+        if (report->outcome.tag == SHELLY_FAILED) {
+            *error = report->outcome.is.error;
+            return false;
+        }
+    }
+    if (input->step == 9) {
+        step->action.tag = SHELLY_TEAM_DONE;
+        return true;
+    }
+    for (size_t i = 0; i < input->members.len; i++)
+        if (!shelly_assign(step, (shelly_assignment){.member = input->members.ptr[i].name}, error)) return false;
     return true;
 }
 SHELLY_COORDINATOR(next);
@@ -56,17 +74,21 @@ SHELLY_COORDINATOR(next);
 #define RESULT(type) const struct { uint8_t is_error; union { type value; shelly_error error; } is; }
 
 static void effect_answers_with_edits_a_request_or_an_error(void) {
-    shelly_effect_input input = {.state = SHELLY_STR("a")};
-    RESULT(shelly_effect_step) *step = shelly_export_effect(&input);
+    shelly_effect_parameters parameters = {.state = SHELLY_STR("a")};
+    RESULT(shelly_effect_step) *step = shelly_export_effect(&parameters);
     SHELLY_CHECK(!step->is_error && step->is.value.action.tag == SHELLY_EDITS && step->is.value.action.is.edits.len == 2);
     SHELLY_CHECK_TEXT(step->is.value.action.is.edits.ptr[0].is.note, "a");
     SHELLY_CHECK_TEXT(step->is.value.action.is.edits.ptr[1].is.note, "b");
     SHELLY_CHECK_TEXT(step->is.value.state, "a");
-    input.moment.iteration = 1;
-    step = shelly_export_effect(&input);
-    SHELLY_CHECK(step->is.value.action.tag == SHELLY_EFFECT_ASK && !step->is.value.wake.has);
-    input.moment.iteration = 9;
-    step = shelly_export_effect(&input);
+    parameters.input.iteration = 1;
+    step = shelly_export_effect(&parameters);
+    SHELLY_CHECK(step->is.value.action.tag == SHELLY_EFFECT_ASK && step->is.value.next_call.tag == SHELLY_NEXT_PHASE);
+    parameters.input.iteration = 8;
+    step = shelly_export_effect(&parameters);
+    SHELLY_CHECK(step->is.value.next_call.tag == SHELLY_WHEN && step->is.value.next_call.when.iteration.value == 10);
+    SHELLY_CHECK(!step->is.value.next_call.when.request_tokens.has && step->is.value.action.is.edits.len == 0);
+    parameters.input.iteration = 9;
+    step = shelly_export_effect(&parameters);
     SHELLY_CHECK(step->is_error && step->is.error.kind == SHELLY_DENIED);
 }
 
@@ -124,15 +146,35 @@ static void reply_beyond_its_bounds_is_refused(void) {
 
 static void coordinator_assigns_its_members(void) {
     shelly_member members[] = {{.name = SHELLY_STR("a")}, {.name = SHELLY_STR("b")}};
-    shelly_coordinator_input input = {.moment = {.members = {members, 2}}};
-    RESULT(shelly_team_step) *step = shelly_export_coordinator(&input);
+    shelly_coordinator_parameters parameters = {.input = {.members = {members, 2}}};
+    RESULT(shelly_team_step) *step = shelly_export_coordinator(&parameters);
     SHELLY_CHECK(!step->is_error && step->is.value.action.tag == SHELLY_TEAM_RUN && step->is.value.action.is.run.len == 2);
     SHELLY_CHECK_TEXT(step->is.value.action.is.run.ptr[1].member, "b");
+    parameters.input.step = 9;
+    step = shelly_export_coordinator(&parameters);
+    SHELLY_CHECK(step->is.value.action.tag == SHELLY_TEAM_DONE && step->is.value.action.is.done.tag == SHELLY_LAST_REPLY);
+}
+
+static void coordinator_reads_the_outcome_of_each_member(void) {
+    shelly_report reports[] = {{.member = SHELLY_STR("a")}, {.member = SHELLY_STR("b")}};
+    shelly_coordinator_parameters parameters = {.input = {.step = 9, .reports = {reports, 2}}};
+    RESULT(shelly_team_step) *step = shelly_export_coordinator(&parameters);
+    SHELLY_CHECK(!step->is_error && step->is.value.action.tag == SHELLY_TEAM_DONE);
+    reports[1].outcome.tag = SHELLY_HANDED_OVER;
+    reports[1].outcome.is.to = SHELLY_STR("c");
+    step = shelly_export_coordinator(&parameters);
+    SHELLY_CHECK(step->is.value.action.tag == SHELLY_TEAM_RUN && step->is.value.action.is.run.len == 1);
+    SHELLY_CHECK_TEXT(step->is.value.action.is.run.ptr->member, "c");
+    reports[0].outcome.tag = SHELLY_FAILED;
+    reports[0].outcome.is.error = (shelly_error){.kind = SHELLY_TIMEOUT, .is = {.message = SHELLY_STR("late")}};
+    step = shelly_export_coordinator(&parameters);
+    SHELLY_CHECK(step->is_error && step->is.error.kind == SHELLY_TIMEOUT);
 }
 
 int main(void) {
     return SHELLY_RUN_TESTS(
         SHELLY_TEST(effect_answers_with_edits_a_request_or_an_error), SHELLY_TEST(middleware_without_a_function_lets_pass),
         SHELLY_TEST(tool_middleware_denies_a_call), SHELLY_TEST(provider_passes_on_what_arrives),
-        SHELLY_TEST(reply_beyond_its_bounds_is_refused), SHELLY_TEST(coordinator_assigns_its_members));
+        SHELLY_TEST(reply_beyond_its_bounds_is_refused), SHELLY_TEST(coordinator_assigns_its_members),
+        SHELLY_TEST(coordinator_reads_the_outcome_of_each_member));
 }

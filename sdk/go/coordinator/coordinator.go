@@ -11,15 +11,31 @@ type Member struct {
 	Description string
 }
 
-// Report is the outcome of a member of the last step.
+// Outcome is the outcome of a member's work: Replied, HandedOver or Failed.
+type Outcome interface{ isOutcome() }
+
+// Replied means that the member's reply is in the chat.
+type Replied struct{}
+
+// HandedOver means that the member asks for the member of this name to continue. The chat has a user message of the first
+// member that states the reason. The coordinator still decides who works next.
+type HandedOver string
+
+// Failed means that the member failed, and the team continues without its reply.
+type Failed struct{ Err *shelly.Error }
+
+func (Replied) isOutcome()    {}
+func (HandedOver) isOutcome() {}
+func (Failed) isOutcome()     {}
+
+// Report is the report on a member of the last step.
 type Report struct {
-	Member string
-	// Nil if its reply is in the chat.
-	Failure *shelly.Error
+	Member  string
+	Outcome Outcome
 }
 
-// Moment is the input of a coordinator.
-type Moment struct {
+// Input is the input of a coordinator.
+type Input struct {
 	Cx shelly.RunContext
 	// The number of steps before this one.
 	Step    uint32
@@ -41,8 +57,20 @@ type Action interface{ isAction() }
 // Run starts these members in parallel.
 type Run []Assignment
 
-// Done ends the team's run: with this answer, or with the last reply in the chat.
-type Done struct{ Answer *[]shelly.Content }
+// Done ends the team's run with this answer; nil is LastReply.
+type Done struct{ Answer Answer }
+
+// Answer is the answer of a team whose run ends: LastReply or Content.
+type Answer interface{ isAnswer() }
+
+// LastReply is the last reply in the chat.
+type LastReply struct{}
+
+// Content must not be empty. Bound: 256 parts.
+type Content []shelly.Content
+
+func (LastReply) isAnswer() {}
+func (Content) isAnswer()   {}
 
 // AskModel asks a model, then calls the coordinator again. Power `ask-model`.
 type AskModel struct{ Ask shelly.Ask }
@@ -59,7 +87,7 @@ type Step struct {
 
 // Next is a coordinator. Each call runs in a fresh copy of the plugin: what a later call must know belongs into the state,
 // which is empty at first. An error ends the team's run. Bounds: 1 second, 10,000 steps.
-type Next func(moment Moment, state []byte) (Step, error)
+type Next func(input Input, state []byte) (Step, error)
 
 var registered Next
 
@@ -71,9 +99,9 @@ func Register(next Next) {
 	registered = next
 }
 
-func dispatch(moment Moment, state []byte) (Step, error) {
+func dispatch(input Input, state []byte) (Step, error) {
 	if registered == nil {
 		return Step{}, shelly.Other("the plugin has no coordinator: call coordinator.Register in an init function")
 	}
-	return registered(moment, state)
+	return registered(input, state)
 }

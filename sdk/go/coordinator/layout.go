@@ -6,10 +6,10 @@ import (
 	"shelly-plugin/internal/contract"
 )
 
-// input is the parameters of `next`.
-type input struct {
-	moment Moment
-	state  []byte
+// parameters is the parameters of `next`.
+type parameters struct {
+	input Input
+	state []byte
 }
 
 var (
@@ -19,22 +19,34 @@ var (
 		abi.In(abi.Text, func(member *Member) *string { return &member.Description }),
 	)
 
+	outcome = abi.Variant(
+		abi.Of[Outcome](abi.As(abi.Unit,
+			func(Replied) struct{} { return struct{}{} },
+			func(struct{}) Replied { return Replied{} })),
+		abi.Of[Outcome](abi.As(abi.Text,
+			func(to HandedOver) string { return string(to) },
+			func(name string) HandedOver { return HandedOver(name) })),
+		abi.Of[Outcome](abi.As(contract.Error,
+			func(failed Failed) shelly.Error { return *failed.Err },
+			func(failure shelly.Error) Failed { return Failed{&failure} })),
+	)
+
 	report = abi.Record(
 		abi.In(abi.Text, func(report *Report) *string { return &report.Member }),
-		abi.In(abi.Option(contract.Error), func(report *Report) **shelly.Error { return &report.Failure }),
+		abi.In(outcome, func(report *Report) *Outcome { return &report.Outcome }),
 	)
 
 	inputType = abi.Record(
-		abi.In(
-			abi.Record(
-				abi.In(contract.RunContext, func(moment *Moment) *shelly.RunContext { return &moment.Cx }),
-				abi.In(abi.U32, func(moment *Moment) *uint32 { return &moment.Step }),
-				abi.In(abi.List(member), func(moment *Moment) *[]Member { return &moment.Members }),
-				abi.In(abi.List(report), func(moment *Moment) *[]Report { return &moment.Reports }),
-				abi.In(abi.Option(contract.Reply), func(moment *Moment) **shelly.Reply { return &moment.Reply }),
-			),
-			func(input *input) *Moment { return &input.moment }),
-		abi.In(abi.Bytes, func(input *input) *[]byte { return &input.state }),
+		abi.In(contract.RunContext, func(input *Input) *shelly.RunContext { return &input.Cx }),
+		abi.In(abi.U32, func(input *Input) *uint32 { return &input.Step }),
+		abi.In(abi.List(member), func(input *Input) *[]Member { return &input.Members }),
+		abi.In(abi.List(report), func(input *Input) *[]Report { return &input.Reports }),
+		abi.In(abi.Option(contract.Reply), func(input *Input) **shelly.Reply { return &input.Reply }),
+	)
+
+	parametersType = abi.Record(
+		abi.In(inputType, func(in *parameters) *Input { return &in.input }),
+		abi.In(abi.Bytes, func(in *parameters) *[]byte { return &in.state }),
 	)
 
 	assignment = abi.Record(
@@ -42,12 +54,24 @@ var (
 		abi.In(abi.Option(abi.Text), func(assignment *Assignment) **string { return &assignment.Task }),
 	)
 
+	answer = abi.Variant(
+		abi.When(abi.Unit,
+			func(struct{}) Answer { return LastReply{} },
+			func(answer Answer) (struct{}, bool) {
+				_, is := answer.(LastReply)
+				return struct{}{}, is || answer == nil
+			}),
+		abi.Of[Answer](abi.As(contract.Content,
+			func(content Content) []shelly.Content { return content },
+			func(content []shelly.Content) Content { return content })),
+	)
+
 	action = abi.Variant(
 		abi.Of[Action](abi.As(abi.List(assignment),
 			func(run Run) []Assignment { return run },
 			func(assignments []Assignment) Run { return assignments })),
 		abi.Of[Action](abi.Record(
-			abi.In(abi.Option(contract.Content), func(done *Done) **[]shelly.Content { return &done.Answer }),
+			abi.In(answer, func(done *Done) *Answer { return &done.Answer }),
 		)),
 		abi.Of[Action](abi.Record(
 			abi.In(contract.Ask, func(ask *AskModel) *shelly.Ask { return &ask.Ask }),

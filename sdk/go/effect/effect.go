@@ -15,8 +15,8 @@ const (
 	AfterModel Phase = "after-model"
 )
 
-// Moment is the input of an effect. Times are in milliseconds.
-type Moment struct {
+// Input is the input of an effect. Times are in milliseconds.
+type Input struct {
 	Cx    shelly.RunContext
 	Phase Phase
 	// The number of turns before this one.
@@ -36,15 +36,15 @@ type Moment struct {
 }
 
 // Fills returns true if the conversation fills this share of the context window; false if its size is unknown.
-func (moment Moment) Fills(share float64) bool {
-	if moment.ContextWindow == nil || *moment.ContextWindow == 0 {
+func (input Input) Fills(share float64) bool {
+	if input.ContextWindow == nil || *input.ContextWindow == 0 {
 		return false
 	}
 	counted := uint64(0)
-	if last := moment.LastUsage; last != nil {
+	if last := input.LastUsage; last != nil {
 		counted = last.InputTokens + last.CacheReadTokens + last.CacheWriteTokens
 	}
-	return float64(max(moment.RequestTokens, counted)) >= float64(*moment.ContextWindow)*share
+	return float64(max(input.RequestTokens, counted)) >= float64(*input.ContextWindow)*share
 }
 
 // Edit is a change of the chat: Note, ReplaceResult, Replace, HideTools, StopRun or shelly.Opaque. Each needs a power, which
@@ -72,8 +72,14 @@ type HideTools []string
 // StopRun ends the run as failed. Code is for programs, Message for people. Power `stop`.
 type StopRun struct{ Code, Message string }
 
-// Wake has the conditions under which the host calls an effect again: in the first of its phases in which one holds. Without
-// a condition there is no further call in this run. A waiting effect costs nothing.
+// NextCall is the time of the next call: NextPhase, Wake or Never.
+type NextCall interface{ isNextCall() }
+
+// NextPhase is the next of the effect's phases.
+type NextPhase struct{}
+
+// Wake has the conditions under which the host calls an effect again: in the first of its phases in which one holds. A
+// waiting effect costs nothing. Without a condition none ever holds: use Never for that.
 type Wake struct {
 	Iteration     *uint32
 	RequestTokens *uint64
@@ -81,19 +87,27 @@ type Wake struct {
 	ModelMs       *uint64
 }
 
+// Never means no further call in this run. An effect with the power `hide-tools` is still called for a tool that appears
+// later.
+type Never struct{}
+
+func (NextPhase) isNextCall() {}
+func (Wake) isNextCall()      {}
+func (Never) isNextCall()     {}
+
 // Step is the answer of an effect: its state for the next call, and edits, or a request to a model.
 type Step struct {
 	State []byte
 	Edits []Edit
 	// After it the host calls the effect again with the reply. Power `ask-model`.
 	Ask *shelly.Ask
-	// Without it the next call is in the next of the effect's phases.
-	Wake *Wake
+	// The next of the effect's phases if it is nil.
+	NextCall NextCall
 }
 
 // Eval is an effect. Each call runs in a fresh copy of the plugin: what a later call must know belongs into the state, which
 // is empty at first. Bound: 1 second.
-type Eval func(moment Moment, state []byte) (Step, error)
+type Eval func(input Input, state []byte) (Step, error)
 
 var registered Eval
 
@@ -105,9 +119,9 @@ func Register(eval Eval) {
 	registered = eval
 }
 
-func dispatch(moment Moment, state []byte) (Step, error) {
+func dispatch(input Input, state []byte) (Step, error) {
 	if registered == nil {
 		return Step{}, shelly.Other("the plugin has no effect: call effect.Register in an init function")
 	}
-	return registered(moment, state)
+	return registered(input, state)
 }

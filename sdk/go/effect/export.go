@@ -13,11 +13,11 @@ var arena [40 << 20]byte
 
 func init() { abi.UseArena(arena[:]) }
 
-//go:wasmexport shelly:plugin/effect@0.1.0#eval
+//go:wasmexport shelly:plugin/effect@0.2.0#eval
 func exportEval(parameters uint32) uint32 {
-	in := abi.ValueAt(inputType, parameters)
-	return abi.Answer(contract.ResultOf(stepType), exports.Guard(func() (Step, error) { return dispatch(in.moment, in.state) }))
+	in := abi.ValueAt(parametersType, parameters)
+	return abi.Answer(contract.ResultOf(stepType), exports.Guard(func() (Step, error) { return dispatch(in.input, in.state) }))
 }
 
-//go:wasmexport cabi_post_shelly:plugin/effect@0.1.0#eval
+//go:wasmexport cabi_post_shelly:plugin/effect@0.2.0#eval
 func afterEval(uint32) { abi.Forget() }

@@ -6,10 +6,10 @@ import (
 	"shelly-plugin/internal/contract"
 )
 
-// input is the parameters of `eval`.
-type input struct {
-	moment Moment
-	state  []byte
+// parameters is the parameters of `eval`.
+type parameters struct {
+	input Input
+	state []byte
 }
 
 var (
@@ -22,23 +22,23 @@ var (
 			func(phase Phase) (string, bool) { return string(phase), true }),
 	)
 
-	momentType = abi.Record(
-		abi.In(contract.RunContext, func(moment *Moment) *shelly.RunContext { return &moment.Cx }),
-		abi.In(phase, func(moment *Moment) *Phase { return &moment.Phase }),
-		abi.In(abi.U32, func(moment *Moment) *uint32 { return &moment.Iteration }),
-		abi.In(abi.U32, func(moment *Moment) *uint32 { return &moment.Messages }),
-		abi.In(abi.U64, func(moment *Moment) *uint64 { return &moment.RequestTokens }),
-		abi.In(abi.Option(abi.U64), func(moment *Moment) **uint64 { return &moment.ContextWindow }),
-		abi.In(abi.Option(contract.Usage), func(moment *Moment) **shelly.Usage { return &moment.LastUsage }),
-		abi.In(contract.Usage, func(moment *Moment) *shelly.Usage { return &moment.RunUsage }),
-		abi.In(abi.U64, func(moment *Moment) *uint64 { return &moment.ModelMs }),
-		abi.In(abi.U64, func(moment *Moment) *uint64 { return &moment.ElapsedMs }),
-		abi.In(abi.Option(contract.Reply), func(moment *Moment) **shelly.Reply { return &moment.Reply }),
+	inputType = abi.Record(
+		abi.In(contract.RunContext, func(input *Input) *shelly.RunContext { return &input.Cx }),
+		abi.In(phase, func(input *Input) *Phase { return &input.Phase }),
+		abi.In(abi.U32, func(input *Input) *uint32 { return &input.Iteration }),
+		abi.In(abi.U32, func(input *Input) *uint32 { return &input.Messages }),
+		abi.In(abi.U64, func(input *Input) *uint64 { return &input.RequestTokens }),
+		abi.In(abi.Option(abi.U64), func(input *Input) **uint64 { return &input.ContextWindow }),
+		abi.In(abi.Option(contract.Usage), func(input *Input) **shelly.Usage { return &input.LastUsage }),
+		abi.In(contract.Usage, func(input *Input) *shelly.Usage { return &input.RunUsage }),
+		abi.In(abi.U64, func(input *Input) *uint64 { return &input.ModelMs }),
+		abi.In(abi.U64, func(input *Input) *uint64 { return &input.ElapsedMs }),
+		abi.In(abi.Option(contract.Reply), func(input *Input) **shelly.Reply { return &input.Reply }),
 	)
 
-	inputType = abi.Record(
-		abi.In(momentType, func(input *input) *Moment { return &input.moment }),
-		abi.In(abi.Bytes, func(input *input) *[]byte { return &input.state }),
+	parametersType = abi.Record(
+		abi.In(inputType, func(in *parameters) *Input { return &in.input }),
+		abi.In(abi.Bytes, func(in *parameters) *[]byte { return &in.state }),
 	)
 
 	edit = abi.Variant(
@@ -85,16 +85,32 @@ var (
 		abi.In(abi.Option(abi.U64), func(wake *Wake) **uint64 { return &wake.ModelMs }),
 	)
 
+	nextCall = abi.Variant(
+		abi.When(abi.Unit,
+			func(struct{}) NextCall { return NextPhase{} },
+			func(next NextCall) (struct{}, bool) {
+				_, is := next.(NextPhase)
+				return struct{}{}, is || next == nil
+			}),
+		abi.Of[NextCall](wake),
+		abi.When(abi.Unit,
+			func(struct{}) NextCall { return Never{} },
+			func(next NextCall) (struct{}, bool) {
+				_, is := next.(Never)
+				return struct{}{}, is
+			}),
+	)
+
 	stepType = abi.As(
 		abi.Record(
 			abi.In(abi.Bytes, func(lowered *loweredStep) *[]byte { return &lowered.step.State }),
 			abi.In(action, func(lowered *loweredStep) *Step { return &lowered.action }),
-			abi.In(abi.Option(wake), func(lowered *loweredStep) **Wake { return &lowered.step.Wake }),
+			abi.In(nextCall, func(lowered *loweredStep) *NextCall { return &lowered.step.NextCall }),
 		),
 		func(step Step) loweredStep { return loweredStep{step, step} },
 		func(lowered loweredStep) Step {
 			step := lowered.action
-			step.State, step.Wake = lowered.step.State, lowered.step.Wake
+			step.State, step.NextCall = lowered.step.State, lowered.step.NextCall
 			return step
 		},
 	)

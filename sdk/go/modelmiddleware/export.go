@@ -14,7 +14,7 @@ var arena [40 << 20]byte
 
 func init() { abi.UseArena(arena[:]) }
 
-//go:wasmexport shelly:plugin/model-middleware@0.1.0#before
+//go:wasmexport shelly:plugin/model-middleware@0.2.0#before
 func exportBefore(run, runLength, agent, agentLength, depth, model, modelLength, digest, digestLength uint32, tokens uint64,
 	attempt uint32) uint32 {
 	cx := shelly.RunContext{Run: abi.TextAt(run, runLength), Agent: abi.TextAt(agent, agentLength), Depth: depth}
@@ -24,10 +24,10 @@ func exportBefore(run, runLength, agent, agentLength, depth, model, modelLength,
 	return abi.Answer(contract.ResultOf(beforeType), exports.Guard(func() (Before, error) { return before(cx, sending) }))
 }
 
-//go:wasmexport cabi_post_shelly:plugin/model-middleware@0.1.0#before
+//go:wasmexport cabi_post_shelly:plugin/model-middleware@0.2.0#before
 func afterBefore(uint32) { abi.Forget() }
 
-//go:wasmexport shelly:plugin/model-middleware@0.1.0#after
+//go:wasmexport shelly:plugin/model-middleware@0.2.0#after
 func exportAfter(parameters uint32) uint32 {
 	in := abi.ValueAt(inputType, parameters)
 	return abi.Answer(contract.ResultOf(afterType), exports.Guard(func() (After, error) {
@@ -35,5 +35,5 @@ func exportAfter(parameters uint32) uint32 {
 	}))
 }
 
-//go:wasmexport cabi_post_shelly:plugin/model-middleware@0.1.0#after
+//go:wasmexport cabi_post_shelly:plugin/model-middleware@0.2.0#after
 func afterAfter(uint32) { abi.Forget() }

@@ -14,7 +14,7 @@ var arena [40 << 20]byte
 
 func init() { abi.UseArena(arena[:]) }
 
-//go:wasmexport shelly:plugin/provider@0.1.0#complete
+//go:wasmexport shelly:plugin/provider@0.2.0#complete
 func exportComplete(parameters uint32) uint32 {
 	in := abi.ValueAt(inputType, parameters)
 	return abi.Answer(contract.ResultOf(contract.Completion), exports.Guard(func() (shelly.Completion, error) {
@@ -22,5 +22,5 @@ func exportComplete(parameters uint32) uint32 {
 	}))
 }
 
-//go:wasmexport cabi_post_shelly:plugin/provider@0.1.0#complete
+//go:wasmexport cabi_post_shelly:plugin/provider@0.2.0#complete
 func afterComplete(uint32) { abi.Forget() }

@@ -131,37 +131,37 @@ func (a adapter) KVGet(key string) (*calls.KVEntry, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
 	}
-	revision := a.host.KV.revision(key)
+	revision := a.host.store.revision(key)
 	if revision == nil {
 		return nil, nil
 	}
-	return &calls.KVEntry{Value: a.host.KV.Values[key], Revision: *revision}, nil
+	return &calls.KVEntry{Value: a.host.Stored[key], Revision: *revision}, nil
 }
 
-func (a adapter) KVSet(key string, value *[]byte) error { return a.host.KV.set(key, value) }
+func (a adapter) KVSet(key string, value *[]byte) error { return a.host.store.set(key, value) }
 
 func (a adapter) KVCompareAndSwap(key string, expected *uint64, value *[]byte) (bool, error) {
-	return a.host.KV.compareAndSwap(key, expected, value)
+	return a.host.store.compareAndSwap(key, expected, value)
 }
 
 func (a adapter) KVKeys(prefix string, after *string) ([]string, error) {
-	return a.host.KV.keys(prefix, after), nil
+	return a.host.store.keys(prefix, after), nil
 }
 
 func (a adapter) HTTPSend(request calls.HTTPRequest, body []byte) (calls.HTTPResponse, error) {
 	a.host.t.Helper()
-	return a.host.HTTP.send(request, body)
+	return a.host.send(request, body)
 }
 
 func (a adapter) HTTPBegin(request calls.HTTPRequest) (calls.Upload, error) {
-	return &preparedUpload{servers: a.host.HTTP, request: request}, nil
+	return &preparedUpload{host: a.host, request: request}, nil
 }
 
-func (a adapter) HTTPCredentials() []string { return a.host.HTTP.Credentials }
+func (a adapter) HTTPCredentials() []string { return a.host.Credentials }
 
-func (a adapter) ClockNow() uint64 { return uint64(a.host.Clock.now.UnixMilli()) }
+func (a adapter) ClockNow() uint64 { return uint64(a.host.now.UnixMilli()) }
 
-func (a adapter) ClockMonotonic() uint64 { return uint64(a.host.Clock.monotonic) }
+func (a adapter) ClockMonotonic() uint64 { return uint64(a.host.monotonic) }
 
 func (a adapter) RandomBytes(length uint32) []byte {
 	bytes := make([]byte, min(length, mostRandom))
@@ -172,7 +172,7 @@ func (a adapter) RandomBytes(length uint32) []byte {
 
 func (a adapter) ProcessRun(command calls.Command) (calls.Output, error) {
 	a.host.t.Helper()
-	return a.host.Programs.run(command)
+	return a.host.runProgram(command)
 }
 
 func (a adapter) FileRead(path string) ([]byte, error) { return a.host.Files.read(path) }

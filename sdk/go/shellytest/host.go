@@ -2,7 +2,7 @@
 //
 //	func TestTitleIsRead(t *testing.T) {
 //		host := shellytest.New(t)
-//		host.HTTP.Reply("GET", "https://example.com/a", shellytest.Response{JSON: map[string]string{"title": "A"}})
+//		host.Respond("GET", "https://example.com/a", shellytest.Response{JSON: map[string]string{"title": "A"}})
 //		…
 //	}
 //
@@ -38,20 +38,27 @@ type Host struct {
 	Attachments map[string][]byte
 	Outgoing    *shelly.Request
 	Files       Files
+	// The names of the credentials that are granted.
+	Credentials []string
+	// The stored values, by their keys.
+	Stored map[string][]byte
 
-	HTTP     *HTTP
-	KV       *KV
-	Clock    *Clock
-	Models   *Models
-	Programs *Programs
-
-	// What the plugin has said.
+	// What the plugin has done and said.
+	Requests []SentRequest
+	Asked    []shelly.Ask
+	Commands []calls.Command
 	Log      []LogEntry
 	Progress []Progress
 	Emitted  []Delta
 
-	t      testing.TB
-	random *rand.Rand
+	t         testing.TB
+	now       time.Time
+	monotonic time.Duration
+	random    *rand.Rand
+	store     store
+	responses map[string][]preparedResponse
+	replies   []shelly.Reply
+	outputs   map[string][]preparedOutput
 }
 
 // LogEntry is an entry of the log. Its level is debug, info, warn or error.
@@ -77,15 +84,14 @@ func New(t testing.TB) *Host {
 	host := &Host{
 		Attachments: map[string][]byte{},
 		Files:       Files{},
-		HTTP:        &HTTP{prepared: map[string][]preparedResponse{}},
-		KV:          &KV{Values: map[string][]byte{}, revisions: map[string]uint64{}},
-		Clock:       &Clock{now: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)},
-		Models:      &Models{},
-		Programs:    &Programs{outputs: map[string][]preparedOutput{}},
+		Stored:      map[string][]byte{},
 		t:           t,
+		now:         time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
 		random:      rand.New(rand.NewSource(0)),
+		responses:   map[string][]preparedResponse{},
+		outputs:     map[string][]preparedOutput{},
 	}
-	host.HTTP.t, host.Models.t, host.Programs.t = t, t, t
+	host.store = store{host: host, revisions: map[string]uint64{}}
 	if !calls.SetHost(adapter{host}) {
 		t.Fatal("there is a host already; a test has one, and tests with a host cannot run in parallel")
 	}
@@ -120,86 +126,66 @@ func (host *Host) Call(called *tool.Tool, arguments any) ([]shelly.Content, erro
 
 // Eval calls an effect, and again with the prepared reply of a model as long as it asks for one. Without a phase or a number
 // of messages they are those of a usual call.
-func (host *Host) Eval(eval effect.Eval, moment effect.Moment, state []byte) (effect.Step, error) {
+func (host *Host) Eval(eval effect.Eval, input effect.Input, state []byte) (effect.Step, error) {
 	host.t.Helper()
-	if moment.Phase == "" {
-		moment.Phase = effect.BeforeModel
+	if input.Phase == "" {
+		input.Phase = effect.BeforeModel
 	}
-	if moment.Messages == 0 {
-		moment.Messages = uint32(len(host.Chat))
+	if input.Messages == 0 {
+		input.Messages = uint32(len(host.Chat))
 	}
 	for range mostAsks + 1 {
-		step, err := eval(moment, state)
+		step, err := eval(input, state)
 		if err != nil || step.Ask == nil {
 			return step, err
 		}
-		state, moment.Reply = step.State, host.Models.answer(*step.Ask)
+		state, input.Reply = step.State, host.answer(*step.Ask)
 	}
 	return effect.Step{}, shelly.Exhausted("the effect asked a model more than %d times in a row", mostAsks)
 }
 
 // Next calls a coordinator, and again with the prepared reply of a model as long as it asks for one.
-func (host *Host) Next(next coordinator.Next, moment coordinator.Moment, state []byte) (coordinator.Step, error) {
+func (host *Host) Next(next coordinator.Next, input coordinator.Input, state []byte) (coordinator.Step, error) {
 	host.t.Helper()
 	for range mostAsks + 1 {
-		step, err := next(moment, state)
+		step, err := next(input, state)
 		ask, asks := step.Action.(coordinator.AskModel)
 		if err != nil || !asks {
 			return step, err
 		}
-		state, moment.Reply = step.State, host.Models.answer(ask.Ask)
+		state, input.Reply = step.State, host.answer(ask.Ask)
 	}
 	return coordinator.Step{}, shelly.Exhausted("the coordinator asked a model more than %d times in a row", mostAsks)
 }
 
-// Clock is a clock that stands still until a test advances it. It begins on 2025-01-01.
-type Clock struct {
-	now       time.Time
-	monotonic time.Duration
+// Advance lets time pass. The clock stands still otherwise; it begins on 2025-01-01.
+func (host *Host) Advance(by time.Duration) {
+	host.now = host.now.Add(by)
+	host.monotonic += by
 }
 
-// Advance lets time pass.
-func (clock *Clock) Advance(by time.Duration) {
-	clock.now = clock.now.Add(by)
-	clock.monotonic += by
+// Reply prepares the reply to the next question to a model, a text.
+func (host *Host) Reply(text string) { host.ReplyWith(shelly.NewCompletion(text)) }
+
+// ReplyWith prepares the reply to the next question to a model.
+func (host *Host) ReplyWith(completion shelly.Completion) {
+	host.replies = append(host.replies, shelly.Reply{Completion: completion})
 }
 
-// Models are models whose replies a test prepares. Asked has the requests.
-type Models struct {
-	Asked   []shelly.Ask
-	replies []shelly.Reply
-	t       testing.TB
+// ReplyError prepares the failure of the next question to a model.
+func (host *Host) ReplyError(failure *shelly.Error) {
+	host.replies = append(host.replies, shelly.Reply{Err: failure})
 }
 
-// Reply prepares the next reply, a text.
-func (models *Models) Reply(text string) { models.ReplyWith(shelly.NewCompletion(text)) }
-
-// ReplyWith prepares the next reply.
-func (models *Models) ReplyWith(completion shelly.Completion) {
-	models.replies = append(models.replies, shelly.Reply{Completion: completion})
-}
-
-// Fail prepares the next failure.
-func (models *Models) Fail(failure *shelly.Error) {
-	models.replies = append(models.replies, shelly.Reply{Err: failure})
-}
-
-func (models *Models) answer(ask shelly.Ask) *shelly.Reply {
-	models.t.Helper()
-	models.Asked = append(models.Asked, ask)
-	if len(models.replies) == 0 {
-		models.t.Fatal("no reply of a model is prepared; prepare it with `host.Models.Reply`")
+func (host *Host) answer(ask shelly.Ask) *shelly.Reply {
+	host.t.Helper()
+	host.Asked = append(host.Asked, ask)
+	if len(host.replies) == 0 {
+		host.t.Fatal("no reply of a model is prepared; prepare it with `host.Reply`")
 	}
-	reply := models.replies[0]
-	models.replies = models.replies[1:]
+	reply := host.replies[0]
+	host.replies = host.replies[1:]
 	return &reply
-}
-
-// Programs are programs whose outputs a test prepares. Commands has what was run.
-type Programs struct {
-	Commands []calls.Command
-	outputs  map[string][]preparedOutput
-	t        testing.TB
 }
 
 type preparedOutput struct {
@@ -207,23 +193,23 @@ type preparedOutput struct {
 	err    error
 }
 
-// Reply prepares the outcome of the next run of a program.
-func (programs *Programs) Reply(program string, output calls.Output) {
-	programs.outputs[program] = append(programs.outputs[program], preparedOutput{output: output})
+// SetOutput prepares the outcome of the next run of a program.
+func (host *Host) SetOutput(program string, output calls.Output) {
+	host.outputs[program] = append(host.outputs[program], preparedOutput{output: output})
 }
 
-// Fail prepares the failure of the next run of a program.
-func (programs *Programs) Fail(program string, failure *shelly.Error) {
-	programs.outputs[program] = append(programs.outputs[program], preparedOutput{err: failure})
+// SetOutputError prepares the failure of the next run of a program.
+func (host *Host) SetOutputError(program string, failure *shelly.Error) {
+	host.outputs[program] = append(host.outputs[program], preparedOutput{err: failure})
 }
 
-func (programs *Programs) run(command calls.Command) (calls.Output, error) {
-	programs.t.Helper()
-	programs.Commands = append(programs.Commands, command)
-	outputs := programs.outputs[command.Program]
+func (host *Host) runProgram(command calls.Command) (calls.Output, error) {
+	host.t.Helper()
+	host.Commands = append(host.Commands, command)
+	outputs := host.outputs[command.Program]
 	if len(outputs) == 0 {
-		programs.t.Fatalf("no output is prepared for the program `%s`; prepare it with `host.Programs.Reply`", command.Program)
+		host.t.Fatalf("no output is prepared for the program `%s`; prepare it with `host.SetOutput`", command.Program)
 	}
-	programs.outputs[command.Program] = outputs[1:]
+	host.outputs[command.Program] = outputs[1:]
 	return outputs[0].output, outputs[0].err
 }

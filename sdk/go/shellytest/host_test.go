@@ -103,7 +103,7 @@ func TestStoreKeepsValuesAndRevisions(t *testing.T) {
 		}
 	}
 	entry, _ := kv.Get("a")
-	if string(entry.Value) != "2" || string(fake.KV.Values["a"]) != "2" {
+	if string(entry.Value) != "2" || string(fake.Stored["a"]) != "2" {
 		t.Errorf("%+v", entry)
 	}
 	old := entry.Revision - 1
@@ -140,7 +140,7 @@ func TestStoreKeepsValuesAndRevisions(t *testing.T) {
 func TestServersAnswerAsPrepared(t *testing.T) {
 	fake := shellytest.New(t)
 	url := "https://api.example.com/issues/7"
-	fake.HTTP.Reply("GET", url, shellytest.Response{JSON: map[string]string{"title": "A"}, Headers: map[string]string{"X-A": "1"}})
+	fake.Respond("GET", url, shellytest.Response{JSON: map[string]string{"title": "A"}, Headers: map[string]string{"X-A": "1"}})
 	response, err := http.Send(http.Request{
 		Method: "GET", URL: url, Headers: []http.Header{{Name: "Accept", Value: "a"}}, Credential: "tracker", Timeout: time.Microsecond,
 	})
@@ -151,11 +151,11 @@ func TestServersAnswerAsPrepared(t *testing.T) {
 	if err := response.JSON(&issue); err != nil || issue.Title != "A" || response.Header("x-a") != "1" {
 		t.Errorf("%+v %v", issue, err)
 	}
-	sent := fake.HTTP.Requests[0]
+	sent := fake.Requests[0]
 	if sent.Credential != "tracker" || sent.Headers["accept"] != "a" || *sent.TimeoutMs != 1 {
 		t.Errorf("%+v", sent)
 	}
-	fake.HTTP.ReplyAlways("POST", url, shellytest.Response{Pieces: []string{"data: a\nda", "ta: b\r\n\nevent: x\ndata: ü\n\n"}})
+	fake.RespondAlways("POST", url, shellytest.Response{Pieces: []string{"data: a\nda", "ta: b\r\n\nevent: x\ndata: ü\n\n"}})
 	for range 2 {
 		response, err := http.Post(url, map[string]int{"a": 1})
 		if err != nil {
@@ -175,15 +175,15 @@ func TestServersAnswerAsPrepared(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = upload.Write([]byte("b"))
-	if _, err := upload.Finish(); err != nil || string(fake.HTTP.Requests[3].Body) != "ab" {
-		t.Errorf("%+v %v", fake.HTTP.Requests, err)
+	if _, err := upload.Finish(); err != nil || string(fake.Requests[3].Body) != "ab" {
+		t.Errorf("%+v %v", fake.Requests, err)
 	}
-	fake.HTTP.Reply("GET", url, shellytest.Response{Body: "half", Broken: shelly.Unavailable(nil, "cut off")})
+	fake.Respond("GET", url, shellytest.Response{Body: "half", Broken: shelly.Unavailable(nil, "cut off")})
 	response, _ = http.Get(url)
 	if _, err := response.Bytes(); kindOf(t, err) != shelly.KindUnavailable {
 		t.Error(err)
 	}
-	fake.HTTP.Fail("GET", url, shelly.Denied("not granted"))
+	fake.RespondError("GET", url, shelly.Denied("not granted"))
 	if _, err := http.Get(url); kindOf(t, err) != shelly.KindDenied {
 		t.Error(err)
 	}
@@ -206,7 +206,7 @@ func TestStatusOfAServerBecomesAnError(t *testing.T) {
 		{shellytest.Response{Status: 503, Headers: map[string]string{"Retry-After": "2"}}, shelly.KindUnavailable, "answered 503"},
 		{shellytest.Response{Status: 304}, shelly.KindOther, "answered 304"},
 	} {
-		fake.HTTP.Reply("GET", url, each.response)
+		fake.Respond("GET", url, each.response)
 		response, err := http.Get(url)
 		if err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestStatusOfAServerBecomesAnError(t *testing.T) {
 
 func TestLineBeyondItsBoundIsRefused(t *testing.T) {
 	fake := shellytest.New(t)
-	fake.HTTP.Reply("GET", "https://example.com", shellytest.Response{Body: strings.Repeat("a", http.MostLine+1<<17)})
+	fake.Respond("GET", "https://example.com", shellytest.Response{Body: strings.Repeat("a", http.MostLine+1<<17)})
 	response, err := http.Get("https://example.com")
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +232,7 @@ func TestLineBeyondItsBoundIsRefused(t *testing.T) {
 	if _, _, err := response.Line(); kindOf(t, err) != shelly.KindTooLarge {
 		t.Error(err)
 	}
-	fake.HTTP.Reply("GET", "https://example.com", shellytest.Response{Body: strings.Repeat("a", http.MostWhole+1)})
+	fake.Respond("GET", "https://example.com", shellytest.Response{Body: strings.Repeat("a", http.MostWhole+1)})
 	response, _ = http.Get("https://example.com")
 	if _, err := response.Bytes(); kindOf(t, err) != shelly.KindTooLarge {
 		t.Error(err)
@@ -298,7 +298,7 @@ func TestChatIsReadAsTheHostHasIt(t *testing.T) {
 func TestTimeAndRandomNumbersAreTheSameInEachTest(t *testing.T) {
 	fake := shellytest.New(t)
 	began := host.Now()
-	fake.Clock.Advance(1500 * time.Millisecond)
+	fake.Advance(1500 * time.Millisecond)
 	if host.Now().Sub(began) != 1500*time.Millisecond || host.Monotonic() != 1500*time.Millisecond || began.Year() != 2025 {
 		t.Error(began, host.Now())
 	}
@@ -309,35 +309,35 @@ func TestTimeAndRandomNumbersAreTheSameInEachTest(t *testing.T) {
 
 func TestEffectIsCalledAgainWithTheReply(t *testing.T) {
 	fake := shellytest.New(t)
-	asking := func(moment effect.Moment, state []byte) (effect.Step, error) {
-		if moment.Reply == nil {
+	asking := func(input effect.Input, state []byte) (effect.Step, error) {
+		if input.Reply == nil {
 			return effect.Step{State: []byte("asked"), Ask: shelly.AskText("Sum up.")}, nil
 		}
-		return effect.Step{Edits: []effect.Edit{effect.Note(string(state) + ": " + moment.Reply.Completion.Text())}}, nil
+		return effect.Step{Edits: []effect.Edit{effect.Note(string(state) + ": " + input.Reply.Completion.Text())}}, nil
 	}
-	fake.Models.Reply("short")
-	step, err := fake.Eval(asking, effect.Moment{}, nil)
+	fake.Reply("short")
+	step, err := fake.Eval(asking, effect.Input{}, nil)
 	if err != nil || !reflect.DeepEqual(step.Edits, []effect.Edit{effect.Note("asked: short")}) {
 		t.Errorf("%+v %v", step, err)
 	}
-	if text := fake.Models.Asked[0].Request.Messages[0].Text(); text != "Sum up." {
+	if text := fake.Asked[0].Request.Messages[0].Text(); text != "Sum up." {
 		t.Error(text)
 	}
-	always := func(effect.Moment, []byte) (effect.Step, error) { return effect.Step{Ask: shelly.AskText("")}, nil }
+	always := func(effect.Input, []byte) (effect.Step, error) { return effect.Step{Ask: shelly.AskText("")}, nil }
 	for range 9 {
-		fake.Models.Fail(shelly.Denied("no"))
+		fake.ReplyError(shelly.Denied("no"))
 	}
-	if _, err := fake.Eval(always, effect.Moment{}, nil); kindOf(t, err) != shelly.KindExhausted {
+	if _, err := fake.Eval(always, effect.Input{}, nil); kindOf(t, err) != shelly.KindExhausted {
 		t.Error(err)
 	}
-	fake.Models.Reply("b")
-	next := func(moment coordinator.Moment, _ []byte) (coordinator.Step, error) {
-		if moment.Reply == nil {
+	fake.Reply("b")
+	next := func(input coordinator.Input, _ []byte) (coordinator.Step, error) {
+		if input.Reply == nil {
 			return coordinator.Step{Action: coordinator.AskModel{Ask: *shelly.AskText("Who?")}}, nil
 		}
-		return coordinator.Step{Action: coordinator.Run{{Member: moment.Reply.Completion.Text()}}}, nil
+		return coordinator.Step{Action: coordinator.Run{{Member: input.Reply.Completion.Text()}}}, nil
 	}
-	chosen, err := fake.Next(next, coordinator.Moment{}, nil)
+	chosen, err := fake.Next(next, coordinator.Input{}, nil)
 	if err != nil || !reflect.DeepEqual(chosen.Action, coordinator.Run{{Member: "b"}}) {
 		t.Errorf("%+v %v", chosen, err)
 	}
@@ -387,12 +387,12 @@ func TestAttachmentsAndProgramsAreThoseOfTheTest(t *testing.T) {
 	if _, err := host.ReadAttachment("8", 1); kindOf(t, err) != shelly.KindNotFound {
 		t.Error(err)
 	}
-	fake.Programs.Reply("git", host.Output{Status: shelly.Some(int32(1)), Stdout: []byte("a")})
+	fake.SetOutput("git", host.Output{Status: shelly.Some(int32(1)), Stdout: []byte("a")})
 	output, err := host.RunProgram(host.Command{Program: "git", Args: []string{"log"}})
-	if err != nil || *output.Status != 1 || fake.Programs.Commands[0].Args[0] != "log" {
+	if err != nil || *output.Status != 1 || fake.Commands[0].Args[0] != "log" {
 		t.Errorf("%+v %v", output, err)
 	}
-	fake.Programs.Fail("git", shelly.Denied("no"))
+	fake.SetOutputError("git", shelly.Denied("no"))
 	if _, err := host.RunProgram(host.Command{Program: "git"}); kindOf(t, err) != shelly.KindDenied {
 		t.Error(err)
 	}

@@ -12,15 +12,6 @@ import (
 
 const mostRead = 64 << 10
 
-// HTTP is servers, whose responses a test prepares. Requests has what was sent.
-type HTTP struct {
-	Requests []SentRequest
-	// The credentials that are granted.
-	Credentials []string
-	prepared    map[string][]preparedResponse
-	t           testing.TB
-}
-
 // SentRequest is a request that the plugin has sent.
 type SentRequest struct {
 	Method, URL string
@@ -51,28 +42,28 @@ type preparedResponse struct {
 	isForAll bool
 }
 
-// Reply prepares the response to the next request with this method and URL, query included.
-func (servers *HTTP) Reply(method, url string, response Response) {
-	servers.prepare(method, url, preparedResponse{response: response})
+// Respond prepares the response to the next request with this method and URL, query included.
+func (host *Host) Respond(method, url string, response Response) {
+	host.prepare(method, url, preparedResponse{response: response})
 }
 
-// ReplyAlways prepares the response to each further request with this method and URL.
-func (servers *HTTP) ReplyAlways(method, url string, response Response) {
-	servers.prepare(method, url, preparedResponse{response: response, isForAll: true})
+// RespondAlways prepares the response to each further request with this method and URL.
+func (host *Host) RespondAlways(method, url string, response Response) {
+	host.prepare(method, url, preparedResponse{response: response, isForAll: true})
 }
 
-// Fail prepares an error in place of the next response.
-func (servers *HTTP) Fail(method, url string, failure *shelly.Error) {
-	servers.prepare(method, url, preparedResponse{err: failure})
+// RespondError prepares an error in place of the next response.
+func (host *Host) RespondError(method, url string, failure *shelly.Error) {
+	host.prepare(method, url, preparedResponse{err: failure})
 }
 
-func (servers *HTTP) prepare(method, url string, prepared preparedResponse) {
+func (host *Host) prepare(method, url string, prepared preparedResponse) {
 	key := method + " " + url
-	servers.prepared[key] = append(servers.prepared[key], prepared)
+	host.responses[key] = append(host.responses[key], prepared)
 }
 
-func (servers *HTTP) send(request calls.HTTPRequest, body []byte) (calls.HTTPResponse, error) {
-	servers.t.Helper()
+func (host *Host) send(request calls.HTTPRequest, body []byte) (calls.HTTPResponse, error) {
+	host.t.Helper()
 	sent := SentRequest{Method: request.Method, URL: request.URL, Headers: map[string]string{}, TimeoutMs: request.TimeoutMs}
 	sent.Body = slices.Clone(body)
 	for _, header := range request.Headers {
@@ -81,25 +72,25 @@ func (servers *HTTP) send(request calls.HTTPRequest, body []byte) (calls.HTTPRes
 	if request.Credential != nil {
 		sent.Credential = *request.Credential
 	}
-	servers.Requests = append(servers.Requests, sent)
+	host.Requests = append(host.Requests, sent)
 	key := request.Method + " " + request.URL
-	prepared := servers.prepared[key]
+	prepared := host.responses[key]
 	if len(prepared) == 0 {
-		servers.t.Fatalf("no response is prepared for %s; prepare it with `host.HTTP.Reply`. Prepared: %s", key, servers.known())
+		host.t.Fatalf("no response is prepared for %s; prepare it with `host.Respond`. Prepared: %s", key, host.preparedRequests())
 	}
 	first := prepared[0]
 	if !first.isForAll {
-		servers.prepared[key] = prepared[1:]
+		host.responses[key] = prepared[1:]
 	}
 	if first.err != nil {
 		return calls.HTTPResponse{}, first.err
 	}
-	return servers.lowered(first.response), nil
+	return lowered(host.t, first.response), nil
 }
 
-func (servers *HTTP) known() string {
+func (host *Host) preparedRequests() string {
 	known := []string{}
-	for key, left := range servers.prepared {
+	for key, left := range host.responses {
 		if len(left) > 0 {
 			known = append(known, key)
 		}
@@ -111,26 +102,26 @@ func (servers *HTTP) known() string {
 	return strings.Join(known, ", ")
 }
 
-func (servers *HTTP) lowered(response Response) calls.HTTPResponse {
-	servers.t.Helper()
+func lowered(t testing.TB, response Response) calls.HTTPResponse {
+	t.Helper()
 	pieces := append([]string{response.Body}, response.Pieces...)
 	if response.JSON != nil {
 		text, err := json.Marshal(response.JSON)
 		if err != nil {
-			servers.t.Fatalf("the body cannot be written as JSON: %v", err)
+			t.Fatalf("the body cannot be written as JSON: %v", err)
 		}
 		pieces = []string{string(text)}
 	}
-	lowered := calls.HTTPResponse{Status: uint16(response.Status)}
+	prepared := calls.HTTPResponse{Status: uint16(response.Status)}
 	if response.Status == 0 {
-		lowered.Status = 200
+		prepared.Status = 200
 	}
 	for name, value := range response.Headers {
-		lowered.Headers = append(lowered.Headers, calls.Header{Name: strings.ToLower(name), Value: value})
+		prepared.Headers = append(prepared.Headers, calls.Header{Name: strings.ToLower(name), Value: value})
 	}
-	slices.SortFunc(lowered.Headers, func(a, b calls.Header) int { return strings.Compare(a.Name, b.Name) })
-	lowered.Body = &preparedBody{pieces: pieces, broken: response.Broken}
-	return lowered
+	slices.SortFunc(prepared.Headers, func(a, b calls.Header) int { return strings.Compare(a.Name, b.Name) })
+	prepared.Body = &preparedBody{pieces: pieces, broken: response.Broken}
+	return prepared
 }
 
 type preparedBody struct {
@@ -163,7 +154,7 @@ func (body *preparedBody) Close() { body.isClosed = true }
 
 // preparedUpload is a request whose body arrives in pieces.
 type preparedUpload struct {
-	servers *HTTP
+	host    *Host
 	request calls.HTTPRequest
 	body    []byte
 }
@@ -174,8 +165,8 @@ func (upload *preparedUpload) Write(piece []byte) error {
 }
 
 func (upload *preparedUpload) Finish() (calls.HTTPResponse, error) {
-	upload.servers.t.Helper()
-	return upload.servers.send(upload.request, upload.body)
+	upload.host.t.Helper()
+	return upload.host.send(upload.request, upload.body)
 }
 
 func (upload *preparedUpload) Close() {}

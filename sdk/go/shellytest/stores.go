@@ -16,9 +16,9 @@ const (
 	mostListed = 1_000
 )
 
-// KV is a key-value store in memory. Values has what was written.
-type KV struct {
-	Values    map[string][]byte
+// store keeps the revisions of the values that a Host has stored.
+type store struct {
+	host      *Host
 	revisions map[string]uint64
 	newest    uint64
 }
@@ -30,20 +30,20 @@ func checkKey(key string) error {
 	return nil
 }
 
-func (kv *KV) revision(key string) *uint64 {
-	if _, has := kv.Values[key]; !has {
+func (kv *store) revision(key string) *uint64 {
+	if _, has := kv.host.Stored[key]; !has {
 		return nil
 	}
 	revision := kv.revisions[key]
 	return &revision
 }
 
-func (kv *KV) set(key string, value *[]byte) error {
+func (kv *store) set(key string, value *[]byte) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
 	if value == nil {
-		delete(kv.Values, key)
+		delete(kv.host.Stored, key)
 		return nil
 	}
 	if len(*value) > mostValue {
@@ -51,11 +51,11 @@ func (kv *KV) set(key string, value *[]byte) error {
 	}
 	kv.newest++
 	kv.revisions[key] = kv.newest
-	kv.Values[key] = slices.Clone(*value)
+	kv.host.Stored[key] = slices.Clone(*value)
 	return nil
 }
 
-func (kv *KV) compareAndSwap(key string, expected *uint64, value *[]byte) (bool, error) {
+func (kv *store) compareAndSwap(key string, expected *uint64, value *[]byte) (bool, error) {
 	if err := checkKey(key); err != nil {
 		return false, err
 	}
@@ -67,9 +67,9 @@ func (kv *KV) compareAndSwap(key string, expected *uint64, value *[]byte) (bool,
 	return true, kv.set(key, value)
 }
 
-func (kv *KV) keys(prefix string, after *string) []string {
+func (kv *store) keys(prefix string, after *string) []string {
 	found := []string{}
-	for key := range kv.Values {
+	for key := range kv.host.Stored {
 		if strings.HasPrefix(key, prefix) && (after == nil || key > *after) {
 			found = append(found, key)
 		}

@@ -14,15 +14,15 @@ var arena [8 << 20]byte
 
 func init() { abi.UseArena(arena[:]) }
 
-//go:wasmexport shelly:plugin/tool@0.1.0#specs
+//go:wasmexport shelly:plugin/tool@0.2.0#specs
 func exportSpecs() uint32 {
 	return abi.Answer(contract.ResultOf(contract.ToolSpecs), exports.Guard(specs))
 }
 
-//go:wasmexport cabi_post_shelly:plugin/tool@0.1.0#specs
+//go:wasmexport cabi_post_shelly:plugin/tool@0.2.0#specs
 func afterSpecs(uint32) { abi.Forget() }
 
-//go:wasmexport shelly:plugin/tool@0.1.0#call
+//go:wasmexport shelly:plugin/tool@0.2.0#call
 func exportCall(id, idLength, name, nameLength, arguments, argumentsLength, _, _ uint32) uint32 {
 	call := shelly.ToolCall{
 		ID:        abi.TextAt(id, idLength),
@@ -34,5 +34,5 @@ func exportCall(id, idLength, name, nameLength, arguments, argumentsLength, _, _
 	}))
 }
 
-//go:wasmexport cabi_post_shelly:plugin/tool@0.1.0#call
+//go:wasmexport cabi_post_shelly:plugin/tool@0.2.0#call
 func afterCall(uint32) { abi.Forget() }

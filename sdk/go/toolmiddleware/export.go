@@ -14,7 +14,7 @@ var arena [40 << 20]byte
 
 func init() { abi.UseArena(arena[:]) }
 
-//go:wasmexport shelly:plugin/tool-middleware@0.1.0#before
+//go:wasmexport shelly:plugin/tool-middleware@0.2.0#before
 func exportBefore(run, runLength, agent, agentLength, depth, id, idLength, name, nameLength, arguments, argumentsLength, meta,
 	metaLength, origin, originLength, hints uint32) uint32 {
 	cx := shelly.RunContext{Run: abi.TextAt(run, runLength), Agent: abi.TextAt(agent, agentLength), Depth: depth}
@@ -30,10 +30,10 @@ func exportBefore(run, runLength, agent, agentLength, depth, id, idLength, name,
 	}))
 }
 
-//go:wasmexport cabi_post_shelly:plugin/tool-middleware@0.1.0#before
+//go:wasmexport cabi_post_shelly:plugin/tool-middleware@0.2.0#before
 func afterBefore(uint32) { abi.Forget() }
 
-//go:wasmexport shelly:plugin/tool-middleware@0.1.0#after
+//go:wasmexport shelly:plugin/tool-middleware@0.2.0#after
 func exportAfter(parameters uint32) uint32 {
 	in := abi.ValueAt(inputType, parameters)
 	outcome := Outcome{Content: in.outcome.Value, Err: in.outcome.Err}
@@ -42,5 +42,5 @@ func exportAfter(parameters uint32) uint32 {
 	}))
 }
 
-//go:wasmexport cabi_post_shelly:plugin/tool-middleware@0.1.0#after
+//go:wasmexport cabi_post_shelly:plugin/tool-middleware@0.2.0#after
 func afterAfter(uint32) { abi.Forget() }

@@ -94,20 +94,22 @@ class EffectAdapter:
             action = b.Action_AskModel(_lower.ask(step.ask))
         else:
             action = b.Action_Edits([self.edit(edit) for edit in step.edits])
-        return b.Step(bytes(step.state), action, self.next_call(step.wake))
+        return b.Step(bytes(step.state), action, self.next_call(step.next_call))
 
-    def next_call(self, wake: effect.Wake | None) -> Any:
+    def next_call(self, next_call: effect.NextCall) -> Any:
         b = self.bindings
-        if wake is None:
+        if next_call == "next-phase":
             return b.NextCall_NextPhase()
-        if wake == effect.Wake():
+        if next_call == "never":
             return b.NextCall_Never()
+        if not isinstance(next_call, effect.Wake):
+            raise ValueError(f'the step has `next_call` {next_call!r}; use "next-phase", "never" or a `Wake`')
         return b.NextCall_When(
             b.Wake(
-                _lower.optional_unsigned(wake.iteration, "iteration", 32),
-                _lower.optional_unsigned(wake.request_tokens, "request_tokens"),
-                _lower.optional_unsigned(wake.run_tokens, "run_tokens"),
-                _lower.optional_unsigned(wake.model_ms, "model_ms"),
+                _lower.optional_unsigned(next_call.iteration, "iteration", 32),
+                _lower.optional_unsigned(next_call.request_tokens, "request_tokens"),
+                _lower.optional_unsigned(next_call.run_tokens, "run_tokens"),
+                _lower.optional_unsigned(next_call.model_ms, "model_ms"),
             )
         )
 
@@ -270,10 +272,12 @@ class CoordinatorAdapter:
         )
 
     def report(self, report: Any) -> coordinator.Report:
-        case = _bindings.case_of(report.outcome)
+        case, outcome = _bindings.case_of(report.outcome), report.outcome
         if case == "failed":
-            return coordinator.Report(report.member, _bindings.error_from_bindings(report.outcome.value))
-        return coordinator.Report(report.member, None, report.outcome.value if case == "handed-over" else None)
+            return coordinator.Report(report.member, _bindings.error_from_bindings(outcome.value))
+        if case == "handed-over":
+            return coordinator.Report(report.member, coordinator.HandedOver(outcome.value))
+        return coordinator.Report(report.member, "replied")
 
     def lowered(self, step: coordinator.Step) -> Any:
         b, action = self.bindings, step.action
@@ -282,9 +286,15 @@ class CoordinatorAdapter:
                 [b.Assignment(_lower.text(one.member), _lower.optional_text(one.task)) for one in action.assignments]
             )
         elif isinstance(action, coordinator.Done):
-            is_last = action.answer is None
-            answer = b.TeamAnswer_LastReply() if is_last else b.TeamAnswer_Content(_lower.contents(action.answer))
-            lowered = b.Action_Done(answer)
+            lowered = b.Action_Done(self.answer(action.answer))
         else:
             lowered = b.Action_AskModel(_lower.ask(action.ask))
         return b.Step(bytes(step.state), lowered)
+
+    def answer(self, answer: Any) -> Any:
+        b = self.bindings
+        if answer == "last-reply":
+            return b.TeamAnswer_LastReply()
+        if not isinstance(answer, list):
+            raise ValueError(f'the team ends with the answer {answer!r}; use "last-reply" or a list of content')
+        return b.TeamAnswer_Content(_lower.contents(answer))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass, field
-from typing import Union
+from typing import Literal, Union
 
 from .errors import PluginError
 from .types import Ask, Completion, Content, RunContext
@@ -16,7 +16,9 @@ __all__ = [
     "Coordinator",
     "CoordinatorInput",
     "Done",
+    "HandedOver",
     "Member",
+    "Outcome",
     "Report",
     "Run",
     "Step",
@@ -33,15 +35,22 @@ class Member:
 
 
 @dataclass
-class Report:
-    """The outcome of a member of the last step: a failure, the name of the member that it hands over to, or neither.
+class HandedOver:
+    """A member asks for the member of this name to continue. The chat has a user message that states the reason."""
 
-    Without either its reply is in the chat. The reason for which it hands over is in the chat, too.
-    """
+    to: str
+
+
+Outcome = Union[Literal["replied"], HandedOver, PluginError]
+"""The outcome of a member's work: its reply is in the chat, it hands over, or it failed."""
+
+
+@dataclass
+class Report:
+    """The report on a member of the last step."""
 
     member: str
-    failure: PluginError | None = None
-    handed_over_to: str | None = None
+    outcome: Outcome = "replied"
 
 
 @dataclass
@@ -75,9 +84,9 @@ class Run:
 
 @dataclass
 class Done:
-    """Ends the team's run: with this answer, or with the last reply in the chat."""
+    """Ends the team's run: with the last reply in the chat, or with this content, which must not be empty."""
 
-    answer: list[Content] | None = None
+    answer: list[Content] | Literal["last-reply"] = "last-reply"
 
 
 @dataclass

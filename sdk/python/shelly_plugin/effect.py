@@ -5,12 +5,24 @@ from __future__ import annotations
 import abc
 import math
 from dataclasses import dataclass, field
-from typing import Union
+from typing import Literal, Union
 
 from .errors import PluginError
 from .types import Ask, Completion, Content, Message, Opaque, RunContext, Usage
 
-__all__ = ["Edit", "Effect", "EffectInput", "HideTools", "Note", "Replace", "ReplaceResult", "Step", "Stop", "Wake"]
+__all__ = [
+    "Edit",
+    "Effect",
+    "EffectInput",
+    "HideTools",
+    "NextCall",
+    "Note",
+    "Replace",
+    "ReplaceResult",
+    "Step",
+    "Stop",
+    "Wake",
+]
 
 
 @dataclass
@@ -88,7 +100,7 @@ Edit = Union[Note, ReplaceResult, Replace, HideTools, Stop, Opaque]
 class Wake:
     """The conditions under which the host calls an effect again: in the first of its phases in which one holds.
 
-    Without a condition there is no further call in this run. A waiting effect costs nothing.
+    A waiting effect costs nothing. Without a condition none ever holds: write `next_call="never"` for that.
     """
 
     iteration: int | None = None
@@ -97,18 +109,24 @@ class Wake:
     model_ms: int | None = None
 
 
+NextCall = Union[Literal["next-phase", "never"], Wake]
+"""The time of the next call: in the next of the effect's phases, once a condition of a `Wake` holds, or not in this run.
+
+An effect with the power `hide-tools` is called for a tool that appears later, even after `never`.
+"""
+
+
 @dataclass
 class Step:
     """The answer of an effect: its state for the next call, and edits, or a request to a model.
 
-    After a request the host calls the effect again with the reply; it needs the power `ask-model`. Without `wake` the
-    next call is in the next of the effect's phases.
+    After a request the host calls the effect again with the reply; it needs the power `ask-model`.
     """
 
     state: bytes = b""
     edits: list[Edit] = field(default_factory=list)
     ask: Ask | None = None
-    wake: Wake | None = None
+    next_call: NextCall = "next-phase"
 
 
 class Effect(abc.ABC):

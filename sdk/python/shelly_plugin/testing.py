@@ -3,7 +3,7 @@
     from shelly_plugin.testing import Host
 
     with Host(params={"turns": 3}) as host:
-        host.http.reply("GET", "https://example.com/a", json={"title": "A"})
+        host.respond("GET", "https://example.com/a", json={"title": "A"})
         assert title("a") == "A"
         assert host.log == [("info", "a was read")]
 """
@@ -28,7 +28,7 @@ from .sink import Delta, TextDelta
 from .tools import Tool
 from .types import Ask, Completion, Content, Media, Message, Request, ToolCall, ToolResult, to_json
 
-__all__ = ["FakeClock", "FakeHttp", "FakeKv", "FakeModels", "FakePrograms", "Host", "SentRequest"]
+__all__ = ["Host", "SentRequest"]
 
 _MOST_ASKS = 8
 _MOST_KEY_BYTES = 512
@@ -38,7 +38,7 @@ _MOST_ENTRIES = 1_024
 _MOST_READ = 64 << 10
 
 
-class FakeClock:
+class _Clock:
     """A clock that stands still until a test advances it. It begins on 2025-01-01."""
 
     def __init__(self) -> None:
@@ -46,7 +46,6 @@ class FakeClock:
         self.monotonic_ns = 0
 
     def advance(self, seconds: float) -> None:
-        """Lets time pass."""
         self.now_ms += int(seconds * 1_000)
         self.monotonic_ns += int(seconds * 1_000_000_000)
 
@@ -57,7 +56,7 @@ class FakeClock:
         return self.monotonic_ns
 
 
-class FakeKv:
+class _Kv:
     """A key-value store in memory. `values` has the stored values by their keys."""
 
     def __init__(self) -> None:
@@ -151,7 +150,7 @@ class _Response:
 class _Upload:
     """A request whose body arrives in pieces."""
 
-    def __init__(self, http: FakeHttp, request: HttpRequest) -> None:
+    def __init__(self, http: _Http, request: HttpRequest) -> None:
         self.http, self.request, self.body = http, request, b""
 
     def write(self, piece: bytes) -> None:
@@ -161,44 +160,16 @@ class _Upload:
         return self.http.send(self.request, self.body)
 
 
-class FakeHttp:
+class _Http:
     """Servers, with responses that a test prepares. `requests` has the requests of the plugin."""
 
-    def __init__(self) -> None:
+    def __init__(self, credentials: list[str]) -> None:
         self.requests: list[SentRequest] = []
-        self.credential_names: list[str] = []
-        """The credentials that are granted."""
+        self._credentials = credentials
         self._prepared: dict[tuple[str, str], list[_Prepared]] = {}
 
-    def reply(
-        self,
-        method: str,
-        url: str,
-        *,
-        status: int = 200,
-        headers: dict[str, str] | None = None,
-        body: bytes | str | Iterable[bytes | PluginError] = b"",
-        json: Any = None,
-        error: PluginError | None = None,
-        always: bool = False,
-    ) -> None:
-        """Prepares the response to a request with this method and URL, query included.
-
-        Each answers one request, in the order in which they were prepared, or every further one with `always`. A body of
-        several pieces arrives in these; an error among them breaks the connection. `error` is raised in place of a
-        response.
-        """
-        outcome: _Response | PluginError
-        if error is not None:
-            outcome = error
-        else:
-            if json is not None:
-                body = to_json(json)
-            whole = body.encode() if isinstance(body, str) else body
-            pieces: list[bytes | PluginError] = [whole] if isinstance(whole, bytes) else list(whole)
-            lower = [(name.lower(), value) for name, value in (headers or {}).items()]
-            outcome = _Response(status, lower, pieces)
-        self._prepared.setdefault((method, url), []).append(_Prepared(outcome, always))
+    def prepare(self, method: str, url: str, prepared: _Prepared) -> None:
+        self._prepared.setdefault((method, url), []).append(prepared)
 
     def send(self, request: HttpRequest, body: bytes) -> _Response:
         sent = SentRequest(
@@ -209,7 +180,7 @@ class FakeHttp:
         if not prepared:
             known = ", ".join(f"{method} {url}" for (method, url), left in self._prepared.items() if left) or "none"
             raise AssertionError(
-                f"no response is prepared for {request.method} {request.url}; prepare it with `host.http.reply`. "
+                f"no response is prepared for {request.method} {request.url}; prepare it with `host.respond`. "
                 f"Prepared: {known}"
             )
         first = prepared[0]
@@ -223,45 +194,37 @@ class FakeHttp:
         return _Upload(self, request)
 
     def credentials(self) -> list[str]:
-        return self.credential_names
+        return self._credentials
 
 
-class FakeModels:
+class _Models:
     """Models, with replies that a test prepares. `asked` has the questions of the plugin."""
 
     def __init__(self) -> None:
         self.asked: list[Ask] = []
-        self._replies: list[Completion | PluginError] = []
-
-    def reply(self, reply: str | Completion | PluginError) -> None:
-        """Prepares the reply to the next request: a text, a completion, or an error."""
-        self._replies.append(Completion([reply]) if isinstance(reply, str) else reply)
+        self.replies: list[Completion | PluginError] = []
 
     def answer(self, ask: Ask) -> Completion | PluginError:
         """Returns the next reply."""
         self.asked.append(ask)
-        if not self._replies:
-            raise AssertionError("no reply of a model is prepared; prepare it with `host.models.reply`")
-        return self._replies.pop(0)
+        if not self.replies:
+            raise AssertionError("no reply of a model is prepared; prepare it with `host.reply`")
+        return self.replies.pop(0)
 
 
-class FakePrograms:
+class _Programs:
     """Programs, with outputs that a test prepares. `commands` has the commands of the plugin."""
 
     def __init__(self) -> None:
         self.commands: list[Command] = []
-        self._outputs: dict[str, list[Output | PluginError]] = {}
-
-    def reply(self, program: str, output: Output | PluginError) -> None:
-        """Prepares the outcome of the next run of a program."""
-        self._outputs.setdefault(program, []).append(output)
+        self.outputs: dict[str, list[Output | PluginError]] = {}
 
     def run(self, command: Command) -> Output:
         self.commands.append(command)
-        outputs = self._outputs.get(command.program)
+        outputs = self.outputs.get(command.program)
         if not outputs:
             raise AssertionError(
-                f"no output is prepared for the program `{command.program}`; prepare it with `host.programs.reply`"
+                f"no output is prepared for the program `{command.program}`; prepare it with `host.set_output`"
             )
         output = outputs.pop(0)
         if isinstance(output, PluginError):
@@ -323,6 +286,7 @@ class Host:
         tools: The names of the agent's tools.
         attachments: The bytes of attachments, by their ids.
         outgoing: The request that a model middleware handles.
+        credentials: The names of the credentials that are granted.
     """
 
     def __init__(
@@ -333,17 +297,18 @@ class Host:
         tools: Iterable[str] = (),
         attachments: dict[str, bytes] | None = None,
         outgoing: Request | None = None,
+        credentials: Iterable[str] = (),
     ) -> None:
         self.params = params or {}
         self.chat = list(chat)
         self.tools = list(tools)
         self.attachments = attachments or {}
-        self.request = outgoing
-        self.clock = FakeClock()
-        self.kv = FakeKv()
-        self.http = FakeHttp()
-        self.models = FakeModels()
-        self.programs = FakePrograms()
+        self.outgoing = outgoing
+        self._clock = _Clock()
+        self._kv = _Kv()
+        self._http = _Http(list(credentials))
+        self._models = _Models()
+        self._programs = _Programs()
         self.log: list[tuple[str, str]] = []
         """The entries of the log: level and message."""
         self.progress: list[tuple[float, float | None, str | None]] = []
@@ -360,19 +325,81 @@ class Host:
             log=_Functions(write=lambda level, message: self.log.append((level, message))),
             progress=_Functions(report=lambda *report: self.progress.append(report)),
             sink=_Functions(emit=self.emitted.append),
-            outgoing=_Functions(get=self._outgoing),
+            outgoing=_Functions(get=self._request),
             attachments=_Functions(read=self._attachment),
             random=_Functions(bytes=self._random.randbytes),
             chat=_Chat(self),
-            clock=self.clock,
-            kv=self.kv,
-            http=self.http,
-            process=self.programs,
+            clock=self._clock,
+            kv=self._kv,
+            http=self._http,
+            process=self._programs,
         )
         return self
 
     def __exit__(self, *_: object) -> None:
         _bindings.fakes.clear()
+
+    @property
+    def stored(self) -> dict[str, bytes]:
+        """The stored values, by their keys."""
+        return self._kv.values
+
+    @property
+    def requests(self) -> list[SentRequest]:
+        """The requests that were sent."""
+        return self._http.requests
+
+    @property
+    def asked(self) -> list[Ask]:
+        """The questions to models."""
+        return self._models.asked
+
+    @property
+    def commands(self) -> list[Command]:
+        """The commands that were run."""
+        return self._programs.commands
+
+    def advance(self, seconds: float) -> None:
+        """Lets time pass. The clock stands still otherwise."""
+        self._clock.advance(seconds)
+
+    def respond(
+        self,
+        method: str,
+        url: str,
+        *,
+        status: int = 200,
+        headers: dict[str, str] | None = None,
+        body: bytes | str | Iterable[bytes | PluginError] = b"",
+        json: Any = None,
+        error: PluginError | None = None,
+        always: bool = False,
+    ) -> None:
+        """Prepares the response to a request with this method and URL, query included.
+
+        Each answers one request, in the order in which they were prepared, or every further one with `always`. A body of
+        several pieces arrives in these; an error among them breaks the connection. `error` is raised in place of a
+        response.
+        """
+        outcome: _Response | PluginError
+        if error is not None:
+            outcome = error
+        else:
+            if json is not None:
+                body = to_json(json)
+            whole = body.encode() if isinstance(body, str) else body
+            pieces: list[bytes | PluginError] = [whole] if isinstance(whole, bytes) else list(whole)
+            lower = [(name.lower(), value) for name, value in (headers or {}).items()]
+            outcome = _Response(status, lower, pieces)
+        self._http.prepare(method, url, _Prepared(outcome, always))
+
+    def reply(self, reply: str | Completion | PluginError) -> None:
+        """Prepares the reply to the next question to a model: a text, a completion, or an error."""
+        self._models.replies.append(Completion([reply]) if isinstance(reply, str) else reply)
+
+    def set_output(self, program: str, output: Output | PluginError) -> None:
+        """Prepares the outcome of the next run of a program."""
+        self._programs.outputs.setdefault(program, []).append(output)
 
     @property
     def text(self) -> str:
@@ -395,7 +422,7 @@ class Host:
                 return step
             state = step.state
             # A copy: the test may use its input again.
-            input = replace(input, reply=self.models.answer(step.ask))
+            input = replace(input, reply=self._models.answer(step.ask))
         raise PluginError("exhausted", f"the effect asked a model more than {_MOST_ASKS} times in a row")
 
     def next(self, coordinator: Coordinator, input: CoordinatorInput, state: bytes = b"") -> TeamStep:
@@ -405,13 +432,13 @@ class Host:
             if not isinstance(step.action, AskModel):
                 return step
             state = step.state
-            input = replace(input, reply=self.models.answer(step.action.ask))
+            input = replace(input, reply=self._models.answer(step.action.ask))
         raise PluginError("exhausted", f"the coordinator asked a model more than {_MOST_ASKS} times in a row")
 
-    def _outgoing(self) -> Request:
-        if self.request is None:
+    def _request(self) -> Request:
+        if self.outgoing is None:
             raise AssertionError("no request is set; pass it to `Host(outgoing=…)`")
-        return self.request
+        return self.outgoing
 
     def _attachment(self, id: str, offset: int, most: int) -> bytes:
         if id not in self.attachments:

@@ -159,7 +159,7 @@ class KindsTest(unittest.TestCase):
             def eval(self, input, state):
                 seen.append(input)
                 if isinstance(input.reply, types.Completion):
-                    return effect.Step(state, edits, wake=effect.Wake(1, 2, 3, 4))
+                    return effect.Step(state, edits, next_call=effect.Wake(1, 2, 3, 4))
                 return effect.Step(state, ask=types.Ask.of("a", "small"))
 
         adapter = export(Probe)()
@@ -172,20 +172,41 @@ class KindsTest(unittest.TestCase):
 
     def test_effect_says_when_it_is_called_again(self):
         cases = [
-            (None, "NextCall_NextPhase"),
-            (effect.Wake(), "NextCall_Never"),
-            (effect.Wake(1, 2, 3, 4), "NextCall_When"),
-            (effect.Wake(run_tokens=0), "NextCall_When"),
+            ({}, "NextCall_NextPhase"),
+            ({"next_call": "next-phase"}, "NextCall_NextPhase"),
+            ({"next_call": "never"}, "NextCall_Never"),
+            ({"next_call": effect.Wake()}, "NextCall_When"),
+            ({"next_call": effect.Wake(1, 2, 3, 4)}, "NextCall_When"),
+            ({"next_call": effect.Wake(run_tokens=0)}, "NextCall_When"),
         ]
-        for wake, case in cases:
+        for says, case in cases:
 
             class Probe(effect.Effect):
                 def eval(self, input, state):
-                    return effect.Step(state, wake=wake)
+                    return effect.Step(state, **says)
 
             adapter = export(Probe)()
             for args in arguments("effect", "eval"):
                 self.assertEqual(lowered("effect", "eval", adapter.eval(*args))["next-call"][0], case)
+
+    def test_next_call_of_no_kind_is_named(self):
+        for next_call in (None, "later"):
+
+            class Probe(effect.Effect):
+                def eval(self, input, state):
+                    return effect.Step(state, next_call=next_call)
+
+            case, message = self.crash(export(Probe)().eval, *arguments("effect", "eval")[0])
+            self.assertEqual(case, "Error_Other")
+            self.assertIn(f'`next_call` {next_call!r}; use "next-phase", "never" or a `Wake`', message)
+
+    def crash(self, call, *args):
+        """Returns the error that a failure of the plugin becomes, without its lines in the log."""
+        stderr, sys.stderr = sys.stderr, Written()
+        try:
+            return refused(call, *args)
+        finally:
+            sys.stderr = stderr
 
     def test_run_middleware_returns_each_decision(self):
         message = types.Message.of("assistant", "a")
@@ -291,10 +312,14 @@ class KindsTest(unittest.TestCase):
             for args in arguments("coordinator", "next"):
                 step = lowered("coordinator", "next", adapter.next(*args))
                 self.assertEqual(step["state"], args[1])
-        reports = [report for input in seen for report in input.reports]
-        self.assertEqual({type(report.failure) for report in reports}, {type(None), PluginError})
-        self.assertEqual({type(report.handed_over_to) for report in reports}, {type(None), str})
-        self.assertFalse([report for report in reports if report.failure and report.handed_over_to])
+        outcomes = [report.outcome for input in seen for report in input.reports]
+        self.assertEqual({type(outcome) for outcome in outcomes}, {str, coordinator.HandedOver, PluginError})
+        self.assertEqual({outcome for outcome in outcomes if isinstance(outcome, str)}, {"replied"})
+        self.assertIn(coordinator.HandedOver("a\U0001f600"), outcomes)
+        answers[:] = [coordinator.Done(None)]
+        case, message = self.crash(adapter.next, *arguments("coordinator", "next")[0])
+        self.assertEqual(case, "Error_Other")
+        self.assertIn('the answer None; use "last-reply" or a list of content', message)
 
 
 class Recorded:

@@ -74,7 +74,7 @@ class KvTest(unittest.TestCase):
             self.assertEqual((kv.keys("a/"), kv.keys("", "a/1")), (["a/1", "a/2"], ["a/2", "b"]))
             kv.remove("b")
             self.assertIsNone(kv.get("b"))
-            self.assertEqual(sorted(host.kv.values), ["a/1", "a/2"])
+            self.assertEqual(sorted(host.stored), ["a/1", "a/2"])
 
     def test_swap_holds_only_for_the_revision_that_was_read(self):
         with Host():
@@ -115,19 +115,20 @@ class KvTest(unittest.TestCase):
 
 class HttpTest(unittest.TestCase):
     def test_request_has_each_part(self):
-        with Host() as host:
-            host.http.reply("POST", URL + "?b=1&q=%C3%A4%20b%26c", json={"title": "A"}, headers={"X-A": "b"})
+        with Host(credentials=["k"]) as host:
+            self.assertEqual(http.credentials(), ["k"])
+            host.respond("POST", URL + "?b=1&q=%C3%A4%20b%26c", json={"title": "A"}, headers={"X-A": "b"})
             query, headers = {"q": "ä b&c", "none": None}, {"Accept": "a"}
             response = http.post(URL + "?b=1", query=query, headers=headers, json=[1], credential="k", timeout=1.5)
             self.assertEqual((response.json(), response.header("x-a"), response.header("no")), ({"title": "A"}, "b", None))
-            (sent,) = host.http.requests
+            (sent,) = host.requests
         self.assertEqual(sent.headers, {"accept": "a", "content-type": "application/json"})
         self.assertEqual((sent.body, sent.credential, sent.timeout_ms), (b"[1]", "k", 1500))
 
     def test_unprepared_request_fails_the_test(self):
         with Host() as host:
-            host.http.reply("GET", URL, body="a")
-            host.http.reply("GET", "https://b", body="b", always=True)
+            host.respond("GET", URL, body="a")
+            host.respond("GET", "https://b", body="b", always=True)
             self.assertEqual(http.get(URL).text(), "a")
             self.assertEqual([http.get("https://b").text() for _ in range(2)], ["b", "b"])
             with self.assertRaisesRegex(AssertionError, "no response is prepared for GET .* Prepared: GET https://b$"):
@@ -145,21 +146,21 @@ class HttpTest(unittest.TestCase):
             (501, {}, "", "other", "", None),
         ]:
             with Host() as host:
-                host.http.reply("GET", URL, status=status, headers=headers, body=body)
+                host.respond("GET", URL, status=status, headers=headers, body=body)
                 with self.assertRaises(PluginError) as raised:
                     http.get(URL).ok()
             error = PluginError(kind, f"example.com:8443 answered {status}{said}", after_ms)
             self.assertEqual(raised.exception, error)
         with Host() as host:
-            host.http.reply("GET", URL, status=204)
+            host.respond("GET", URL, status=204)
             self.assertTrue(http.get(URL).ok().is_success)
 
     def test_lines_and_events_are_read_as_they_arrive(self):
         pieces = [b"event: a\r\nda", b"ta: \xc3", b"\xa4\ndata:b\n\n", b": ping\n\nid: 7\ndata: c\n\ndata: cut"]
         with Host() as host:
-            host.http.reply("GET", URL, body=pieces)
-            host.http.reply("GET", URL, body=[b"one\r\n\ntw", b"o"])
-            host.http.reply("GET", URL, body=[b"one\n", PluginError("unavailable", "broken")])
+            host.respond("GET", URL, body=pieces)
+            host.respond("GET", URL, body=[b"one\r\n\ntw", b"o"])
+            host.respond("GET", URL, body=[b"one\n", PluginError("unavailable", "broken")])
             events = [(event.name, event.data, event.id) for event in http.get(URL).events()]
             self.assertEqual(events, [("a", "ä\nb", ""), ("message", "c", "7")])
             self.assertEqual(list(http.get(URL).lines()), ["one", "", "two"])
@@ -170,7 +171,7 @@ class HttpTest(unittest.TestCase):
 
     def test_body_beyond_its_bound_is_refused(self):
         with Host() as host:
-            host.http.reply("GET", URL, body=b"1" * (http.MOST_WHOLE + 1), always=True)
+            host.respond("GET", URL, body=b"1" * (http.MOST_WHOLE + 1), always=True)
             for read in (lambda response: response.content(), lambda response: list(response.lines())):
                 with self.assertRaises(PluginError) as refused:
                     read(http.get(URL))
@@ -178,12 +179,12 @@ class HttpTest(unittest.TestCase):
 
     def test_upload_is_one_request(self):
         with Host() as host:
-            host.http.reply("PUT", URL, status=201)
+            host.respond("PUT", URL, status=201)
             upload = http.upload("PUT", URL)
             upload.write(b"a" * 300_000)
             upload.write(b"b")
             self.assertEqual(upload.finish().status, 201)
-            self.assertEqual(len(host.http.requests[0].body), 300_001)
+            self.assertEqual(len(host.requests[0].body), 300_001)
 
     def test_missing_server_is_read_from_the_denial(self):
         line = 'GET https://b is not granted; to allow it write `http: ["https://b"]`'
@@ -196,7 +197,7 @@ class ClockTest(unittest.TestCase):
     def test_time_passes_when_a_test_says_so(self):
         with Host() as host:
             begun = clock.monotonic_ns()
-            host.clock.advance(1.5)
+            host.advance(1.5)
             self.assertEqual(clock.monotonic_ns() - begun, 1_500_000_000)
             self.assertEqual(clock.now(), datetime.datetime(2025, 1, 1, 0, 0, 1, 500_000, datetime.timezone.utc))
             self.assertEqual(len(random.random_bytes(5)), 5)
@@ -238,13 +239,34 @@ class ModelsTest(unittest.TestCase):
         with Host() as host:
             input = effect.EffectInput()
             for reply in ["yes", "no"]:
-                host.models.reply(reply)
+                host.reply(reply)
                 step = host.eval(Judge(), input)
                 self.assertEqual((step.state, step.edits), (b"1", [effect.Note(reply)]))
             self.assertIsNone(input.reply, "the input of the test stays as it is")
-            self.assertEqual(host.models.asked, [Ask.of("Is it good?", "small")] * 2)
+            self.assertEqual(host.asked, [Ask.of("Is it good?", "small")] * 2)
             with self.assertRaisesRegex(AssertionError, "no reply of a model is prepared"):
                 host.eval(Judge())
+
+    def test_coordinator_that_is_called_twice_asks_twice(self):
+        class Chooser(coordinator.Coordinator):
+            def next(self, input, state):
+                if input.reply is None:
+                    return coordinator.Step(coordinator.AskModel(Ask.of(f"Who, after {state!r}?")), state + b"1")
+                return coordinator.Step(coordinator.Run([coordinator.Assignment(input.reply.text)]), state)
+
+        with Host() as host:
+            input = coordinator.CoordinatorInput([coordinator.Member("ada"), coordinator.Member("bob")])
+            state = b""
+            for member, later in [("ada", b"1"), ("bob", b"11")]:
+                host.reply(member)
+                step = host.next(Chooser(), input, state)
+                chosen = coordinator.Run([coordinator.Assignment(member)])
+                self.assertEqual((step.action, step.state), (chosen, later))
+                state = step.state
+            self.assertIsNone(input.reply, "the input of the test stays as it is")
+            self.assertEqual([ask.request.messages[0].text for ask in host.asked], ["Who, after b''?", "Who, after b'1'?"])
+            with self.assertRaisesRegex(AssertionError, "no reply of a model is prepared"):
+                host.next(Chooser(), input, state)
 
     def test_endless_questions_to_a_model_end(self):
         class Asks(coordinator.Coordinator):
@@ -253,7 +275,7 @@ class ModelsTest(unittest.TestCase):
 
         with Host() as host:
             for _ in range(9):
-                host.models.reply(PluginError("denied", "no"))
+                host.reply(PluginError("denied", "no"))
             with self.assertRaises(PluginError) as ended:
                 host.next(Asks(), coordinator.CoordinatorInput())
             self.assertEqual(ended.exception.kind, "exhausted")
@@ -304,10 +326,10 @@ class ProviderTest(unittest.TestCase):
 class ProcessTest(unittest.TestCase):
     def test_program_has_its_prepared_outcome(self):
         with Host() as host:
-            host.programs.reply("git", process.Output(0, b"clean"))
-            host.programs.reply("git", PluginError("denied", "no"))
+            host.set_output("git", process.Output(0, b"clean"))
+            host.set_output("git", PluginError("denied", "no"))
             self.assertEqual(process.run("git", "status", stdin=b"a", timeout=0.0001).stdout, b"clean")
-            self.assertEqual(host.programs.commands, [process.Command("git", ["status"], b"a", 1)])
+            self.assertEqual(host.commands, [process.Command("git", ["status"], b"a", 1)])
             with self.assertRaises(PluginError):
                 process.run("git")
             with self.assertRaisesRegex(AssertionError, "no output is prepared for the program `git`"):

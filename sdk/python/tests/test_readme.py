@@ -40,10 +40,10 @@ class ReadmeTest(unittest.TestCase):
         self.run_block("class Chat")
         with Host() as host:
             step = host.eval(self.names["Reminder"](), effect.EffectInput(iteration=10))
-            self.assertEqual(step.edits, [effect.Note("Come to an end.")])
+            self.assertEqual((step.edits, step.next_call), ([effect.Note("Come to an end.")], "never"))
             decision = self.names["NoDeletes"]().before(RunContext(), ToolCall("1", "delete_file"), None)
             self.assertIsInstance(decision, Deny)
-            host.http.reply("POST", "https://api.example.com/chat", body="data: a\n\ndata: b\n\n")
+            host.respond("POST", "https://api.example.com/chat", body="data: a\n\ndata: b\n\n")
             reply = self.names["Chat"]().complete("m", Request([Message.of("user", "Hello")]))
             self.assertEqual((reply.text, host.text), ("ab", "ab"))
 

@@ -54,7 +54,7 @@ export interface Host {
   /** The requests that were sent. */
   readonly requests: SentRequest[];
   /** Prepares the outcome of the next run of a program. */
-  output(program: string, output: PreparedOutput | PluginError): void;
+  setOutput(program: string, output: PreparedOutput | PluginError): void;
   /** The commands that were run. */
   readonly commands: { program: string; args: string[]; stdin: Uint8Array; timeoutMs?: number }[];
   /** Prepares the reply to the next question to a model. */
@@ -63,12 +63,12 @@ export interface Host {
   readonly asked: Ask[];
   /** Lets time pass. */
   advance(milliseconds: number): void;
-  /** The stored values. */
-  readonly values: Map<string, Uint8Array>;
+  /** The stored values, by their keys. */
+  readonly stored: Map<string, Uint8Array>;
   /** The entries of the log: level and message. */
-  readonly logged: [string, string][];
+  readonly log: [string, string][];
   /** The reports of progress. */
-  readonly reports: { done: number; total?: number; message?: string }[];
+  readonly progress: { done: number; total?: number; message?: string }[];
   /** The pieces of replies that a provider has passed on. */
   readonly emitted: { tag: string; val: unknown }[];
   /** The text of these pieces. */

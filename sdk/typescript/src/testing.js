@@ -24,6 +24,13 @@ function refused(tag, val) {
   return { tag, val };
 }
 
+/** Compares two texts by the bytes of their UTF-8, as the host sorts keys. JavaScript compares texts by their UTF-16. */
+function compareBytes(left, right) {
+  const [first, second] = [bytesOf(left), bytesOf(right)];
+  const at = first.findIndex((byte, index) => byte !== second[index]);
+  return at < 0 || at >= second.length ? first.length - second.length : first[at] - second[at];
+}
+
 /** Removes and returns the next value that a test has prepared for a key; throws it if it is an error. */
 function prepared(map, key, missing) {
   const [next, ...rest] = map.get(key) ?? [];
@@ -38,7 +45,10 @@ function add(map, key, value) {
 }
 
 class Host {
-  #params;
+  #interfaces;
+  #messages;
+  #nowMs = BEGINNING;
+  #monotonicNs = 0n;
   #responses = new Map();
   #outputs = new Map();
   #replies = [];
@@ -46,62 +56,66 @@ class Host {
   #random = 0;
 
   constructor({ params = {}, chat = [], tools = [], attachments = {}, outgoing, credentials = [] }) {
-    this.#params = params;
-    this.messages = chat;
-    this.values = new Map();
+    this.#messages = chat;
+    this.stored = new Map();
     this.requests = [];
     this.commands = [];
     this.asked = [];
-    this.logged = [];
-    this.reports = [];
+    this.log = [];
+    this.progress = [];
     this.emitted = [];
-    this.nowMs = BEGINNING;
-    this.monotonicNs = 0n;
 
-    this.config = { get: () => toJson(this.#params) };
-    this.log = { write: (level, message) => void this.logged.push([level, message]) };
-    this.progress = { report: (done, total, message) => void this.reports.push({ done, total, message }) };
-    this.sink = { emit: (delta) => void this.emitted.push(delta) };
-    this.clock = { now: () => this.nowMs, monotonic: () => this.monotonicNs };
-    this.random = { bytes: (length) => Uint8Array.from({ length }, () => this.#nextByte()) };
-    this.outgoing = {
-      get: () => {
-        if (outgoing === undefined) throw new Error("no request is set; pass it as `outgoing`");
-        return outgoing;
+    this.#interfaces = {
+      config: { get: () => toJson(params) },
+      log: { write: (level, message) => void this.log.push([level, message]) },
+      progress: { report: (done, total, message) => void this.progress.push({ done, total, message }) },
+      sink: { emit: (delta) => void this.emitted.push(delta) },
+      clock: { now: () => this.#nowMs, monotonic: () => this.#monotonicNs },
+      random: { bytes: (length) => Uint8Array.from({ length }, () => this.#nextByte()) },
+      outgoing: {
+        get: () => {
+          if (outgoing === undefined) throw new Error("no request is set; pass it as `outgoing`");
+          return outgoing;
+        },
+      },
+      attachments: {
+        read: (id, offset, max) => {
+          if (attachments[id] === undefined) throw refused("not-found", `there is no attachment \`${id}\``);
+          const start = Number(offset);
+          return bytesOf(attachments[id]).slice(start, start + Math.min(max, MOST_READ));
+        },
+      },
+      kv: this.#store(),
+      chat: this.#chat(tools),
+      http: {
+        send: (request, body) => this.#send(request, body),
+        begin: (request) => {
+          const pieces = [];
+          const write = (piece) => void pieces.push(piece);
+          return { write, finish: () => this.#send(request, concatenate(pieces)) };
+        },
+        credentials: () => credentials,
+      },
+      process: {
+        run: (command) => {
+          this.commands.push(command);
+          const missing = `no output is prepared for the program ${command.program}; prepare it with host.setOutput`;
+          return prepared(this.#outputs, command.program, missing);
+        },
       },
     };
-    this.attachments = {
-      read: (id, offset, max) => {
-        if (attachments[id] === undefined) throw refused("not-found", `there is no attachment \`${id}\``);
-        const start = Number(offset);
-        return bytesOf(attachments[id]).slice(start, start + Math.min(max, MOST_READ));
-      },
-    };
-    this.kv = this.#store();
-    this.chat = this.#chat(tools);
-    this.http = {
-      send: (request, body) => this.#send(request, body),
-      begin: (request) => {
-        const pieces = [];
-        const write = (piece) => void pieces.push(piece);
-        return { write, finish: () => this.#send(request, concatenate(pieces)) };
-      },
-      credentials: () => credentials,
-    };
-    this.process = {
-      run: (command) => {
-        this.commands.push(command);
-        const missing = `no output is prepared for the program ${command.program}; prepare it with host.output`;
-        return prepared(this.#outputs, command.program, missing);
-      },
-    };
+  }
+
+  /** Returns the interfaces of the contract that a host answers, as hooks.js calls them. */
+  static interfacesOf(host) {
+    return host.#interfaces;
   }
 
   respond(method, url, response = {}) {
     add(this.#responses, `${method} ${url}`, response);
   }
 
-  output(program, output) {
+  setOutput(program, output) {
     const whole = { status: 0, stdout: "", stderr: "", cut: false, ...output };
     const converted = { ...whole, stdout: bytesOf(whole.stdout), stderr: bytesOf(whole.stderr) };
     add(this.#outputs, program, output instanceof PluginError ? output : converted);
@@ -112,8 +126,8 @@ class Host {
   }
 
   advance(milliseconds) {
-    this.nowMs += BigInt(milliseconds);
-    this.monotonicNs += BigInt(milliseconds) * 1_000_000n;
+    this.#nowMs += BigInt(milliseconds);
+    this.#monotonicNs += BigInt(milliseconds) * 1_000_000n;
   }
 
   /** The text that a provider has passed on. */
@@ -125,7 +139,7 @@ class Host {
     const cx = { run: "run", agent: "agent", depth: 0 };
     const none = { inputTokens: 0n, outputTokens: 0n, cacheReadTokens: 0n, cacheWriteTokens: 0n };
     const times = { runUsage: none, modelMs: 0n, elapsedMs: 0n, requestTokens: 0n };
-    const whole = { cx, phase: { tag: "before-model" }, iteration: 0, messages: this.messages.length, ...times, ...input };
+    const whole = { cx, phase: { tag: "before-model" }, iteration: 0, messages: this.#messages.length, ...times, ...input };
     return this.#asking((now, kept) => effect.eval(now, kept), whole, state);
   }
 
@@ -172,16 +186,16 @@ class Host {
     const revisions = new Map();
     const get = (key) => {
       check(key);
-      const value = this.values.get(key);
+      const value = this.stored.get(key);
       return value === undefined ? undefined : { value, revision: revisions.get(key) ?? 0n };
     };
     const set = (key, value) => {
       check(key);
-      if (value === undefined) return void this.values.delete(key);
+      if (value === undefined) return void this.stored.delete(key);
       if (value.length > MOST_VALUE) throw refused("too-large", `a value has at most ${MOST_VALUE} bytes`);
       this.#revision += 1n;
       revisions.set(key, this.#revision);
-      this.values.set(key, value);
+      this.stored.set(key, value);
     };
     const compareAndSwap = (key, expected, value) => {
       const isExpected = get(key)?.revision === expected;
@@ -189,8 +203,9 @@ class Host {
       return isExpected;
     };
     const keys = (prefix, after) => {
-      const found = [...this.values.keys()].filter((key) => key.startsWith(prefix) && (after === undefined || key > after));
-      return found.sort().slice(0, MOST_LISTED);
+      const isAfter = (key) => after === undefined || compareBytes(key, after) > 0;
+      const found = [...this.stored.keys()].filter((key) => key.startsWith(prefix) && isAfter(key));
+      return found.sort(compareBytes).slice(0, MOST_LISTED);
     };
     return { get, set, compareAndSwap, keys };
   }
@@ -198,7 +213,7 @@ class Host {
   #chat(tools) {
     const entries = () => {
       let group;
-      return this.messages.map(({ role, parts, meta }, position) => {
+      return this.#messages.map(({ role, parts, meta }, position) => {
         const id = BigInt(position) + 1n;
         const results = parts.filter((part) => part.tag === "tool-result").map((part) => part.val);
         const traits = {
@@ -215,10 +230,10 @@ class Host {
       });
     };
     return {
-      length: () => this.messages.length,
+      length: () => this.#messages.length,
       entries: (start, end) => entries().slice(start, end).slice(0, MOST_ENTRIES),
-      read: (start, end) => this.messages.slice(start, end),
-      find: (id) => (id >= 1n && id <= this.messages.length ? Number(id) - 1 : undefined),
+      read: (start, end) => this.#messages.slice(start, end),
+      find: (id) => (id >= 1n && id <= this.#messages.length ? Number(id) - 1 : undefined),
       tools: () => tools,
     };
   }
@@ -252,7 +267,7 @@ export function message(role, text, meta = []) {
 export function withHost(options, body) {
   if (globalThis[HOST] !== undefined) throw new Error("there is a host already; end its withHost before the next");
   const host = new Host(options);
-  globalThis[HOST] = host;
+  globalThis[HOST] = Host.interfacesOf(host);
   const end = () => delete globalThis[HOST];
   let result;
   try {

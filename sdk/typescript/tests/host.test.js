@@ -58,7 +58,7 @@ test("function without a host names itself", () => {
   assert.throws(() => withHost({}, () => withHost({}, () => {})), /there is a host already/);
   withHost({}, (host) => {
     log.warn("a");
-    assert.deepEqual(host.logged, [["warn", "a"]]);
+    assert.deepEqual(host.log, [["warn", "a"]]);
   });
 });
 
@@ -76,7 +76,7 @@ test("values are stored with revisions and bounds", () => {
     assert.deepEqual([kv.read("b"), kv.read("c")], [{ is: "b" }, undefined]);
     assert.deepEqual([kv.keys("a/"), kv.keys("", "a/1")], [["a/1", "a/2"], ["a/2", "b"]]);
     kv.remove("b");
-    assert.deepEqual([...host.values.keys()].sort(), ["a/1", "a/2"]);
+    assert.deepEqual([...host.stored.keys()].sort(), ["a/1", "a/2"]);
     assert.equal(kv.compareAndSwap("n", undefined, Uint8Array.of(49)), true);
     assert.equal(kv.compareAndSwap("n", undefined, Uint8Array.of(50)), false);
     const seen = [];
@@ -90,6 +90,16 @@ test("values are stored with revisions and bounds", () => {
     assert.equal(failure(() => kv.set("a", new Uint8Array((1 << 20) + 1)))[0], "too-large");
     kv.set("a", Uint8Array.of(1));
     assert.match(failure(() => kv.read("a"))[1], /the value of `a` is not JSON/);
+  });
+});
+
+test("keys are listed in the order of their bytes", () => {
+  withHost({}, () => {
+    // In UTF-16 the smiley comes before U+FFFD, in UTF-8 after it.
+    for (const name of ["b", "a\u{1f600}", "a\ufffd", "ab", "a"]) kv.put(name, 1);
+    assert.deepEqual(kv.keys(), ["a", "ab", "a\ufffd", "a\u{1f600}", "b"]);
+    assert.deepEqual(kv.keys("a", "a\ufffd"), ["a\u{1f600}"]);
+    assert.deepEqual(kv.keys("a", "a\u{1f600}"), []);
   });
 });
 
@@ -243,7 +253,7 @@ test("clock, random, attachments, request and programs are prepared", () => {
     assert.notDeepEqual(bytes(9), bytes(9));
     assert.equal(new TextDecoder().decode(attachment("a", 1n, 9)), "bc");
     assert.equal(outgoing(), request);
-    host.output("git", { stdout: "clean" });
+    host.setOutput("git", { stdout: "clean" });
     const command = { program: "git", args: ["status"], stdin: new Uint8Array() };
     assert.equal(new TextDecoder().decode(run(command).stdout), "clean");
     assert.deepEqual(host.commands, [command]);

@@ -39,7 +39,13 @@ test("unit test of the page passes", async () => {
   await load('test("the title is read"', "test/plugin.test.js");
 });
 
-test("middleware and provider of the page work", async () => {
+test("effect, middleware and provider of the page work", async () => {
+  const { effect } = await load("export const effect", "src/effect.js");
+  withHost({}, (host) => {
+    assert.deepEqual(host.eval(effect, { iteration: 9 }).nextCall, { tag: "when", val: { iteration: 10 } });
+    const late = host.eval(effect, { iteration: 10 });
+    assert.deepEqual([late.action.val.length, late.nextCall], [1, { tag: "never" }]);
+  });
   const { toolMiddleware } = await load("export const toolMiddleware", "src/middleware.js");
   assert.equal(toolMiddleware.before({}, { name: "delete_file" }).verdict.tag, "deny");
   const { provider } = await load("export const provider", "src/provider.js");

@@ -41,17 +41,17 @@ var (
 	))
 )
 
-//go:wasmimport shelly:plugin/log@0.1.0 write
+//go:wasmimport shelly:plugin/log@0.2.0 write
 func logWrite(level uint32, message string)
 
 func LogWrite(level Level, message string) { logWrite(uint32(level), message) }
 
-//go:wasmimport shelly:plugin/config@0.1.0 get
+//go:wasmimport shelly:plugin/config@0.2.0 get
 func configGet(result uint32)
 
 func ConfigGet() string { return abi.Call(abi.Text, configGet) }
 
-//go:wasmimport shelly:plugin/progress@0.1.0 report
+//go:wasmimport shelly:plugin/progress@0.2.0 report
 func progressReport(done float64, hasTotal uint32, total float64, hasMessage uint32, message string)
 
 func ProgressReport(done float64, total *float64, message *string) {
@@ -60,7 +60,7 @@ func ProgressReport(done float64, total *float64, message *string) {
 	progressReport(done, hasTotal, totalValue, hasMessage, text)
 }
 
-//go:wasmimport shelly:plugin/sink@0.1.0 emit
+//go:wasmimport shelly:plugin/sink@0.2.0 emit
 func sinkEmit(kind uint32, first, second, third, fourth uint64)
 
 func SinkEmit(delta Delta) {
@@ -74,12 +74,12 @@ func SinkEmit(delta Delta) {
 	text.Keep()
 }
 
-//go:wasmimport shelly:plugin/outgoing@0.1.0 get
+//go:wasmimport shelly:plugin/outgoing@0.2.0 get
 func outgoingGet(result uint32)
 
 func OutgoingGet() shelly.Request { return abi.Call(contract.Request, outgoingGet) }
 
-//go:wasmimport shelly:plugin/attachments@0.1.0 read
+//go:wasmimport shelly:plugin/attachments@0.2.0 read
 func attachmentsRead(id string, offset uint64, most, result uint32)
 
 func AttachmentsRead(id string, offset uint64, most uint32) ([]byte, error) {
@@ -87,12 +87,12 @@ func AttachmentsRead(id string, offset uint64, most uint32) ([]byte, error) {
 	return read.Value, failed(read.Err)
 }
 
-//go:wasmimport shelly:plugin/chat@0.1.0 length
+//go:wasmimport shelly:plugin/chat@0.2.0 length
 func chatLength() uint32
 
 func ChatLength() uint32 { return chatLength() }
 
-//go:wasmimport shelly:plugin/chat@0.1.0 entries
+//go:wasmimport shelly:plugin/chat@0.2.0 entries
 func chatEntries(start, end, result uint32)
 
 func ChatEntries(start, end uint32) []ChatEntry {
@@ -106,26 +106,26 @@ func ChatEntries(start, end uint32) []ChatEntry {
 	return abi.Call(entries, func(result uint32) { chatEntries(start, end, result) })
 }
 
-//go:wasmimport shelly:plugin/chat@0.1.0 read
+//go:wasmimport shelly:plugin/chat@0.2.0 read
 func chatRead(start, end, result uint32)
 
 func ChatRead(start, end uint32) []shelly.Message {
 	return abi.Call(contract.Messages, func(result uint32) { chatRead(start, end, result) })
 }
 
-//go:wasmimport shelly:plugin/chat@0.1.0 find
+//go:wasmimport shelly:plugin/chat@0.2.0 find
 func chatFind(id uint64, result uint32)
 
 func ChatFind(id uint64) *uint32 {
 	return abi.Call(abi.Option(abi.U32), func(result uint32) { chatFind(id, result) })
 }
 
-//go:wasmimport shelly:plugin/chat@0.1.0 tools
+//go:wasmimport shelly:plugin/chat@0.2.0 tools
 func chatTools(result uint32)
 
 func ChatTools() []string { return abi.Call(texts, chatTools) }
 
-//go:wasmimport shelly:plugin/kv@0.1.0 get
+//go:wasmimport shelly:plugin/kv@0.2.0 get
 func kvGet(key string, result uint32)
 
 func KVGet(key string) (*KVEntry, error) {
@@ -137,7 +137,7 @@ func KVGet(key string) (*KVEntry, error) {
 	return got.Value, failed(got.Err)
 }
 
-//go:wasmimport shelly:plugin/kv@0.1.0 set
+//go:wasmimport shelly:plugin/kv@0.2.0 set
 func kvSet(key string, hasValue uint32, value string, result uint32)
 
 func KVSet(key string, value *[]byte) error {
@@ -146,7 +146,7 @@ func KVSet(key string, value *[]byte) error {
 	return failed(set.Err)
 }
 
-//go:wasmimport shelly:plugin/kv@0.1.0 compare-and-swap
+//go:wasmimport shelly:plugin/kv@0.2.0 compare-and-swap
 func kvCompareAndSwap(key string, hasExpected uint32, expected uint64, hasValue uint32, value string, result uint32)
 
 func KVCompareAndSwap(key string, expected *uint64, value *[]byte) (bool, error) {
@@ -158,7 +158,7 @@ func KVCompareAndSwap(key string, expected *uint64, value *[]byte) (bool, error)
 	return swapped.Value, failed(swapped.Err)
 }
 
-//go:wasmimport shelly:plugin/kv@0.1.0 keys
+//go:wasmimport shelly:plugin/kv@0.2.0 keys
 func kvKeys(prefix string, hasAfter uint32, after string, result uint32)
 
 func KVKeys(prefix string, after *string) ([]string, error) {
@@ -190,7 +190,7 @@ func responseOf(raw abi.Result[rawResponse, shelly.Error]) (HTTPResponse, error)
 	return HTTPResponse{raw.Value.status, raw.Value.headers, &body{handle: raw.Value.body}}, nil
 }
 
-//go:wasmimport shelly:plugin/http@0.1.0 send
+//go:wasmimport shelly:plugin/http@0.2.0 send
 func httpSend(method, url string, headers, headersLength, hasCredential uint32, credential string, hasTimeout, timeoutMs uint32,
 	body string, result uint32)
 
@@ -205,7 +205,7 @@ func HTTPSend(request HTTPRequest, body []byte) (HTTPResponse, error) {
 	}))
 }
 
-//go:wasmimport shelly:plugin/http@0.1.0 begin
+//go:wasmimport shelly:plugin/http@0.2.0 begin
 func httpBegin(method, url string, headers, headersLength, hasCredential uint32, credential string, hasTimeout, timeoutMs uint32,
 	result uint32)
 
@@ -224,7 +224,7 @@ func HTTPBegin(request HTTPRequest) (Upload, error) {
 	return &upload{handle: begun.Value}, nil
 }
 
-//go:wasmimport shelly:plugin/http@0.1.0 credentials
+//go:wasmimport shelly:plugin/http@0.2.0 credentials
 func httpCredentials(result uint32)
 
 func HTTPCredentials() []string { return abi.Call(texts, httpCredentials) }
@@ -235,10 +235,10 @@ type body struct {
 	isClosed bool
 }
 
-//go:wasmimport shelly:plugin/http@0.1.0 [method]body.read
+//go:wasmimport shelly:plugin/http@0.2.0 [method]body.read
 func bodyRead(handle, most, result uint32)
 
-//go:wasmimport shelly:plugin/http@0.1.0 [resource-drop]body
+//go:wasmimport shelly:plugin/http@0.2.0 [resource-drop]body
 func bodyDrop(handle uint32)
 
 func (body *body) Read(most uint32) ([]byte, error) {
@@ -262,13 +262,13 @@ type upload struct {
 	isClosed bool
 }
 
-//go:wasmimport shelly:plugin/http@0.1.0 [method]upload.write
+//go:wasmimport shelly:plugin/http@0.2.0 [method]upload.write
 func uploadWrite(handle uint32, piece string, result uint32)
 
-//go:wasmimport shelly:plugin/http@0.1.0 [static]upload.finish
+//go:wasmimport shelly:plugin/http@0.2.0 [static]upload.finish
 func uploadFinish(handle, result uint32)
 
-//go:wasmimport shelly:plugin/http@0.1.0 [resource-drop]upload
+//go:wasmimport shelly:plugin/http@0.2.0 [resource-drop]upload
 func uploadDrop(handle uint32)
 
 func (upload *upload) Write(piece []byte) error {
@@ -294,24 +294,24 @@ func (upload *upload) Close() {
 	}
 }
 
-//go:wasmimport shelly:plugin/clock@0.1.0 now
+//go:wasmimport shelly:plugin/clock@0.2.0 now
 func clockNow() uint64
 
 func ClockNow() uint64 { return clockNow() }
 
-//go:wasmimport shelly:plugin/clock@0.1.0 monotonic
+//go:wasmimport shelly:plugin/clock@0.2.0 monotonic
 func clockMonotonic() uint64
 
 func ClockMonotonic() uint64 { return clockMonotonic() }
 
-//go:wasmimport shelly:plugin/random@0.1.0 bytes
+//go:wasmimport shelly:plugin/random@0.2.0 bytes
 func randomBytes(length, result uint32)
 
 func RandomBytes(length uint32) []byte {
 	return abi.Call(abi.Bytes, func(result uint32) { randomBytes(length, result) })
 }
 
-//go:wasmimport shelly:plugin/process@0.1.0 run
+//go:wasmimport shelly:plugin/process@0.2.0 run
 func processRun(program string, args, argsLength uint32, stdin string, hasTimeout, timeoutMs, result uint32)
 
 func ProcessRun(command Command) (Output, error) {

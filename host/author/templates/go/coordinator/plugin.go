@@ -12,12 +12,12 @@ type params struct {
 	Rounds int `json:"rounds"`
 }
 
-func next(moment coordinator.Moment, state []byte) (coordinator.Step, error) {
+func next(input coordinator.Input, state []byte) (coordinator.Step, error) {
 	params, err := host.Params(params{Rounds: 1})
 	if err != nil {
 		return coordinator.Step{}, err
 	}
-	step, members := int(moment.Step), moment.Members
+	step, members := int(input.Step), input.Members
 	if step >= len(members)*params.Rounds {
 		// The answer of the team is the last reply in its chat.
 		return coordinator.Step{Action: coordinator.Done{}}, nil

@@ -15,18 +15,17 @@ type params struct {
 	Turns uint32 `json:"turns"`
 }
 
-func eval(moment effect.Moment, state []byte) (effect.Step, error) {
+func eval(input effect.Input, state []byte) (effect.Step, error) {
 	params, err := host.Params(params{Turns: 10})
 	if err != nil {
 		return effect.Step{}, err
 	}
-	if moment.Iteration < params.Turns {
+	if input.Iteration < params.Turns {
 		// Until then the host does not start this plugin again.
-		return effect.Step{State: state, Wake: &effect.Wake{Iteration: shelly.Some(params.Turns)}}, nil
+		return effect.Step{State: state, NextCall: effect.Wake{Iteration: shelly.Some(params.Turns)}}, nil
 	}
-	note := fmt.Sprintf("You have taken %d turns. Come to an end, or say what is still missing.", moment.Iteration)
-	// A wake without a condition: no further call in this run.
-	return effect.Step{State: state, Edits: []effect.Edit{effect.Note(note)}, Wake: &effect.Wake{}}, nil
+	note := fmt.Sprintf("You have taken %d turns. Come to an end, or say what is still missing.", input.Iteration)
+	return effect.Step{State: state, Edits: []effect.Edit{effect.Note(note)}, NextCall: effect.Never{}}, nil
 }
 
 func init() { effect.Register(eval) }

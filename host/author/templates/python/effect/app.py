@@ -23,10 +23,9 @@ class Reminder(effect.Effect):
         turns = params(Params).turns
         if input.iteration < turns:
             # Until then the host does not start this plugin again.
-            return Step(state, wake=Wake(iteration=turns))
+            return Step(state, next_call=Wake(iteration=turns))
         note = f"You have taken {input.iteration} turns. Come to an end, or say what is still missing."
-        # A wake without a condition: no further call in this run.
-        return Step(state, [Note(note)], wake=Wake())
+        return Step(state, [Note(note)], next_call="never")
 
 
 Effect = export(Reminder)

@@ -10,12 +10,12 @@ import (
 	"shelly-plugin/toolmiddleware"
 )
 
-func remind(moment effect.Moment, state []byte) (effect.Step, error) {
-	if moment.Iteration < 10 {
+func remind(input effect.Input, state []byte) (effect.Step, error) {
+	if input.Iteration < 10 {
 		// Until then the host does not start this plugin again.
-		return effect.Step{State: state, Wake: &effect.Wake{Iteration: shelly.Some(uint32(10))}}, nil
+		return effect.Step{State: state, NextCall: effect.Wake{Iteration: shelly.Some(uint32(10))}}, nil
 	}
-	return effect.Step{State: state, Edits: []effect.Edit{effect.Note("Come to an end.")}, Wake: &effect.Wake{}}, nil
+	return effect.Step{State: state, Edits: []effect.Edit{effect.Note("Come to an end.")}, NextCall: effect.Never{}}, nil
 }
 
 func init() { effect.Register(remind) }
