@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
-#define SHELLY_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define SHELLY_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
 #define SHELLY_PRINTF(format, first)
 #endif

@@ -74,7 +74,7 @@ static bool shelly_test_has_failed;
 static jmp_buf shelly_test_end;
 
 /* Notes a failure with its place; the test goes on. */
-static void shelly_test_failed(const char *file, int line, const char *says) {
+static inline void shelly_test_failed(const char *file, int line, const char *says) {
     fprintf(stderr, "%s:%d: %s: %s\n", file, line, shelly_test_name, says);
     shelly_test_has_failed = true;
 }
@@ -112,7 +112,7 @@ static _Noreturn void shelly_test_abort(const char *says) {
 typedef struct { const char *name; void (*run)(void); } shelly_test;
 
 /* Runs tests one after the other. Returns the exit code of the program. */
-static int shelly_run_tests(const shelly_test *tests, size_t count) {
+static inline int shelly_run_tests(const shelly_test *tests, size_t count) {
     /* Not changed between setjmp and longjmp, but compilers cannot know it. */
     static size_t failed, at;
     for (failed = at = 0; at < count; at++) {
@@ -134,13 +134,13 @@ static int shelly_run_tests(const shelly_test *tests, size_t count) {
     shelly_run_tests((const shelly_test[]){__VA_ARGS__}, SHELLY_COUNT(((const shelly_test[]){__VA_ARGS__})))
 
 /* Begins with a host that has nothing, on 2025-01-01. The next test begins without one. */
-static void shelly_host_begin(void) {
+static inline void shelly_host_begin(void) {
     shelly_host.is_begun = true;
     shelly_host.now_ms = 1735689600000;
 }
 
 /* Ends the test if there is no host. */
-static void shelly_test_needs_host(const char *function) {
+static inline void shelly_test_needs_host(const char *function) {
     if (shelly_host.is_begun) return;
     char says[200];
     snprintf(says, sizeof says, "%s calls the host, which does not exist in a unit test; begin with shelly_host_begin()",
@@ -149,12 +149,12 @@ static void shelly_test_needs_host(const char *function) {
 }
 
 /* Ends the test if nothing is left of what it prepared. */
-static void shelly_test_needs_room(size_t len, const char *what) {
+static inline void shelly_test_needs_room(size_t len, const char *what) {
     if (len == SHELLY_MOST_PREPARED) shelly_test_abort(what);
 }
 
 /* Prepares a response; each answers one request with its method and URL. */
-static void shelly_host_respond(shelly_test_response response) {
+static inline void shelly_host_respond(shelly_test_response response) {
     shelly_test_needs_room(shelly_host.responses_len, "a test has at most 64 responses");
     shelly_host.responses[shelly_host.responses_len++] = response;
 }
@@ -245,7 +245,7 @@ void shelly_import_chat_tools(shelly_texts *result) {
 }
 
 /* Returns the position of a key; the number of keys if it is not there. */
-static size_t shelly_test_find(const char *key, size_t key_len) {
+static inline size_t shelly_test_find(const char *key, size_t key_len) {
     size_t at = 0;
     for (; at < shelly_host.stored_len; at++) {
         shelly_str there = shelly_host.stored[at].key;
@@ -255,7 +255,7 @@ static size_t shelly_test_find(const char *key, size_t key_len) {
 }
 
 /* Returns false, and describes it, for a key that the host refuses. */
-static bool shelly_test_is_key(size_t key_len, uint8_t *is_error, shelly_error *error) {
+static inline bool shelly_test_is_key(size_t key_len, uint8_t *is_error, shelly_error *error) {
     *is_error = key_len < 1 || key_len > 512;
     if (*is_error) shelly_fail(error, SHELLY_INVALID, "a key has 1 to 512 bytes, this one %zu", key_len);
     return !*is_error;
@@ -272,7 +272,7 @@ void shelly_import_kv_get(const char *key, size_t key_len, shelly_kv_result *res
 }
 
 /* Writes or removes a value. */
-static void shelly_test_put(const char *key, size_t key_len, bool has_value, const char *value, size_t value_len) {
+static inline void shelly_test_put(const char *key, size_t key_len, bool has_value, const char *value, size_t value_len) {
     size_t at = shelly_test_find(key, key_len);
     if (!has_value) {
         if (at < shelly_host.stored_len) shelly_host.stored[at] = shelly_host.stored[--shelly_host.stored_len];

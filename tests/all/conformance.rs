@@ -1,6 +1,6 @@
 //! The command `shelly-host conformance`, with the built-in attacks and with others.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use serde_json::Value;
 
@@ -107,9 +107,19 @@ fn exported_attack_suite_gives_the_same_results() {
 #[test]
 fn attacks_end_alike_in_each_version_of_the_contract() {
     let place = Place::new();
-    let kinds = ["effect", "coordinator", "run-middleware", "provider"].map(|kind| ["--kind", kind]).concat();
-    let ran = run(&place, &[&kinds[..], &["--export", "attacks"]].concat());
-    assert_eq!(ran.code, 0, "{}", ran.shown());
+    // Those of the kinds whose types differ.
+    let attacks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/src/conformance/attacks");
+    let suite = place.path().join("attacks");
+    fs::create_dir(&suite).unwrap();
+    for entry in fs::read_dir(&attacks).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if ["effect-", "coordinator-"].iter().any(|kind| name.starts_with(kind)) {
+            fs::create_dir(suite.join(&name)).unwrap();
+            for file in ["attack.toml", "guest.wat"] {
+                fs::copy(attacks.join(&name).join(file), suite.join(&name).join(file)).unwrap();
+            }
+        }
+    }
     let of_version = |version: &str| {
         let report = json(&run(&place, &["--suite", "attacks", "--output", "json"]));
         for row in report["attacks"].as_array().unwrap() {
@@ -125,7 +135,7 @@ fn attacks_end_alike_in_each_version_of_the_contract() {
         fs::write(guest, text.replace("@0.1.0", "@0.2.0")).unwrap();
         rebuilt += usize::from(text.contains("@0.1.0"));
     }
-    assert!(rebuilt > 60, "{rebuilt}");
+    assert!(rebuilt > 30, "{rebuilt}");
     assert_eq!(of_version("0.2.0"), of_first);
 }
 

@@ -44,7 +44,9 @@ var (
 			abi.In(contract.Usage, func(lowered *loweredOutcome) *shelly.Usage { return &lowered.outcome.Usage }),
 			abi.In(abi.U32, func(lowered *loweredOutcome) *uint32 { return &lowered.outcome.Attempt }),
 		),
-		func(outcome Outcome) loweredOutcome { return loweredOutcome{reply{Value: outcome.Message, Err: outcome.Err}, outcome} },
+		func(outcome Outcome) loweredOutcome {
+			return loweredOutcome{reply{Value: outcome.Message, Err: outcome.Err}, outcome}
+		},
 		func(lowered loweredOutcome) Outcome {
 			outcome := lowered.outcome
 			outcome.Message, outcome.Err = lowered.reply.Value, lowered.reply.Err

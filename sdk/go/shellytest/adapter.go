@@ -177,6 +177,8 @@ func (a adapter) ProcessRun(command calls.Command) (calls.Output, error) {
 
 func (a adapter) FileRead(path string) ([]byte, error) { return a.host.Files.read(path) }
 
-func (a adapter) FileWrite(path string, content []byte) error { return a.host.Files.write(path, content) }
+func (a adapter) FileWrite(path string, content []byte) error {
+	return a.host.Files.write(path, content)
+}
 
 func (a adapter) FileList(path string) ([]fs.DirEntry, error) { return a.host.Files.list(path) }

@@ -22,7 +22,7 @@ use crate::{
 
 #[tokio::test]
 async fn missing_http_grant_error_shows_the_config_line() {
-    for (door, import) in [DOORS[0], DOORS[1]].into_iter().zip(["shelly:plugin/http@0.1.0", "wasi:http"]) {
+    for (door, import) in [DOORS[0], DOORS[1]].into_iter().zip(["shelly:plugin/http@0.2.0", "wasi:http"]) {
         let error = load(&super::guest(door), &PluginSettings::new("ada", format!("agents.ada.plugins.{door}")))
             .await
             .err()

@@ -82,7 +82,6 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("agent update reviewer", How::By("all/packages/agents.rs")),
             ("agent remove reviewer", How::By("all/packages/agents.rs")),
             ("agent publish reviewer", How::By("all/packages/agents.rs")),
-            ("plugin install", How::By("all/packages/agents.rs")),
         ],
     ),
     ("docs/batch.md", &[("batch ", How::By("all/batch.rs"))]),

@@ -49,7 +49,7 @@ fn async_abi_is_used_as_far_as_values_have_json() {
         (lifted("it", "(future (list u8))") + ADD, &["add"], &[&*value]),
         (lifted("it", "(future)") + ADD, &["add"], &[&*value]),
         (lifted("it", "(stream (tuple u8 u8))") + ADD, &["add"], &[&*elements]),
-        (lifted("it", "(stream (stream u8))") + ADD, &["add"], &[&*elements]),
+        ("(type $bytes (stream u8))\n".to_owned() + &lifted("it", "(stream $bytes)") + ADD, &["add"], &[&*elements]),
         (asynchronous.to_owned() + ADD, &["later", "add"], &[]),
         // A runtime that is built for it.
         (ADD.to_owned() + "(core func $more (canon backpressure.inc))", &["add"], &[]),

@@ -114,8 +114,12 @@ fn installed_agent_is_used_only_with_trust_in_the_project() {
     place.file("shelly.yaml", server.config(""));
     put_reviewer(&place, "1.0.0", AGENTS, FUNCTION);
     fine(place.run(&[&INSTALL[..], &["--yes"]].concat()));
-    let says = ["+ the agent package `reviewer` 1.0.0: sha256:", "brings `critic`", "the plugin `dice`"];
-    refused(&run_critic(&place), 2, &says);
+    refused(&run_critic(&place), 2, &["the files of this project are not trusted yet", "the plugin `dice`"]);
+    // A refusal lists the first entries, this all of them.
+    let listed = place.run(&["config", "check"]);
+    for says in ["+ the agent package `reviewer` 1.0.0: sha256:", "brings `critic`"] {
+        assert!(listed.stdout.contains(says), "{says}: {}", listed.shown());
+    }
     assert!(server.asked.lock().unwrap().is_empty(), "nothing acted");
     fine(place.run(&["config", "trust", "--yes"]));
     fine(run_critic(&place));

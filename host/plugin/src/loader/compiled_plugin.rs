@@ -11,10 +11,10 @@ use shelly_core::digest::Sha256Digest;
 #[derive(Clone)]
 pub struct CompiledPlugin {
     /// Held, never read: what matters is when the last clone goes.
-    _code: Arc<CompiledCode>,
+    _code: Arc<SharedPluginCode>,
 }
 
-struct CompiledCode {
+struct SharedPluginCode {
     engine: Arc<PluginEngine>,
     digest: Sha256Digest,
     /// Keeps the code in memory.
@@ -29,12 +29,12 @@ impl CompiledPlugin {
     /// [`PluginError`] if the component cannot be compiled, or is not the one that was checked.
     pub async fn of(engine: &Arc<PluginEngine>, package: &Arc<PluginPackage>) -> Result<Self, PluginError> {
         let component = compile(engine, package).await?;
-        let code = CompiledCode { engine: Arc::clone(engine), digest: package.digest, _component: component };
+        let code = SharedPluginCode { engine: Arc::clone(engine), digest: package.digest, _component: component };
         Ok(Self { _code: Arc::new(code) })
     }
 }
 
-impl Drop for CompiledCode {
+impl Drop for SharedPluginCode {
     fn drop(&mut self) {
         self.engine.forget_specs(self.digest);
     }

@@ -1,4 +1,4 @@
-//! What changes with another version of an agent package.
+//! Changes that another version of an agent package brings.
 
 use std::collections::BTreeMap;
 
