@@ -118,7 +118,7 @@ fn installed_agent_is_used_only_with_trust_in_the_project() {
     // A refusal lists the first entries, this all of them.
     let listed = place.run(&["config", "check"]);
     for says in ["+ the agent package `reviewer` 1.0.0: sha256:", "brings `critic`"] {
-        assert!(listed.stdout.contains(says), "{says}: {}", listed.shown());
+        assert!(listed.stderr.contains(says), "{says}: {}", listed.shown());
     }
     assert!(server.asked.lock().unwrap().is_empty(), "nothing acted");
     fine(place.run(&["config", "trust", "--yes"]));

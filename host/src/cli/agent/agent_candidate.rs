@@ -31,7 +31,7 @@ pub(super) struct AgentCandidate {
     pub files: AgentPackageFiles,
     /// The agents and teams.
     config: AgentPackageConfig,
-    /// What the agents and teams reach.
+    /// The reach of the agents and teams.
     pub reach: TrustFacts,
     skills: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub(super) struct AgentPackageInspector<'a> {
     pub place: &'a PackagePlace,
     /// The config of the project.
     pub config: &'a Config,
-    /// What the place has so far.
+    /// The lock file of the place where they are installed.
     pub lock: &'a PackageLock,
 }
 
