@@ -99,15 +99,22 @@ impl InstanceSlot {
 
 async fn drop_when_idle(slot: Weak<AsyncMutex<InstanceSlot>>) {
     loop {
-        let Some(held) = slot.upgrade() else { return };
-        let mut held = held.lock_owned().await;
-        let Some(live) = &held.live else { return };
-        let left = limits::KEPT_IDLE.saturating_sub(live.used.elapsed());
-        if left.is_zero() {
-            let minutes = limits::KEPT_IDLE.as_secs() / 60;
-            return held.lose(&format!("its plugin had not been called for {minutes} minutes"));
-        }
-        drop(held);
+        let left = {
+            let Some(slot) = slot.upgrade() else { return };
+            // While this waits it holds nothing, so that the memory goes with the run. One that is locked is not idle.
+            match slot.try_lock() {
+                Err(_) => limits::KEPT_IDLE,
+                Ok(mut held) => {
+                    let Some(live) = &held.live else { return };
+                    let left = limits::KEPT_IDLE.saturating_sub(live.used.elapsed());
+                    if left.is_zero() {
+                        let minutes = limits::KEPT_IDLE.as_secs() / 60;
+                        return held.lose(&format!("its plugin had not been called for {minutes} minutes"));
+                    }
+                    left
+                }
+            }
+        };
         sleep(left).await;
     }
 }
