@@ -78,7 +78,7 @@ pub(super) fn component(fields: &str, kind: PluginKind) -> Result<Vec<u8>, Strin
 
 /// Returns the version of the contract that the fields of a module name first; `None` if they name none.
 fn version_in(fields: &str) -> Option<ContractVersion> {
-    let mut names = fields.split("\"shelly:plugin/").skip(1);
+    let mut names = fields.split("shelly:plugin/").skip(1);
     names.find_map(|name| name.split_once('@')?.1.split(['"', '#']).next()?.parse().ok())
 }
 
