@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn path_that_no_package_has_is_refused() {
-        let long = format!("skills/{}", vec!["x"; limits::AGENT_PACKAGE_PATH_NAMES].join("/"));
+        let long = format!("skills/{}", ["x"; limits::AGENT_PACKAGE_PATH_NAMES].join("/"));
         for path in [
             "../agents.yaml",
             "skills/../../x",
