@@ -47,7 +47,7 @@ thread_local! {
     static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
 }
 
-/// What a test has prepared, and what the plugin has done.
+/// Values that a test has prepared, and actions of the plugin that a test reads.
 struct State {
     params: String,
     chat: Vec<Message>,
