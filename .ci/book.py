@@ -18,8 +18,8 @@ import urllib.parse
 INCLUDE = re.compile(r"\A\s*\{\{#include (\S+)\}\}\s*\Z")
 # A link or picture: its mark, its text, and its target.
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
-# Text in which nothing is a link: blocks of code, and code in a line.
-CODE = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
+# Text in which nothing is a link: blocks of code, and code in a paragraph, which may go over the end of a line.
+CODE = re.compile(r"(```.*?```|`(?:[^`\n]|\n(?!\s*\n))+`)", re.DOTALL)
 
 
 def chapters(book):
