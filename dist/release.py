@@ -91,7 +91,10 @@ def npm_package(target):
 
 def build(target, profile):
     """Builds the program with its plugins, and returns its path."""
-    command = ["cargo", "build", "--locked", "--package", NAME, "--profile", profile, "--message-format", "json-render-diagnostics"]
+    # With `--package` its dependencies have the features that the program needs and no more. A build to try the files with
+    # takes those of the whole workspace instead: these are built already where tests ran.
+    selection = ["--bin", NAME] if profile == "dev" else ["--package", NAME]
+    command = ["cargo", "build", "--locked", *selection, "--profile", profile, "--message-format", "json-render-diagnostics"]
     if target != host_target():
         command += ["--target", target]
     return executable_in(output_of(*command, env={**os.environ, "SHELLY_EMBED_PLUGINS": "1"}))
@@ -164,7 +167,7 @@ def third_party(target):
     if missing:
         parts += ["These bring no text of their own; the name of the licence stands behind them:", "",
                   *(f"- {name}" for name in missing), ""]
-    highlighting = output_of("cargo", "run", "--quiet", "--locked", "--package", "shelly-terminal", "--example", "highlighting_licences")
+    highlighting = output_of("cargo", "run", "--quiet", "--locked", "--example", "highlighting_licences")
     return "\n".join([*parts, "# Syntax definitions and themes", "", highlighting])
 
 

@@ -85,6 +85,7 @@ fn cargo_commands_share_one_build() {
             "test --no-run",
             &[
                 "build --bin shelly-host",
+                "build --example highlighting_licences",
                 "test --no-run -p shelly-core",
                 "test --no-run -p shelly-net",
                 "test --no-run -p shelly-provider",

@@ -295,13 +295,7 @@ fn agent(case: &Case, agent_group: &Arc<AgentGroup>, counted: &Counted) -> Agent
     let usd = |text: &str| text.parse::<Usd>().unwrap();
     let vendor = |name: &str, input: &str, deeds: &[u8]| {
         let price = Price { input: usd(input), output: usd("2"), cache_read: usd("0.3"), cache_write: usd("1.25") };
-        let info = ModelInfo {
-            name: name.into(),
-            model: name.into(),
-            context_window: Default::default(),
-            price: Some(price),
-            retries: None,
-        };
+        let info = ModelInfo { price: Some(price), ..ModelInfo::named(name) };
         let Counted { used, paid } = counted;
         Arc::new(Vendor { info, deeds: Deeds::of(deeds), used: Arc::clone(used), paid: Arc::clone(paid) })
     };

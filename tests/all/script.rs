@@ -63,13 +63,7 @@ pub struct Asked<'a> {
 
 impl Mind {
     pub fn new(think: impl Fn(&Asked<'_>) -> Reply + Send + Sync + 'static) -> Self {
-        let info = ModelInfo {
-            name: "mind".into(),
-            model: "mind".into(),
-            context_window: Default::default(),
-            price: None,
-            retries: None,
-        };
+        let info = ModelInfo::named("mind");
         Self { info, think: Box::new(think), asked: Mutex::default(), delay: Duration::ZERO }
     }
 
@@ -141,6 +135,13 @@ where
     spec_of(name, move |cx, _| does(cx))
 }
 
+/// The description of a tool that takes any object.
+pub fn spec_named(name: &str) -> ToolSpec {
+    let input_schema = serde_json::value::to_raw_value(&serde_json::json!({"type": "object"})).unwrap().into();
+    let (hints, property_names) = (ToolHints::default(), PropertyNames::default());
+    ToolSpec { name: name.into(), description: "test".into(), input_schema, hints, property_names }
+}
+
 /// A tool that receives its arguments as JSON, and takes any object.
 pub fn spec_of<Fut>(
     name: &str,
@@ -149,15 +150,7 @@ pub fn spec_of<Fut>(
 where
     Fut: Future<Output = Result<String, Fault>> + Send + 'static,
 {
-    let input_schema = serde_json::value::to_raw_value(&serde_json::json!({"type": "object"})).unwrap().into();
-    let spec = ToolSpec {
-        name: name.into(),
-        description: "test".into(),
-        input_schema,
-        hints: ToolHints::default(),
-        property_names: PropertyNames::default(),
-    };
-    FnTool::with_spec(spec, does)
+    FnTool::with_spec(spec_named(name), does)
 }
 
 /// A tool that never ends by itself and has this time limit.

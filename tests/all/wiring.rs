@@ -89,7 +89,7 @@ fn all_keys() -> BTreeSet<String> {
 /// Events that the runs of the table do not bring about, and what does.
 const EVENTS: [(&str, &str, &str); 7] = [
     ("Missed", "../../host/core/src/event/sink.rs", "slow_observer_gets_a_missed_count"),
-    ("Warning", "bad_input.rs", "default_agent_leaves_out_unusable_plugins_with_a_warning"),
+    ("Warning", "bad_input/plugins.rs", "default_agent_leaves_out_unusable_plugins_with_a_warning"),
     ("ToolProgress", "hostile/call.rs", "guest_progress_flood_is_thinned_and_keeps_the_last_report"),
     ("PluginWaits", "hostile/memory.rs", "call_waits_for_memory_until_another_one_ends"),
     ("PluginRequest", "providers/program.rs", "plugin_provider_requests_are_reported_without_the_key"),

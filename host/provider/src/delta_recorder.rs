@@ -1,6 +1,9 @@
 //! Test support: records the deltas of a reply.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    fmt::Debug,
+    sync::{Arc, Mutex},
+};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
@@ -39,4 +42,14 @@ pub async fn heard(
     };
     let deltas = std::mem::take(&mut *seen.0.lock().unwrap());
     (completion, deltas)
+}
+
+/// Asserts that `read` gets the same from a reply wherever its stream is split.
+pub async fn assert_splits_do_not_matter<R: PartialEq + Debug>(stream: &str, read: impl AsyncFn(Vec<Vec<u8>>) -> R) {
+    let whole = read(vec![stream.into()]).await;
+    for at in 0..stream.len() {
+        let (a, b) = stream.as_bytes().split_at(at);
+        assert_eq!(read(vec![a.into(), b.into()]).await, whole, "split at {at}");
+    }
+    assert_eq!(read(stream.bytes().map(|byte| vec![byte]).collect()).await, whole);
 }

@@ -21,9 +21,7 @@ pub(crate) fn add_plugin_tools(
     place: &str,
     warnings: &mut Vec<String>,
 ) -> Result<(), Report> {
-    // `ask_user` exists only if there is a person, and `load_skill` only if there are skills.
-    let own = || RUN_TOOLS.into_iter().chain(["ask_user", "load_skill"]);
-    let taken = |name: &str| own().find(|own| *own == name || looks_like(own, name));
+    let taken = |name: &str| RUN_TOOLS.into_iter().find(|own| *own == name || looks_like(own, name));
     let mut free = ToolBox::new();
     for tool in of_plugin.filter(|tool| only.is_none_or(|only| only.contains(&tool.spec().name))) {
         match taken(&tool.spec().name) {

@@ -13,7 +13,7 @@ use super::command_line::Cli;
 /// A flag of a command, and the test in `tests/all` that shows what it does.
 const SHOWN: [(&str, &str, &str); 300] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
-    ("run --plugins", "bad_input.rs", "invalid_plugin_directory_is_reported"),
+    ("run --plugins", "bad_input/plugins.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
     ("run --model", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
     ("run --output", "bad_input.rs", "stdout_holds_only_the_answer"),
@@ -49,7 +49,7 @@ const SHOWN: [(&str, &str, &str); 300] = [
     ("session resume --model", "sessions/resume.rs", "killed_session_resumes_with_another_model_and_agent"),
     ("session resume --output", "sessions/resume.rs", "killed_session_resumes_with_another_model_and_agent"),
     ("session resume --approve", "sessions/resume.rs", "failed_session_resumes_and_reports_config_changes"),
-    ("session resume --trust", "trust.rs", "session_resumes_only_in_a_trusted_project"),
+    ("session resume --trust", "trust/sessions.rs", "session_resumes_only_in_a_trusted_project"),
     ("session resume --stdin", "input.rs", "slow_input_is_awaited_with_stdin_always"),
     ("session resume --verbose", "sessions/resume.rs", "failed_session_resumes_and_reports_config_changes"),
     ("session resume --max-cost", "terminal.rs", "resumed_session_takes_the_display_flags"),
@@ -118,7 +118,7 @@ const SHOWN: [(&str, &str, &str); 300] = [
     ("config trust --plugins", "trust.rs", "tool_trust_is_bound_to_its_digest"),
     ("config trust --forget", "trust.rs", "config_trust_lists_and_forgets_entries"),
     ("plugin list --config", "wiring.rs", "plugin_list_covers_the_named_config"),
-    ("plugin list --plugins", "bad_input.rs", "duplicate_plugin_id_fails_only_agents_that_need_it"),
+    ("plugin list --plugins", "bad_input/plugins.rs", "duplicate_plugin_id_fails_only_agents_that_need_it"),
     ("plugin list --output", "wiring.rs", "plugin_list_covers_the_named_config"),
     ("plugin inspect PLUGIN", "wiring.rs", "plugin_list_covers_the_named_config"),
     ("plugin inspect --config", "wiring.rs", "plugin_list_covers_the_named_config"),

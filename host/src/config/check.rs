@@ -236,7 +236,7 @@ impl Config {
             }
             let tool = uses.tool(&who.own().description).map_err(|AgentToolError(why)| wrong(why))?;
             let name = tool.name();
-            if RUN_TOOLS.iter().chain(&["ask_user", "load_skill"]).any(|own| *own == name) {
+            if RUN_TOOLS.contains(&name) {
                 return Err(wrong(format!("`{name}` is the name of a tool of the host")).hint("set another `name`"));
             }
             if had.iter().any(|before| before == name) {

@@ -30,7 +30,7 @@ use crate::{
     approval::{ApprovalBroker, ApprovalInbox, HeadlessPolicy, QuestionKind, TrustedSubjects},
     builtin::ApprovalMiddleware,
     capability::{Budget, Ceiling, CeilingBound, Grant},
-    chat::{Message, ToolCall, ToolSpec},
+    chat::{Message, ToolCall},
     error::{Fault, cut, why_unreadable, without_number},
     event::{EventSink, RunCx},
     limits,
@@ -40,7 +40,7 @@ use crate::{
         PluginModelMiddleware, PluginPackage, PluginRunMiddleware, PluginTool, PluginToolMiddleware, resolved,
     },
     team::{Member, Team},
-    tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
+    tool::{Tool, ToolCx, ToolOutput, WrappedTool},
 };
 
 /// Returns the wall time of each call of an attack.
@@ -203,13 +203,7 @@ async fn act(
         agent =
             agent.with_tool_middleware(ApprovalMiddleware::new(Arc::new(around), broker.clone(), "victim", "digest"));
     }
-    let info = ModelInfo {
-        name: "m".into(),
-        model: "m".into(),
-        context_window: Default::default(),
-        price: None,
-        retries: None,
-    };
+    let info = ModelInfo::named("m");
     if let Some(model) = PluginModel::new(&plugin, info, None, None) {
         agent.completer = Arc::new(model);
     }
@@ -312,21 +306,9 @@ struct CountingTool {
 }
 
 #[async_trait]
-impl Tool for CountingTool {
-    fn spec(&self) -> &Arc<ToolSpec> {
-        self.tool.spec()
-    }
-
-    fn origin(&self) -> &str {
-        self.tool.origin()
-    }
-
-    fn time_limit(&self) -> Duration {
-        self.tool.time_limit()
-    }
-
-    fn concurrency(&self) -> ToolConcurrency {
-        self.tool.concurrency()
+impl WrappedTool for CountingTool {
+    fn inner(&self) -> &dyn Tool {
+        &*self.tool
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {

@@ -1,7 +1,4 @@
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -12,13 +9,13 @@ use super::{
 };
 use crate::{
     change::{ChangeApplier, ChangeSummary},
-    chat::{ToolCall, ToolResult, ToolResultContent, ToolSpec},
+    chat::{ToolCall, ToolResult, ToolResultContent},
     config::unknown,
     error::{ErrorKind, Fault, Report},
     event::RunCx,
     limits,
     plugin::{Plugin, PluginTool},
-    tool::{ChangeProposalPart, Tool, ToolBox, ToolConcurrency, ToolCx, ToolOutput},
+    tool::{ChangeProposalPart, Tool, ToolBox, ToolCx, ToolOutput, WrappedTool},
 };
 
 /// The outcome of one tool call.
@@ -185,21 +182,9 @@ impl ObservedTool {
 }
 
 #[async_trait]
-impl Tool for ObservedTool {
-    fn spec(&self) -> &Arc<ToolSpec> {
-        self.tool.spec()
-    }
-
-    fn origin(&self) -> &str {
-        self.tool.origin()
-    }
-
-    fn time_limit(&self) -> Duration {
-        self.tool.time_limit()
-    }
-
-    fn concurrency(&self) -> ToolConcurrency {
-        self.tool.concurrency()
+impl WrappedTool for ObservedTool {
+    fn inner(&self) -> &dyn Tool {
+        &*self.tool
     }
 
     fn result_chars(&self) -> usize {

@@ -1,7 +1,7 @@
 //! Sessions with agent tools, also nested ones, that are cut after any record: they resume to the same end, and nothing is
 //! done twice.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde_json::json;
 use shelly_host::{
@@ -18,12 +18,11 @@ use shelly_host::{
 use super::{agent, fresh, kept, results};
 use crate::{
     script::{Asked, Mind, Reply, act, acts, text, tool},
-    sessions::memory,
-    teams::lines,
+    sessions::{
+        memory,
+        same_end::{Outside, resumes_to_the_same_end},
+    },
 };
-
-/// The side effects of a run, none of which may happen twice.
-type Outside = Arc<Mutex<Vec<String>>>;
 
 /// An agent that does something outside once for each task, and says how many tasks it has had.
 fn worker(name: &'static str, outside: &Outside) -> Agent {
@@ -108,70 +107,12 @@ fn pattern(name: &str, outside: &Outside, agent_group: &Arc<AgentGroup>) -> Arc<
     }
 }
 
-/// Returns the final state: the conversation, and the next replies of runners that remember.
-async fn see(runner: &dyn Runner, chat: &Chat) -> (Vec<String>, Vec<String>) {
-    let before = lines(chat);
-    let cx = RunCx::new(Arc::clone(runner.name()));
-    let again = runner.run(&cx, chat, vec![Message::user("once again")]).await;
-    again.unwrap_or_else(|error| panic!("{}", error.in_full()));
-    (before, lines(chat))
-}
-
-fn is_result(record: &JournalRecord, says: impl Fn(&str) -> bool) -> bool {
-    matches!(record, JournalRecord::CallEnded { result, .. } if says(&result.text()))
-}
-
 #[tokio::test(start_paused = true)]
 async fn every_journal_prefix_resumes_to_the_same_end() {
+    let is_typical = |record: &JournalRecord| matches!(record, JournalRecord::Delegated { .. });
     for name in PATTERNS {
-        let outside = Outside::default();
-        let written = memory();
-        let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
-        let whole = pattern(name, &outside, &agent_group);
-        let chat = Chat::recorded();
-        let cx = RunCx::new(Arc::clone(whole.name()));
-        let answer = whole.run(&cx, &chat, vec![Message::user("go")]).await;
-        let answer = answer.unwrap_or_else(|error| panic!("{name}: {}", error.in_full()));
-        let records = written.records();
-        let sent = outside.lock().unwrap().len();
-        let ledger = serde_json::to_string(&agent_group.ledger()).unwrap();
-        let end = see(&*whole, &chat).await;
-        assert!(records.iter().any(|(_, record)| matches!(record, JournalRecord::Delegated { .. })), "{name}");
-        for cut in 0..=records.len() {
-            let at =
-                format!("{name}: after record {cut} of {} ({:?})", records.len(), records.get(cut.wrapping_sub(1)));
-            let past = JournalState::of(records[..cut].iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
-            let is_over = cut == records.len();
-            assert_eq!(past.is_unfinished(), cut > 0 && !is_over, "{at}");
-            let (chat, written) = (past.chat().unwrap(), memory());
-            for (run, record) in &records[..cut] {
-                written.write(*run, record);
-            }
-            let done = records[..cut].iter().filter(|(_, record)| is_result(record, |text| text == "sent")).count();
-            let outside = Outside::default();
-            let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written.clone(), past, &chat));
-            let whole = pattern(name, &outside, &agent_group);
-            let resumed = match whole.resume(&cx, &chat, Vec::new()).await {
-                Some(resumed) => Some(resumed),
-                None if is_over => None,
-                None => Some(whole.run(&cx, &chat, vec![Message::user("go")]).await),
-            };
-            if let Some(resumed) = resumed {
-                let resumed = resumed.unwrap_or_else(|error| panic!("{}: {at}", error.in_full()));
-                assert_eq!(resumed.message, answer.message, "{at}");
-                assert_eq!(resumed.iterations, answer.iterations, "{at}");
-                assert_eq!((resumed.account, resumed.usage), (answer.account, answer.usage), "{at}");
-            }
-            assert_eq!(serde_json::to_string(&agent_group.ledger()).unwrap(), ledger, "{at}");
-            let sent_now = outside.lock().unwrap().len();
-            let in_doubt = |(_, record): &&(u64, JournalRecord)| is_result(record, |text| text.contains("interrupted"));
-            let in_doubt = written.records().iter().filter(in_doubt).count();
-            assert_eq!(done + sent_now + in_doubt, sent, "{at}");
-            assert_eq!(see(&*whole, &chat).await, end, "{at}");
-            let twice = JournalState::of(written.records()).unwrap();
-            assert!(!twice.is_unfinished(), "{at}");
-            assert_eq!(twice.chat().unwrap().snapshot().len(), chat.snapshot().len(), "{at}");
-        }
+        let pattern = |outside: &Outside, agent_group: &Arc<AgentGroup>| pattern(name, outside, agent_group);
+        resumes_to_the_same_end(name, pattern, is_typical, false).await;
     }
 }
 

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use shelly_host::chat::{PropertyNames, ToolHints, ToolSpec};
 
 use super::{Stage, Turn, chat, runs};
 use crate::{
     plugin::PROGRESS,
-    script::{Mind, act, run, text, tool},
+    script::{Mind, act, run, spec_named, text, tool},
 };
 
 const STEP: Turn<'_> = Turn::Calls(&[("a", "{}", "yes", false)]);
@@ -35,19 +34,9 @@ async fn it_acts_only_before_a_later_turn() {
 #[tokio::test]
 async fn progress_asks_for_write_note_if_the_tool_exists() {
     let mut stage = Stage::of(PROGRESS, json!({})).await;
-    let named = |name: &str| {
-        let input_schema = serde_json::value::to_raw_value(&json!({"type": "object"})).unwrap().into();
-        Arc::new(ToolSpec {
-            name: name.into(),
-            description: String::new(),
-            input_schema,
-            hints: ToolHints::default(),
-            property_names: PropertyNames::default(),
-        })
-    };
     stage.moment.iteration = 5;
     for (tools, asks) in [(&["write_notes", "read_note"][..], false), (&["look", "write_note"], true)] {
-        stage.tools = tools.iter().map(|name| named(name)).collect();
+        stage.tools = tools.iter().map(|name| Arc::new(spec_named(name))).collect();
         let edits = format!("{:?}", stage.edits(&chat("go", &[STEP])).await);
         assert_eq!(edits.contains("`write_note`"), asks, "{edits}");
     }

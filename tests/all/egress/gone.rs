@@ -109,13 +109,7 @@ async fn cancelled_provider_plugin_closes_its_stream() {
     settings.grant.http = http(&[&server.url]);
     settings.params = RawValue::from_string(json!({ "base_url": server.url }).to_string()).unwrap();
     let plugin = load(&Path::new(crate::PLUGIN_ROOT).join("ollama"), &settings).await.unwrap();
-    let info = ModelInfo {
-        name: "m".into(),
-        model: "m".into(),
-        context_window: Default::default(),
-        price: None,
-        retries: None,
-    };
+    let info = ModelInfo::named("m");
     let agent = Agent::new("ada", "", Arc::new(PluginModel::new(&plugin, info, None, None).unwrap()));
     let (events, mut stream) = EventSink::channel();
     let run = tokio::spawn(async move {

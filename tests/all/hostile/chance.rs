@@ -243,13 +243,7 @@ async fn one_run(kind: &str, plugin: &Arc<Plugin>) -> &'static str {
         }
         "coordinator" => {}
         _ => {
-            let info = ModelInfo {
-                name: "m".into(),
-                model: "m".into(),
-                context_window: Default::default(),
-                price: None,
-                retries: None,
-            };
+            let info = ModelInfo::named("m");
             helper.completer = Arc::new(PluginModel::new(plugin, info, None, None).unwrap());
         }
     }

@@ -267,13 +267,7 @@ async fn failed_run_middleware_fails_the_run_and_the_next_works() {
 /// A model of text.
 pub async fn model(house: &House, guest: &Guest) -> (Arc<Plugin>, Arc<dyn Completer>) {
     let plugin = pack(&["provider"], "", &guest.component()).load(house).await.unwrap();
-    let info = ModelInfo {
-        name: "m".into(),
-        model: "m".into(),
-        context_window: Default::default(),
-        price: None,
-        retries: None,
-    };
+    let info = ModelInfo::named("m");
     let model = PluginModel::new(&plugin, info, None, None).unwrap();
     (plugin, Arc::new(model))
 }

@@ -12,9 +12,8 @@ use std::{
 use async_trait::async_trait;
 use shelly_host::{
     agent::{
-        AfterRunDecision, Agent, AgentEntry, AgentGroup, AgentRegistry, BeforeRunDecision, Effect, EffectAction,
-        EffectInput, EffectPhase, EffectStep, ModelQuery, OnFailure, RunError, RunMiddleware, RunOutcome, SendError,
-        TimeoutMiddleware,
+        AfterRunDecision, Agent, AgentEntry, AgentGroup, AgentRegistry, Effect, EffectAction, EffectInput, EffectPhase,
+        EffectStep, ModelQuery, OnFailure, RunError, RunMiddleware, RunOutcome, SendError, TimeoutMiddleware,
     },
     capability::{Budget, BudgetAccount, Power, Powers},
     chat::{Chat, ChatSnapshot, Message, ReplyDelta, Role},
@@ -33,13 +32,7 @@ struct Endless(ModelInfo, Arc<AtomicUsize>);
 
 impl Endless {
     fn new() -> (Arc<Self>, Arc<AtomicUsize>) {
-        let info = ModelInfo {
-            name: "m".into(),
-            model: "m".into(),
-            context_window: Default::default(),
-            price: None,
-            retries: None,
-        };
+        let info = ModelInfo::named("m");
         let working = Arc::new(AtomicUsize::new(0));
         (Arc::new(Self(info, working.clone())), working)
     }
@@ -164,9 +157,6 @@ async fn model_is_asked_only_while_an_answer_is_due() {
     impl RunMiddleware for Again {
         fn name(&self) -> &str {
             "again"
-        }
-        async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
-            Ok(BeforeRunDecision::Proceed { input: None, state: vec![] })
         }
         async fn after(&self, _: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault> {
             let feedback = [None, Some(" ".to_owned())].into_iter().nth(outcome.attempt as usize);

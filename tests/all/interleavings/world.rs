@@ -101,13 +101,7 @@ impl World {
     }
 
     pub fn agent(world: &Arc<Self>, name: &'static str) -> Agent {
-        let model = ModelInfo {
-            name: "m".into(),
-            model: "m".into(),
-            context_window: Default::default(),
-            price: Some(PRICE),
-            retries: None,
-        };
+        let model = ModelInfo { price: Some(PRICE), ..ModelInfo::named("m") };
         let mut agent = Agent::new(name, "Do something.", Arc::new(Model(Arc::clone(world), model)));
         for kind in TOOLS {
             agent = agent.with_tool(Does(Arc::clone(world), kind, spec(kind)));

@@ -51,13 +51,7 @@ impl Line {
     pub fn new(attempts: impl IntoIterator<Item = Attempt>) -> Arc<Self> {
         let price = Price { input: usd("1"), output: usd("2"), cache_read: usd("1"), cache_write: usd("1") };
         Arc::new(Self {
-            info: ModelInfo {
-                name: "line".into(),
-                model: "line".into(),
-                context_window: Default::default(),
-                price: Some(price),
-                retries: None,
-            },
+            info: ModelInfo { price: Some(price), ..ModelInfo::named("line") },
             attempts: Mutex::new(attempts.into_iter().collect()),
             asked: Mutex::default(),
             used: Mutex::default(),

@@ -7,8 +7,8 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use shelly_host::{
     agent::{
-        AfterRunDecision, Agent, AgentEntry, AgentGroup, AgentRegistry, BeforeRunDecision, CostTier, OutputGuardrail,
-        RunLimits, RunMiddleware, RunOutcome,
+        AfterRunDecision, Agent, AgentEntry, AgentGroup, AgentRegistry, CostTier, OutputGuardrail, RunLimits,
+        RunMiddleware, RunOutcome,
     },
     chat::{Chat, Message, Role},
     error::Fault,
@@ -55,9 +55,6 @@ struct Afterwards<F>(F);
 impl<F: Fn(&RunOutcome) -> Result<AfterRunDecision, Fault> + Send + Sync> RunMiddleware for Afterwards<F> {
     fn name(&self) -> &str {
         "afterwards"
-    }
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
-        Ok(BeforeRunDecision::Proceed { input: None, state: vec![] })
     }
     async fn after(&self, _: &RunCx, outcome: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
         (self.0)(outcome)

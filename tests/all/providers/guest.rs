@@ -57,13 +57,7 @@ pub async fn ollama(server: &str, limits: Limits) -> Arc<Plugin> {
 
 /// A model of a plugin.
 pub fn model_of(plugin: &Arc<Plugin>, name: &str) -> PluginModel {
-    let info = ModelInfo {
-        name: "m".into(),
-        model: name.into(),
-        context_window: Default::default(),
-        price: None,
-        retries: None,
-    };
+    let info = ModelInfo { model: name.into(), ..ModelInfo::named("m") };
     PluginModel::new(plugin, info, None, None).unwrap()
 }
 

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use shelly_host::{
     agent::{
-        AfterRunDecision, Agent, AgentEntry, AgentGroup, AgentRegistry, BeforeRunDecision, EffectEdit, EffectFn,
-        EffectPhase, InteractionMode, RunMiddleware, RunOutcome,
+        AfterRunDecision, Agent, AgentEntry, AgentGroup, AgentRegistry, EffectEdit, EffectFn, EffectPhase,
+        InteractionMode, RunMiddleware, RunOutcome,
         journal::{JournalPosition, JournalRecord, JournalState, JournalWriteError, Recorder},
     },
     capability::Power,
@@ -356,10 +356,6 @@ struct Tells(Arc<Mutex<Vec<u64>>>);
 impl RunMiddleware for Tells {
     fn name(&self) -> &str {
         "tells"
-    }
-
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
-        Ok(BeforeRunDecision::Proceed { input: None, state: vec![] })
     }
 
     async fn after(&self, _: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault> {

@@ -17,6 +17,7 @@ mod program;
 #[cfg(unix)]
 mod remembered;
 mod resume;
+pub mod same_end;
 mod shown;
 mod world;
 

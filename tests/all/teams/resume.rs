@@ -1,9 +1,6 @@
 //! Teams that are interrupted anywhere: they resume to the same end, in each pattern.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -24,17 +21,17 @@ use shelly_host::{
     },
 };
 
-use super::{agent, lines, plan, says};
+use super::{agent, plan, says};
 use crate::{
     effects::plugin,
     guest::PROBE_TEAM,
     plugin::STATE_MACHINE,
     script::{Mind, act, text, tool},
-    sessions::memory,
+    sessions::{
+        memory,
+        same_end::{Outside, resumes_to_the_same_end},
+    },
 };
-
-/// The side effects of a run, none of which may happen twice.
-type Outside = Arc<Mutex<Vec<String>>>;
 
 /// An agent that does something outside once in each of its runs, and then says what it heard.
 fn worker(name: &'static str, outside: &Outside) -> Member {
@@ -148,14 +145,6 @@ fn pattern(name: &str, outside: &Outside) -> Team {
 
 const PATTERNS: [&str; 6] = ["side by side", "nested", "asking", "failing", "handed over", "handed over in one"];
 
-/// Returns the final state: the conversation, and the next replies of the members.
-async fn see(team: &Team, chat: &Chat) -> (Vec<String>, Vec<String>) {
-    let before = lines(chat);
-    let again = team.run(&RunCx::new("desk"), chat, vec![Message::user("once again")]).await;
-    again.unwrap_or_else(|error| panic!("{}", error.in_full()));
-    (before, lines(chat))
-}
-
 #[tokio::test(start_paused = true)]
 async fn every_journal_prefix_resumes_to_the_same_end() {
     for name in PATTERNS {
@@ -207,63 +196,11 @@ async fn resumed_members_have_the_shares_that_they_had() {
 }
 
 async fn goes_on_from_every_prefix(name: &str, pattern: impl Fn(&Outside) -> Team) {
-    let outside = Outside::default();
-    let written = memory();
-    let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).with_recorder(written.clone()));
-    let team = pattern(&outside).with_agent_group(agent_group.clone());
-    let chat = Chat::recorded();
-    let cx = RunCx::new("desk");
-    let answer = team
-        .run(&cx, &chat, vec![Message::user("go")])
-        .await
-        .unwrap_or_else(|error| panic!("{name}: {}", error.in_full()));
-    let records = written.records();
-    let sent = outside.lock().unwrap().clone();
-    let mut sorted = sent.clone();
-    sorted.sort();
-    let ledger = serde_json::to_string(&agent_group.ledger()).unwrap();
-    let end = see(&team, &chat).await;
-    assert!(records.iter().any(|(_, record)| matches!(record, JournalRecord::Chose { .. })), "{name}");
-    for cut in 0..=records.len() {
-        let at = format!("{name}: after record {cut} of {} ({:?})", records.len(), records.get(cut.wrapping_sub(1)));
-        let past = JournalState::of(records[..cut].iter().cloned()).unwrap_or_else(|error| panic!("{error}: {at}"));
-        let is_over = cut == records.len();
-        assert_eq!(past.is_unfinished(), cut > 0 && !is_over, "{at}");
-        let (chat, written) = (past.chat().unwrap(), memory());
-        use shelly_host::agent::journal::Recorder as _;
-        for (run, record) in &records[..cut] {
-            written.write(*run, record);
-        }
-        // What was sent before: the calls whose results are there.
-        let ended = records[..cut]
-            .iter()
-            .filter(|(_, record)| matches!(record, JournalRecord::CallEnded { result, .. } if result.text() == "sent"));
-        let done = ended.count();
-        let outside = Outside::default();
-        let agent_group = Arc::new(AgentGroup::new(AgentRegistry::new()).resuming(written.clone(), past, &chat));
-        let team = pattern(&outside).with_agent_group(agent_group.clone());
-        let resumed = match team.resume(&cx, &chat, Vec::new()).await {
-            Some(resumed) => Some(resumed),
-            None if is_over => None,
-            None => Some(team.run(&cx, &chat, vec![Message::user("go")]).await),
-        };
-        if let Some(resumed) = resumed {
-            let resumed = resumed.unwrap_or_else(|error| panic!("{}: {at}", error.in_full()));
-            assert_eq!(resumed.message, answer.message, "{at}");
-            assert_eq!(resumed.iterations, answer.iterations, "{at}");
-            assert_eq!((resumed.account, resumed.usage), (answer.account, answer.usage), "{at}");
-        }
-        assert_eq!(serde_json::to_string(&agent_group.ledger()).unwrap(), ledger, "{at}");
-        let sent_now = outside.lock().unwrap().len();
-        let in_doubt = written.records().iter().filter(|(_, record)| matches!(record, JournalRecord::CallEnded { result, .. } if result.text().contains("interrupted"))).count();
-        assert_eq!(done + sent_now + in_doubt, sent.len(), "{at}");
-        if in_doubt == 0 {
-            assert_eq!(see(&team, &chat).await, end, "{at}");
-        }
-        let twice = JournalState::of(written.records()).unwrap();
-        assert!(!twice.is_unfinished(), "{at}");
-        assert_eq!(twice.chat().unwrap().snapshot().len(), chat.snapshot().len(), "{at}");
-    }
+    let is_typical = |record: &JournalRecord| matches!(record, JournalRecord::Chose { .. });
+    let team = |outside: &Outside, agent_group: &Arc<AgentGroup>| {
+        Arc::new(pattern(outside).with_agent_group(Arc::clone(agent_group))) as Arc<dyn Runner>
+    };
+    resumes_to_the_same_end(name, team, is_typical, true).await;
 }
 
 /// Returns the task of each agent and team, from the event of its start.

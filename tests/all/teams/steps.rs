@@ -199,10 +199,6 @@ impl RunMiddleware for FailsFirst {
             _ => Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() }),
         }
     }
-
-    async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
-        Ok(AfterRunDecision::Accept)
-    }
 }
 
 #[tokio::test]
@@ -477,10 +473,6 @@ struct Replaces;
 impl RunMiddleware for Replaces {
     fn name(&self) -> &str {
         "replaces"
-    }
-
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
-        Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
     }
 
     async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {

@@ -1,5 +1,8 @@
 //! Every key of the config, and the test that shows that it does something.
 
+mod agents;
+mod providers;
+
 /// A config in parts, so that two of them differ in one key alone.
 #[derive(Clone, Copy)]
 pub struct Parts {
@@ -60,14 +63,6 @@ const fn agent(agent: &'static str) -> Parts {
     Parts { agent, ..BASE }
 }
 
-const fn options(options: &'static str) -> Parts {
-    Parts { options, ..BASE }
-}
-
-const fn other(other: &'static str) -> Parts {
-    Parts { other, ..BASE }
-}
-
 const fn top(top: &'static str) -> Parts {
     Parts { top, ..BASE }
 }
@@ -76,14 +71,7 @@ const fn model(model: &'static str) -> Parts {
     Parts { model, ..BASE }
 }
 
-/// A model that is served, with these keys.
-const fn served(keys: &'static str) -> Parts {
-    Parts { keys, ..BASE }
-}
-
-/// One task for `bob`.
-const TASK: (&str, &str) = ("delegate", r#"{"tasks": [{"agent": "bob", "task": "t", "context": "c"}]}"#);
-/// So many that some of them are at work at once, whatever else the machine does.
+/// So many tasks for `bob` that some of them are at work at once, whatever else the machine does.
 const TASKS: (&str, &str) = (
     "delegate",
     r#"{"tasks": [
@@ -97,8 +85,6 @@ const TASKS: (&str, &str) = (
         {"agent": "bob", "task": "t", "context": "c"}, {"agent": "bob", "task": "t", "context": "c"}
     ]}"#,
 );
-const LIST: (&str, &str) = ("list_agents", "{}");
-const COUNT: (&str, &str) = ("count_text", r#"{"text": "a"}"#);
 
 const fn calling(parts: Parts, calls: &'static [(&'static str, &'static str)]) -> Parts {
     Parts { calls, ..parts }
@@ -106,8 +92,6 @@ const fn calling(parts: Parts, calls: &'static [(&'static str, &'static str)]) -
 
 /// The tests in which guests exceed limits.
 const LIMITS: &str = "hostile/limits.rs";
-/// The tests of model keys that need a server of their own.
-const CONFIGURED: &str = "providers/configured.rs";
 /// The file that reads HTTP grants and credentials.
 const WAY_OUT: &str = "../../host/src/config/egress.rs";
 /// The file that reads MCP servers.
@@ -121,8 +105,6 @@ const PROGRAMS: &str = "../../host/src/config/programs.rs";
 const TEAMS: &str = "teams/configured.rs";
 /// A team to which can be delegated.
 const TEAM: Parts = top("teams: [{name: t, members: [bob]}]");
-/// The file that reads agent tools.
-const AGENT_TOOLS: &str = "../../host/src/config/agent_tools.rs";
 /// A credential that nobody asks for.
 const HELD: &str = "credentials: [{name: third, env: THIRD, for: ['https://h']}]";
 /// The file that reads the limits of plugins.
@@ -131,9 +113,7 @@ const EACH_LIMIT: &str = "guest_hits_each_configured_limit";
 
 /// Every key, and what shows that it does something.
 pub fn table() -> Vec<(&'static str, Shown)> {
-    let poor = |price| Parts { price, ..agent(", budget: {usd: 0.01}") };
-    let free = poor("{input: 0, output: 0}");
-    vec![
+    let mut table = vec![
         ("config.providers", Seen("POST /v1/chat", BASE, model("kind: plugin, plugin: offline-model"))),
         ("config.default_provider", Seen(r#""model":"two""#, top("default_provider: second"), BASE)),
         ("config.toolboxes", By("user_config/mod.rs", "user_wide_toolboxes_give_the_default_agent_hands")),
@@ -345,408 +325,8 @@ teams: [{name: t, members: [{agent: bob}], coordinator: model}]"),
                 top("context: {max_external_file_size: 0}"),
             ),
         ),
-        ("provider.name", Seen(r#""model":"two""#, agent(", provider: second"), agent(", provider: third"))),
-        ("provider.kind", Seen("I am offline-model", model("kind: plugin, plugin: offline-model"), BASE)),
-        (
-            "provider.plugin",
-            Seen(
-                "I am offline-model",
-                model("kind: plugin, plugin: offline-model"),
-                model("kind: plugin, plugin: count-text"),
-            ),
-        ),
-        (
-            "provider.params",
-            Seen(
-                "asked to fail",
-                model("kind: plugin, plugin: probe-hooks, params: {provider: error-denied}"),
-                model("kind: plugin, plugin: probe-hooks"),
-            ),
-        ),
-        (
-            "provider.clock",
-            Seen(
-                "providers.first grants `clock`, which",
-                model("kind: plugin, plugin: offline-model, clock: true"),
-                model("kind: plugin, plugin: offline-model"),
-            ),
-        ),
-        (
-            "provider.random",
-            Seen(
-                "providers.first grants `random`, which",
-                model("kind: plugin, plugin: offline-model, random: true"),
-                model("kind: plugin, plugin: offline-model"),
-            ),
-        ),
-        (
-            "provider.kv",
-            Seen(
-                "providers.first grants `kv`, which",
-                model("kind: plugin, plugin: offline-model, kv: run"),
-                model("kind: plugin, plugin: offline-model"),
-            ),
-        ),
-        (
-            "provider.http",
-            Seen(
-                "providers.first grants `http`, which",
-                model("kind: plugin, plugin: offline-model, http: ['https://h']"),
-                model("kind: plugin, plugin: offline-model"),
-            ),
-        ),
-        (
-            "provider.credentials",
-            Seen(
-                "providers.first grants `credentials`, which",
-                Parts { top: HELD, ..model("kind: plugin, plugin: offline-model, credentials: [third]") },
-                Parts { top: HELD, ..model("kind: plugin, plugin: offline-model") },
-            ),
-        ),
-        (
-            "provider.base_url",
-            Seen("POST /elsewhere/chat", model("kind: openai, base_url: 'URL/elsewhere', model: one"), BASE),
-        ),
-        (
-            "provider.api_key",
-            Seen("Bearer sk-1", model("kind: openai, base_url: 'URL/v1', model: one, api_key: sk-1"), BASE),
-        ),
-        (
-            "provider.api_key_file",
-            Seen("Bearer tweet tweet", served("api_key_file: docs/bird.txt"), served("api_key: sk-1")),
-        ),
-        (
-            "provider.api_key_command",
-            Seen("Bearer sk-cmd-12345", served("api_key_command: [echo, sk-cmd-12345]"), served("api_key: sk-1")),
-        ),
-        (
-            "provider.auth",
-            Seen(
-                "x-own-key: Key sk-1",
-                served("api_key: sk-1, auth: {header: x-own-key, scheme: Key}"),
-                served("api_key: sk-1"),
-            ),
-        ),
-        (
-            "auth.header",
-            Seen("x-own-key: sk-1", served("api_key: sk-1, auth: {header: x-own-key}"), served("api_key: sk-1")),
-        ),
-        (
-            "auth.scheme",
-            Seen(
-                "authorization: Key sk-1",
-                served("api_key: sk-1, auth: {header: authorization, scheme: Key}"),
-                served("api_key: sk-1, auth: {header: authorization}"),
-            ),
-        ),
-        ("provider.headers", Seen("x-team: birds", served("headers: {x-team: birds}"), BASE)),
-        ("provider.body", Seen(r#""top_p":0.5"#, served("body: {top_p: 0.5}"), BASE)),
-        (
-            "provider.proxy",
-            Seen(
-                "POST http://api.example/v1/chat",
-                model("kind: openai, base_url: 'http://api.example/v1', model: one, proxy: 'URL'"),
-                // A server on this machine is never asked for through a proxy.
-                served("proxy: 'URL'"),
-            ),
-        ),
-        ("provider.retries", By(CONFIGURED, "what_may_pass_is_tried_as_often_as_is_said")),
-        ("provider.timeout", By(CONFIGURED, "provider_timeouts_are_honoured")),
-        ("provider.idle_timeout", By(CONFIGURED, "provider_timeouts_are_honoured")),
-        ("provider.api", Seen("POST /v1/responses", served("api: responses"), BASE)),
-        ("provider.printed_calls", By(CONFIGURED, "printed_tool_calls_are_parsed_if_enabled")),
-        (
-            "provider.prompt_cache",
-            Seen("cache_control", served("api: messages"), served("api: messages, prompt_cache: false")),
-        ),
-        (
-            "provider.encrypted_reasoning",
-            Seen(
-                "reasoning.encrypted_content",
-                served("api: responses, encrypted_reasoning: true"),
-                served("api: responses"),
-            ),
-        ),
-        ("provider.batch", By(CONFIGURED, "requests_are_batched_if_configured")),
-        ("batch.window", By(CONFIGURED, "requests_are_batched_if_configured")),
-        ("batch.poll_interval", By(CONFIGURED, "requests_are_batched_if_configured")),
-        ("batch.timeout", By(CONFIGURED, "requests_are_batched_if_configured")),
-        ("batch.max_size", By(CONFIGURED, "requests_are_batched_if_configured")),
-        ("provider.rate_limit", By(CONFIGURED, "what_may_be_asked_in_a_minute_is_not_exceeded")),
-        ("rate_limit.input_tpm", By(CONFIGURED, "what_may_be_asked_in_a_minute_is_not_exceeded")),
-        ("rate_limit.output_tpm", By(CONFIGURED, "what_may_be_asked_in_a_minute_is_not_exceeded")),
-        ("rate_limit.rpm", By(CONFIGURED, "what_may_be_asked_in_a_minute_is_not_exceeded")),
-        ("provider.model", Seen(r#""model":"three""#, model("kind: openai, base_url: 'URL/v1', model: three"), BASE)),
-        (
-            "provider.context_window",
-            Seen("Some(5555)", model("kind: openai, base_url: 'URL/v1', model: one, context_window: 5555"), BASE),
-        ),
-        (
-            "provider.max_tokens",
-            Seen(r#""max_tokens":77"#, model("kind: openai, base_url: 'URL/v1', model: one, max_tokens: 77"), BASE),
-        ),
-        (
-            "provider.max_tokens_field",
-            Seen(
-                r#""max_completion_tokens":77"#,
-                model(
-                    "kind: openai, base_url: 'URL/v1', model: one, max_tokens: 77, max_tokens_field: max_completion_tokens",
-                ),
-                model("kind: openai, base_url: 'URL/v1', model: one, max_tokens: 77"),
-            ),
-        ),
-        (
-            "provider.temperature",
-            Seen(
-                r#""temperature":0.25"#,
-                model("kind: openai, base_url: 'URL/v1', model: one, temperature: 0.25"),
-                BASE,
-            ),
-        ),
-        ("provider.price", Seen("requests: 1", poor("{input: 0.01, output: 0.01}"), poor("null"))),
-        ("price.input", Seen("requests: 0", poor("{input: 1000000, output: 0}"), free)),
-        ("price.output", Seen("requests: 0", poor("{input: 0, output: 1000000}"), free)),
-        ("price.cache_read", Seen("requests: 0", poor("{input: 0, output: 0, cache_read: 1000000}"), free)),
-        ("price.cache_write", Seen("requests: 0", poor("{input: 0, output: 0, cache_write: 1000000}"), free)),
-        ("agent.name", Seen("You are eve", Parts { name: "eve", ..BASE }, BASE)),
-        ("agent.description", Seen("- bob: knows birds", other(", description: knows birds"), BASE)),
-        ("agent.instructions", Seen("Be a bird.", agent(", instructions: Be a bird."), BASE)),
-        ("agent.provider", Seen(r#""model":"two""#, agent(", provider: second"), BASE)),
-        ("agent.prefix", Seen("🐦", agent(", prefix: 🐦"), BASE)),
-        ("agent.toolboxes", Seen("write_note", agent(", toolboxes: [notes]"), BASE)),
-        ("agent.skills", Seen("When to fly.", BASE, agent(", skills: []"))),
-        ("agent.skills_tags", Seen("[skills: birds]", other(", skills_tags: [birds]"), BASE)),
-        ("agent.estimated_cost", Seen("[cost: cheap]", other(", estimated_cost: cheap"), BASE)),
-        (
-            "agent.max_concurrency",
-            Seen("at once: 2", calling(other(", max_concurrency: 1"), &[TASKS]), calling(BASE, &[TASKS])),
-        ),
-        ("agent.budget", Seen("requests: 0", agent(", budget: {tokens: 5}"), BASE)),
-        ("agent.plugins", Seen("count_text", agent(", plugins: {count-text: }"), BASE)),
-        (
-            "agent.agent_tools",
-            Seen(
-                r#""name":"bob""#,
-                Parts { depth: "0", ..agent(", agent_tools: [bob]") },
-                Parts { depth: "0", ..BASE },
-            ),
-        ),
-        ("agent_tool.agent", By(AGENT_TOOLS, "agent_tools_are_parsed")),
-        ("agent_tool.name", By(AGENT_TOOLS, "agent_tools_are_parsed")),
-        ("agent_tool.description", By(AGENT_TOOLS, "agent_tools_are_parsed")),
-        ("agent_tool.conversation", By(AGENT_TOOLS, "agent_tools_are_parsed")),
-        ("agent_tool.input_schema", By(AGENT_TOOLS, "agent_tools_are_parsed")),
-        ("agent_tool.instruction", By(AGENT_TOOLS, "agent_tools_are_parsed")),
-        (
-            "agent.effects",
-            Seen(
-                "effect_edited",
-                calling(agent(", effects: [{kind: progress, params: {interval: 1}, powers: [note]}]"), &[LIST]),
-                calling(BASE, &[LIST]),
-            ),
-        ),
-        (
-            "agent.middleware",
-            Seen(
-                "the attempt took longer than 0.000001 seconds",
-                // A clock that ticks in milliseconds does not see a run that is shorter.
-                calling(agent(", middleware: [{kind: timeout, params: {time: 1us}}]"), &[LIST; 30]),
-                calling(BASE, &[LIST; 30]),
-            ),
-        ),
-        ("agent.options", Seen(r#""name":"delegate""#, BASE, Parts { depth: "0", ..BASE })),
-        ("budget.tokens", Seen("overspent", agent(", budget: {tokens: 20000}"), BASE)),
-        ("budget.usd", Seen("the budget of $0.000001 is used up", agent(", budget: {usd: 0.000001}"), BASE)),
-        (
-            "budget.tool_calls",
-            Seen(
-                "the budget of 1 tool calls is used up",
-                calling(agent(", budget: {tool_calls: 1}"), &[LIST, LIST]),
-                calling(BASE, &[LIST, LIST]),
-            ),
-        ),
-        ("budget.time", Seen("the time budget of 1us is used up", agent(", budget: {time: 1us}"), BASE)),
-        ("toolbox.name", Seen("write_note", agent(", toolboxes: [{name: notes}]"), BASE)),
-        (
-            "toolbox.tools",
-            Seen(
-                r#""name":"write_note""#,
-                agent(", toolboxes: [{name: notes}]"),
-                agent(", toolboxes: [{name: notes, tools: [list_notes]}]"),
-            ),
-        ),
-        (
-            "toolbox.ns",
-            Seen(
-                "birds_state_get",
-                agent(", toolboxes: [{name: state, ns: birds}]"),
-                agent(", toolboxes: [{name: state}]"),
-            ),
-        ),
-        (
-            "plugin.files",
-            Seen(
-                "requests: 1",
-                agent(", plugins: {read-files: {files: [{path: .}]}}"),
-                agent(", plugins: {read-files: }"),
-            ),
-        ),
-        (
-            "plugin.clock",
-            Seen(
-                "grants `clock`, which",
-                agent(", plugins: {count-text: {clock: true}}"),
-                agent(", plugins: {count-text: }"),
-            ),
-        ),
-        (
-            "plugin.random",
-            Seen(
-                "grants `random`, which",
-                agent(", plugins: {count-text: {random: true}}"),
-                agent(", plugins: {count-text: }"),
-            ),
-        ),
-        (
-            "plugin.chat",
-            Seen(
-                "grants `chat`, which",
-                agent(", plugins: {count-text: {chat: true}}"),
-                agent(", plugins: {count-text: }"),
-            ),
-        ),
-        (
-            "plugin.kv",
-            Seen("grants `kv`, which", agent(", plugins: {count-text: {kv: run}}"), agent(", plugins: {count-text: }")),
-        ),
-        (
-            "plugin.powers",
-            Seen(
-                "effect_edited",
-                agent(", plugins: {probe-hooks: {powers: [note], params: {effect: note}}}"),
-                agent(", plugins: {probe-hooks: {params: {effect: note}}}"),
-            ),
-        ),
-        (
-            "plugin.models",
-            Seen(
-                "there is no model `third`",
-                agent(", plugins: {count-text: {models: [third]}}"),
-                agent(", plugins: {count-text: {models: [second]}}"),
-            ),
-        ),
-        (
-            "plugin.http",
-            Seen(
-                "grants `http`, which",
-                agent(", plugins: {count-text: {http: ['https://h']}}"),
-                agent(", plugins: {count-text: }"),
-            ),
-        ),
-        (
-            "plugin.credentials",
-            Seen(
-                "grants `credentials`, which",
-                Parts { top: HELD, ..agent(", plugins: {count-text: {credentials: [third]}}") },
-                Parts { top: HELD, ..agent(", plugins: {count-text: }") },
-            ),
-        ),
-        (
-            "plugin.confirm",
-            Seen(
-                "needs a person's consent",
-                calling(agent(", plugins: {count-text: {confirm: true}}"), &[COUNT]),
-                calling(agent(", plugins: {count-text: }"), &[COUNT]),
-            ),
-        ),
-        ("plugin.changes", By("changes/mod.rs", "file_changes_are_approved_by_config_or_flag")),
-        (
-            "plugin.params",
-            Seen(
-                "middleware_acted",
-                agent(", plugins: {probe-hooks: {params: {middleware: retry, times: 1}}}"),
-                agent(", plugins: {probe-hooks: }"),
-            ),
-        ),
-        (
-            "plugin.on_failure",
-            Seen(
-                r#""skipped":true"#,
-                agent(
-                    ", plugins: {probe-hooks: {on_failure: skip, params: {effect: error-other, middleware: error-other}}}",
-                ),
-                agent(", plugins: {probe-hooks: {params: {effect: error-other}}}"),
-            ),
-        ),
-        (
-            "file.path",
-            Seen(
-                "requests: 1",
-                agent(", plugins: {read-files: {files: [{path: docs}]}}"),
-                agent(", plugins: {read-files: {files: [{path: nowhere}]}}"),
-            ),
-        ),
-        (
-            "file.as",
-            Seen(
-                "tweet tweet",
-                calling(
-                    agent(", plugins: {read-files: {files: [{path: docs, as: birds}]}}"),
-                    &[("read_file", r#"{"path": "birds/bird.txt"}"#)],
-                ),
-                calling(
-                    agent(", plugins: {read-files: {files: [{path: docs}]}}"),
-                    &[("read_file", r#"{"path": "birds/bird.txt"}"#)],
-                ),
-            ),
-        ),
-        ("agent.use", By("ceilings.rs", "started_agent_is_limited_to_its_parents_delegable_grants")),
-        ("agent.delegable", By("ceilings.rs", "ceiling_drops_tool_plugins_but_never_guards")),
-        ("delegable.grant", By("ceilings.rs", "started_agent_is_limited_to_its_parents_delegable_grants")),
-        ("delegable.agents", By("ceilings.rs", "delegable_bounds_agents_and_budget")),
-        ("delegable.budget", By("ceilings.rs", "delegable_bounds_agents_and_budget")),
-        ("grant.files", By("ceilings.rs", "started_agent_is_limited_to_its_parents_delegable_grants")),
-        ("grant.clock", By("ceilings.rs", "ceiling_bounds_every_capability")),
-        ("grant.random", By("ceilings.rs", "ceiling_bounds_every_capability")),
-        ("grant.kv", By("ceilings.rs", "ceiling_bounds_every_capability")),
-        ("grant.chat", By("ceilings.rs", "ceiling_bounds_every_capability")),
-        ("grant.models", By("ceilings.rs", "ceiling_bounds_every_capability")),
-        ("grant.http", By("ceilings.rs", "ceiling_bounds_every_capability")),
-        ("grant.credentials", By("ceilings.rs", "ceiling_bounds_every_capability")),
-        ("grant.mcp", By("mcp.rs", "ceiling_bounds_mcp_servers")),
-        ("grant.powers", By("ceilings.rs", "ceiling_bounds_every_capability")),
-        ("folder.path", By("ceilings.rs", "started_agent_is_limited_to_its_parents_delegable_grants")),
-        ("folder.mode", By("ceilings.rs", "ceiling_bounds_every_capability")),
-        ("file.mode", By("hostile/grants.rs", "read_only_folder_for_a_writing_plugin_is_warned_of")),
-        (
-            "options.max_iterations",
-            Seen("outcome: failed", calling(options(", max_iterations: 1"), &[LIST]), calling(BASE, &[LIST])),
-        ),
-        (
-            "options.warn_iterations",
-            Seen("of 50 turns left", calling(options(", warn_iterations: 1"), &[LIST]), calling(BASE, &[LIST])),
-        ),
-        ("options.max_delegation_depth", Seen(r#""name":"delegate""#, BASE, Parts { depth: "0", ..BASE })),
-        (
-            "options.max_handoffs",
-            Seen(
-                "handed_over",
-                calling(
-                    other(", options: {max_handoffs: 1}"),
-                    &[TASK, ("handoff", r#"{"target_agent": "cy", "reason": "r", "context": "c"}"#)],
-                ),
-                calling(BASE, &[TASK, ("handoff", r#"{"target_agent": "cy", "reason": "r", "context": "c"}"#)]),
-            ),
-        ),
-        ("options.context_threshold", By("steps.rs", "known_window_adds_default_effects")),
-        (
-            "options.interaction_mode",
-            Seen(r#""name":"answer_delegation_questions""#, options(", interaction_mode: interactive"), BASE),
-        ),
-        ("options.question_timeout", Seen("question_timeout: Some(90s)", options(", question_timeout: 90s"), BASE)),
-        (
-            "options.disable_behavioral_hints",
-            Seen("behavioral_constraints", BASE, options(", disable_behavioral_hints: true")),
-        ),
-    ]
+    ];
+    table.extend(providers::rows());
+    table.extend(agents::rows());
+    table
 }

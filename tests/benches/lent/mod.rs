@@ -78,13 +78,7 @@ pub async fn model(
     params: &Value,
     given: Given<'_>,
 ) -> Result<PluginModel, Box<dyn Error>> {
-    let info = ModelInfo {
-        name: "bench".into(),
-        model: "m-1".into(),
-        context_window: Default::default(),
-        price: None,
-        retries: None,
-    };
+    let info = ModelInfo { model: "m-1".into(), ..ModelInfo::named("bench") };
     let plugin = load(engine, component, params, given).await?;
     Ok(PluginModel::new(&plugin, info, None, None).ok_or("it is a provider")?)
 }

@@ -34,13 +34,7 @@ pub struct Model<F> {
 
 impl<F: Fn(&CompletionRequest) -> Says + Send + Sync + 'static> Model<F> {
     pub fn completer(delay: Duration, next: F) -> Arc<dyn Completer> {
-        let info = ModelInfo {
-            name: "bench".into(),
-            model: "bench-1".into(),
-            context_window: Default::default(),
-            price: None,
-            retries: None,
-        };
+        let info = ModelInfo { model: "bench-1".into(), ..ModelInfo::named("bench") };
         Arc::new(Self { info, delay, next })
     }
 }

@@ -67,6 +67,14 @@ pub struct ModelInfo {
     pub retries: Option<usize>,
 }
 
+impl ModelInfo {
+    /// Describes a model that has this name in the config and at its vendor, and of which nothing else is known.
+    pub fn named(name: impl Into<String>) -> Self {
+        let name = name.into();
+        Self { model: name.clone(), name, context_window: ContextWindow::default(), price: None, retries: None }
+    }
+}
+
 /// A request to a model.
 #[derive(Debug, Clone)]
 pub struct CompletionRequest {

@@ -26,13 +26,7 @@ impl ScriptedCompleter {
     /// Creates a model with these replies, in order.
     pub fn new(replies: impl IntoIterator<Item = Result<Completion, Fault>>) -> Self {
         Self {
-            info: ModelInfo {
-                name: "scripted".into(),
-                model: "scripted".into(),
-                context_window: Default::default(),
-                price: None,
-                retries: None,
-            },
+            info: ModelInfo::named("scripted"),
             replies: Mutex::new(replies.into_iter().collect()),
             requests: Mutex::new(Vec::new()),
         }

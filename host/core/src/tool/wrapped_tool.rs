@@ -30,6 +30,11 @@ pub trait WrappedTool: Send + Sync {
         self.inner().begins_itself()
     }
 
+    /// Returns the number of characters of a result that a model is shown.
+    fn result_chars(&self) -> usize {
+        self.inner().result_chars()
+    }
+
     /// Runs the tool.
     ///
     /// # Errors
@@ -77,7 +82,7 @@ impl<T: WrappedTool> Tool for T {
     }
 
     fn result_chars(&self) -> usize {
-        self.inner().result_chars()
+        WrappedTool::result_chars(self)
     }
 
     async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {

@@ -267,6 +267,18 @@ struct ElementCollector<T> {
 }
 
 impl<T> ElementCollector<T> {
+    /// Keeps elements that were read, and counts them.
+    fn collect(&mut self, read: impl IntoIterator<Item = T>)
+    where
+        T: StreamElement,
+    {
+        let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        for element in read.into_iter().map(T::into_val) {
+            room.take(&element);
+            self.elements.push(element);
+        }
+    }
+
     fn hand_over(&mut self) {
         if let Some(ended) = self.ended.take() {
             // Nobody waits if the call was cancelled.
@@ -309,11 +321,7 @@ impl<D: 'static, T: StreamElement> StreamConsumer<D> for ElementCollector<T> {
             }
             let mut read: Vec<T> = Vec::with_capacity(most);
             source.read(store.as_context_mut(), &mut read)?;
-            let elements: Vec<_> = read.into_iter().map(T::into_val).collect();
-            let mut room = collector.room.lock().unwrap_or_else(PoisonError::into_inner);
-            elements.iter().for_each(|element| room.take(element));
-            drop(room);
-            collector.elements.extend(elements);
+            collector.collect(read);
         }
     }
 }
@@ -339,9 +347,7 @@ impl<D: 'static, T: StreamElement> FutureConsumer<D> for ElementCollector<T> {
         let mut read: Option<T> = None;
         source.read(store.as_context_mut(), &mut read)?;
         if let Some(value) = read {
-            let value = value.into_val();
-            collector.room.lock().unwrap_or_else(PoisonError::into_inner).take(&value);
-            collector.elements.push(value);
+            collector.collect([value]);
             collector.hand_over();
         }
         Poll::Ready(Ok(()))

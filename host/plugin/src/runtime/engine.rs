@@ -216,7 +216,7 @@ impl PluginEngine {
     }
 
     /// Returns the compiler of the engine's components.
-    pub(crate) fn compiler(&self) -> &ComponentCompiler {
+    pub fn compiler(&self) -> &Arc<ComponentCompiler> {
         &self.compiler
     }
 

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::delta_recorder::heard;
+use crate::delta_recorder::{assert_splits_do_not_matter, heard};
 use shelly_core::{
     chat::{Part, ThinkingPart, ToolCall},
     limits,
@@ -132,13 +132,7 @@ async fn a_reply_comes_in_pieces_and_nothing_twice() {
 
 #[tokio::test]
 async fn where_the_stream_is_split_does_not_matter() {
-    let stream = recorded();
-    let whole = read(vec![stream.clone().into()]).await;
-    for at in 0..stream.len() {
-        let (a, b) = stream.as_bytes().split_at(at);
-        assert_eq!(read(vec![a.into(), b.into()]).await, whole, "split at {at}");
-    }
-    assert_eq!(read(stream.bytes().map(|byte| vec![byte]).collect()).await, whole);
+    assert_splits_do_not_matter(&recorded(), read).await;
 }
 
 #[tokio::test]

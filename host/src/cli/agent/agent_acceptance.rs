@@ -4,9 +4,13 @@ use clap::Args;
 
 use super::{agent_candidate::AgentCandidate, agent_growth::InstalledVersion, package_names::named_package};
 use crate::{
-    cli::{ask, render::escaped},
+    cli::{
+        ask,
+        plugin::packages::{AcceptanceArgs, VersionChange, is_confirmed},
+        render::escaped,
+    },
     error::{ErrorKind, Report},
-    packages::{LockedAgentPackage, VersionOrder},
+    packages::LockedAgentPackage,
 };
 
 /// The options that say which agent packages are accepted.
@@ -32,7 +36,7 @@ impl AgentAcceptanceArgs {
         let lines = candidate.described();
         match (self.yes, ask::is_attended()) {
             (true, _) => Ok(true),
-            (false, true) => Ok(asked(&format!("{head}\n{}\ninstall it?", lines.join("\n"))).await),
+            (false, true) => Ok(is_confirmed(&format!("{head}\n{}\ninstall it?", lines.join("\n"))).await),
             (false, false) => {
                 let report = Report::new(ErrorKind::Plugin, format!("{head} is installed only with your consent"));
                 let lines = lines.iter().flat_map(|line| line.lines());
@@ -53,39 +57,21 @@ impl AgentAcceptanceArgs {
         before: (&LockedAgentPackage, &InstalledVersion),
         candidate: &AgentCandidate,
     ) -> Result<bool, Report> {
-        let (locked, installed) = before;
-        self.check_order(locked, &candidate.locked)?;
-        let grown: Vec<_> = installed.changes_to(candidate).into_iter().filter(|change| change.is_growth).collect();
-        match (self.yes, ask::is_attended()) {
-            (true, _) => Ok(true),
-            (false, true) => {
-                let lines = installed.shown_changes(locked, candidate);
-                Ok(asked(&format!("{}\nuse it?", lines.join("\n"))).await)
-            }
-            (false, false) if grown.is_empty() => Ok(true),
-            (false, false) => {
-                let (now, old) = (named_package(&candidate.locked), &locked.version);
-                let message =
-                    format!("the agent package {now} reaches more, or tells its agents something else, than {old}");
-                let report = Report::new(ErrorKind::Plugin, message);
-                let report = grown.iter().fold(report, |report, change| report.cause(escaped(&change.line)));
-                Err(report.hint("nobody can be asked here; --yes accepts it, after you have read what changes"))
-            }
-        }
+        let ((locked, installed), now) = (before, &candidate.locked);
+        let grown = installed.changes_to(candidate).into_iter().filter(|change| change.is_growth);
+        let change = VersionChange {
+            package: format!("the agent package `{}`", locked.id),
+            before: &locked.version,
+            now: &now.version,
+            growth: grown.map(|change| escaped(&change.line)).collect(),
+            growth_text: format!(
+                "the agent package {} reaches more, or tells its agents something else, than {}",
+                named_package(now),
+                locked.version
+            ),
+            to_read: "what changes",
+        };
+        let of_versions = AcceptanceArgs { yes: self.yes, allow_downgrade: self.allow_downgrade };
+        of_versions.accepts(&change, || installed.shown_changes(locked, candidate)).await
     }
-
-    /// Refuses an older version.
-    fn check_order(&self, before: &LockedAgentPackage, now: &LockedAgentPackage) -> Result<(), Report> {
-        let order = VersionOrder::of(&now.version, &before.version);
-        if self.allow_downgrade || matches!(order, VersionOrder::Newer | VersionOrder::Same) {
-            return Ok(());
-        }
-        let (id, now, old) = (&before.id, &now.version, &before.version);
-        let message = format!("the agent package `{id}` has version {now}, older than the installed {old}");
-        Err(Report::new(ErrorKind::Plugin, message).hint("--allow-downgrade accepts it"))
-    }
-}
-
-async fn asked(shown: &str) -> bool {
-    ask::choose(&format!("{shown} 1 no, 2 yes; "), &["no", "yes"]).await == Some(1)
 }

@@ -10,7 +10,8 @@ use crate::{
     cli::{
         command_runtime::runtime,
         plugin::packages::{
-            PackageFetcher, PackageIndexArgs, PackagePlaceArgs, check_indexed, guard, is_index_name, restore,
+            IndexedKind, PackageFetcher, PackageIndexArgs, PackagePlaceArgs, check_indexed, guard, is_index_name,
+            restore,
         },
         render::{name, print},
     },
@@ -61,7 +62,7 @@ impl AgentInstallArgs {
     async fn add(&self, named: &str, config: &Config, place: &PackagePlace) -> Result<u8, Report> {
         let fetcher = PackageFetcher::new()?;
         let source = if is_index_name(named) {
-            self.index.find_agent(named, config, &fetcher).await?
+            self.index.find(IndexedKind::AgentPackage, named, config, &fetcher).await?
         } else {
             PackageSource::parse_agent(named).map_err(|error| error.report())?
         };

@@ -10,9 +10,8 @@ use super::{
 };
 use crate::{
     cli::{
-        command_runtime::runtime,
-        plugin::packages::{PackageFetcher, PackagePlaceArgs, guard},
-        render::{name, print},
+        plugin::packages::{PackageFetcher, PackagePlaceArgs, PackageUpdater, UpdateOutcome},
+        render::name,
     },
     config::Config,
     error::{ErrorKind, Report},
@@ -38,42 +37,36 @@ pub struct AgentUpdateArgs {
 impl AgentUpdateArgs {
     /// Updates the packages, one after the other.
     pub fn update(&self) -> Result<u8, Report> {
-        let (config, place) = self.place.open()?;
-        let _guard = guard(&place, false)?;
-        let mut lock = place.read_lock().map_err(|error| error.report())?;
-        let mut wanted = Vec::new();
-        for id in &self.ids {
-            wanted.push(lock.agent(id).cloned().ok_or_else(|| not_installed(id, &lock))?);
-        }
-        if self.ids.is_empty() {
-            wanted.extend(lock.agents().cloned());
-        }
-        if wanted.is_empty() {
-            return Err(Report::new(ErrorKind::Usage, "no agent package is installed")
-                .hint(format!("install one: shelly-host agent install SOURCE{}", self.place.shown())));
-        }
-        let fetcher = PackageFetcher::new()?;
-        runtime()?.block_on(async {
-            let mut code = 0;
-            for before in &wanted {
-                code = code.max(self.update_one(before, (&config, &place), &mut lock, &fetcher).await?);
-            }
-            Ok(code)
-        })
+        self.update_all(&self.ids, &self.place)
+    }
+}
+
+impl PackageUpdater for AgentUpdateArgs {
+    type Locked = LockedAgentPackage;
+    const KIND: &'static str = "agent package";
+    const COMMAND: &'static str = "agent";
+
+    fn find(id: &str, lock: &PackageLock) -> Result<LockedAgentPackage, Report> {
+        lock.agent(id).cloned().ok_or_else(|| not_installed(id, lock))
     }
 
-    /// Updates a package, and prints what has become of it. Returns an exit code that is not 0 if the person has declined.
+    fn all(lock: &PackageLock) -> Vec<LockedAgentPackage> {
+        lock.agents().cloned().collect()
+    }
+
+    fn named(locked: &LockedAgentPackage) -> String {
+        named_package(locked)
+    }
+
     async fn update_one(
         &self,
         before: &LockedAgentPackage,
         (config, place): (&Config, &PackagePlace),
         lock: &mut PackageLock,
         fetcher: &PackageFetcher,
-    ) -> Result<u8, Report> {
-        let old = named_package(before);
+    ) -> Result<UpdateOutcome, Report> {
         let Some(source) = fetcher.newer_agent_source(before, place).await? else {
-            print(&format!("up to date   {old}"))?;
-            return Ok(0);
+            return Ok(UpdateOutcome::UpToDate);
         };
         let fetched = fetcher.fetch_agent(&source).await?;
         let inspector = AgentPackageInspector { place, config, lock };
@@ -87,11 +80,9 @@ impl AgentUpdateArgs {
         }
         let installed = InstalledVersion::read(&inspector, before);
         if !self.acceptance.accepts((before, &installed), &candidate).await? {
-            print(&format!("left as is   {old}"))?;
-            return Ok(ErrorKind::Run.exit_code());
+            return Ok(UpdateOutcome::Declined);
         }
         candidate.install(place, lock)?;
-        print(&format!("updated      {} (was {old})", named_package(&now)))?;
-        Ok(0)
+        Ok(UpdateOutcome::Updated(named_package(&now)))
     }
 }

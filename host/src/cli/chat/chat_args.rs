@@ -26,6 +26,7 @@ use crate::{
         ask::{self, QuestionDialog},
         compile_progress::{tell_above_progress, with_compile_progress},
         config_path::read_runner_config,
+        host_environment::compiling,
         live::{chosen_theme, terminal_size},
         render::{self, DIM, PLAIN, RunOutputFormat, name, path_name, tell, warn},
         runner_args::RunnerArgs,
@@ -35,6 +36,7 @@ use crate::{
     },
     error::{ErrorKind, Report},
     limits,
+    plugin::PluginEngine,
 };
 
 /// Talk with an agent at the terminal.
@@ -202,8 +204,12 @@ impl ChatArgs {
     /// Builds the projects of plugins, and names the folders that they are built into.
     async fn build_projects(&mut self) -> Result<Vec<DevelopedProject>, Report> {
         let mut projects: Vec<DevelopedProject> = Vec::new();
+        if self.projects.is_empty() {
+            return Ok(projects);
+        }
+        let engine = Arc::new(PluginEngine::new(compiling())?);
         for folder in &self.projects {
-            let project = DevelopedProject::build(folder).await?;
+            let project = DevelopedProject::build(folder, &engine).await?;
             let same_id = projects.iter().find(|other| other.id == project.id);
             if let Some(other) = same_id {
                 let message = format!("--dev names two projects of the plugin `{}`", project.id);

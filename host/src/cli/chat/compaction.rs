@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    agent::{AfterRunDecision, BeforeRunDecision, RunMiddleware, RunOutcome},
+    agent::{AfterRunDecision, RunMiddleware, RunOutcome},
     app::{EntryRunner, PreparedRun},
     chat::{Chat, ChatEditError, Message, MessageReplacement, Role},
     error::{ErrorKind, Fault, Report},
@@ -95,10 +95,6 @@ impl RunMiddleware for CompactionMiddleware {
 
     fn may_replace(&self) -> bool {
         false
-    }
-
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
-        Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
     }
 
     async fn after(&self, _: &RunCx, outcome: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {

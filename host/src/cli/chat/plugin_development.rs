@@ -14,13 +14,12 @@ use super::build_error_excerpt::BuildErrorExcerpt;
 use crate::{
     app::App,
     cli::{
-        host_environment::compiling,
         plugin::{InstalledBuild, ReadProject, SourceWatch, build_into_place, show_tool_line},
         render::{self, DIM, PLAIN, RunOutputFormat, call_time, name, path_name, tell, warn},
     },
     error::{ErrorKind, Report},
     limits,
-    plugin::ComponentCompiler,
+    plugin::PluginEngine,
 };
 
 /// A project whose plugin a chat uses.
@@ -32,6 +31,8 @@ pub struct DevelopedProject {
     /// The folder that the plugin is built into.
     pub output: PathBuf,
     sources: SourceWatch,
+    /// Checks each build.
+    engine: Arc<PluginEngine>,
 }
 
 /// The tasks that watch and build all projects of a chat, and the channel of their progress.
@@ -65,19 +66,20 @@ pub struct PluginRebuild {
 
 impl DevelopedProject {
     /// Builds a project before the chat begins, so the build may print to the terminal. If the build fails, the chat uses
-    /// the previous build.
+    /// the previous build. The compiler of `engine` has the settings of a run, so that the chat finds the compiled code in
+    /// the cache.
     ///
     /// # Errors
     ///
     /// A [`Report`] if the folder is no project, or the build fails and there is no earlier one.
-    pub async fn build(folder: &Path) -> Result<Self, Report> {
+    pub async fn build(folder: &Path, engine: &Arc<PluginEngine>) -> Result<Self, Report> {
         let ReadProject { manifest, project } = ReadProject::read(folder)?;
         // A file that is written during the build leads to another build.
         let sources = SourceWatch::begin(&project.folder)?;
         let (id, output) = (manifest.id, project.output());
         tell(&format!("{DIM}building the plugin {} in {}{PLAIN}\n", name(&id), path_name(folder)));
         let started = Instant::now();
-        match build_into_place(&project.folder, false, &compiler(), show_tool_line).await {
+        match build_into_place(&project.folder, false, engine, show_tool_line).await {
             Ok(_) => tell(&format!("{DIM}built {} in {}{PLAIN}\n", path_name(&output), call_time(started.elapsed()))),
             Err(report) if output.is_dir() => {
                 render::failed(&report, RunOutputFormat::Text);
@@ -85,7 +87,7 @@ impl DevelopedProject {
             }
             Err(report) => return Err(report),
         }
-        Ok(Self { folder: project.folder, id, output, sources })
+        Ok(Self { folder: project.folder, id, output, sources, engine: Arc::clone(engine) })
     }
 
     /// Watches the sources and builds after each change, until the receiver of `progress` is dropped.
@@ -119,7 +121,7 @@ impl DevelopedProject {
         let excerpt = Arc::new(Mutex::new(BuildErrorExcerpt::default()));
         let noted = Arc::clone(&excerpt);
         let note = move |line: &str| noted.lock().unwrap_or_else(PoisonError::into_inner).note(line);
-        match build_into_place(&self.folder, false, &compiler(), note).await {
+        match build_into_place(&self.folder, false, &self.engine, note).await {
             Ok(InstalledBuild { folder, package, changes, .. }) if package.manifest.id == self.id => {
                 let (id, duration, changes) = (self.id.clone(), started.elapsed(), changes.unwrap_or_default());
                 DevelopmentProgress::Built(PluginRebuild { id, folder, duration, changes })
@@ -140,11 +142,6 @@ impl DevelopedProject {
     fn failed(&self, report: Report) -> DevelopmentProgress {
         DevelopmentProgress::Failed { id: self.id.clone(), report }
     }
-}
-
-/// Returns a compiler with the settings of a run, so that the chat finds the compiled code in the cache.
-fn compiler() -> Arc<ComponentCompiler> {
-    Arc::new(ComponentCompiler::from(compiling()))
 }
 
 impl PluginDevelopment {
@@ -227,8 +224,9 @@ mod tests {
         let sources = SourceWatch::begin(&folder).unwrap();
         std::fs::remove_dir(&folder).unwrap();
         let (id, output) = ("dice".to_owned(), folder.join("build/dice"));
-        let mut development =
-            PluginDevelopment::watch(vec![DevelopedProject { folder: folder.clone(), id, output, sources }]);
+        let engine = Arc::new(PluginEngine::new(None).unwrap());
+        let project = DevelopedProject { folder: folder.clone(), id, output, sources, engine };
+        let mut development = PluginDevelopment::watch(vec![project]);
         let DevelopmentProgress::Failed { report, .. } = development.next().await else { panic!("it was built") };
         assert!(report.message.starts_with("cannot read"), "{report}");
         let again = tokio::time::timeout(limits::WATCH_PAUSE * 10, development.next()).await;

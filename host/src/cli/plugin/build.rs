@@ -25,7 +25,8 @@ use crate::{
     },
     error::{ErrorKind, Report},
     plugin::{
-        CompileStep, ComponentCompiler, ComponentError, Plugin as Loaded, PluginError, PluginManifest, PluginPackage,
+        CompileStep, CompiledPlugin, ComponentError, Plugin as Loaded, PluginEngine, PluginError, PluginManifest,
+        PluginPackage,
     },
 };
 
@@ -62,8 +63,8 @@ impl PluginBuildArgs {
         let report = |error: AuthorError| error.report();
         let environment = build_environment();
         let built = PluginBuild::new(&project, &environment, self.release, &mut show_tool_line).run();
-        let (built, compiler) = (built.map_err(report)?, Arc::new(ComponentCompiler::from(compiling())));
-        let installed = runtime()?.block_on(checked_into_place(&built, &project, &manifest, &compiler))?;
+        let (built, engine) = (built.map_err(report)?, Arc::new(PluginEngine::new(compiling())?));
+        let installed = runtime()?.block_on(checked_into_place(&built, &project, &manifest, &engine))?;
         let InstalledBuild { folder, package, plugin, changes } = &installed;
         let mut lines = vec![format!("built        {} ({})", name(&folder.display().to_string()), project.language)];
         lines.extend(described(package, plugin));
@@ -121,10 +122,10 @@ async fn checked_into_place(
     built: &BuiltPlugin,
     project: &PluginProject,
     manifest: &PluginManifest,
-    compiler: &Arc<ComponentCompiler>,
+    engine: &Arc<PluginEngine>,
 ) -> Result<InstalledBuild, Report> {
     let report = |error: AuthorError| error.report();
-    let (package, plugin) = checked(&built.staged, project.language, manifest, compiler).await?;
+    let (package, plugin) = checked(&built.staged, project.language, manifest, engine).await?;
     let folder = built.install().map_err(report)?.to_owned();
     let record = record_of(&package, &plugin);
     let changes = BuildRecord::read(&project.work()).map(|before| record.changes_since(&before));
@@ -132,7 +133,7 @@ async fn checked_into_place(
     Ok(InstalledBuild { folder, package, plugin, changes })
 }
 
-/// Builds a project as its files are now, checks the component with this compiler, and puts it into its place. `show` is called
+/// Builds a project as its files are now, checks the component in this engine, and puts it into its place. `show` is called
 /// with each line that a tool writes. If the future is dropped, the programs of the build are killed.
 ///
 /// # Errors
@@ -141,7 +142,7 @@ async fn checked_into_place(
 pub async fn build_into_place(
     folder: &Path,
     is_release: bool,
-    compiler: &Arc<ComponentCompiler>,
+    engine: &Arc<PluginEngine>,
     mut show: impl FnMut(&str) + Send + 'static,
 ) -> Result<InstalledBuild, Report> {
     let ReadProject { manifest, project } = ReadProject::read(folder)?;
@@ -152,7 +153,7 @@ pub async fn build_into_place(
     })
     .await;
     let built = built.map_err(|error: AuthorError| error.report())?;
-    checked_into_place(&built, &project, &manifest, compiler).await
+    checked_into_place(&built, &project, &manifest, engine).await
 }
 
 /// Returns the differences between two builds for people.
@@ -180,11 +181,13 @@ async fn checked(
     folder: &Path,
     language: PluginLanguage,
     manifest: &PluginManifest,
-    compiler: &Arc<ComponentCompiler>,
+    engine: &Arc<PluginEngine>,
 ) -> Result<(Arc<PluginPackage>, Loaded), Report> {
-    let package = PluginPackage::open(folder, compiler, CompileStep::Compile).await;
+    let package = PluginPackage::open(folder, engine.compiler(), CompileStep::Compile).await;
     let package = Arc::new(package.map_err(|error| for_author(&error, language, manifest))?);
-    let plugin = load_to_list(&package, compiler).await?;
+    // Once it is dropped, the engine forgets the tools of this build.
+    let _code = CompiledPlugin::of(engine, &package).await.map_err(|error| error.report())?;
+    let plugin = load_to_list(&package, engine).await?;
     Ok((package, plugin))
 }
 

@@ -16,11 +16,7 @@ use crate::{
         render::{CliOutputFormat, json_line, name, print, size},
     },
     error::Report,
-    limits,
-    plugin::{
-        ComponentCompiler, ContractVersion, FolderMount, Plugin as Loaded, PluginEngine, PluginPackage, PluginSettings,
-        resolved,
-    },
+    plugin::{ContractVersion, FolderMount, Plugin as Loaded, PluginEngine, PluginPackage, PluginSettings, resolved},
 };
 
 pub(super) fn inspect(
@@ -29,22 +25,18 @@ pub(super) fn inspect(
     plugins: &[PathBuf],
     output: CliOutputFormat,
 ) -> Result<u8, Report> {
-    let compiler = Arc::new(ComponentCompiler::from(compiling()));
+    let engine = Arc::new(PluginEngine::new(compiling())?);
     let (package, plugin) = runtime()?.block_on(async {
-        let package = named_package(path, config, plugins, &compiler).await?;
-        let plugin = load_to_list(&package, &compiler).await?;
+        let package = named_package(path, config, plugins, engine.compiler()).await?;
+        let plugin = load_to_list(&package, &engine).await?;
         Ok::<_, Report>((package, plugin))
     })?;
     show(&package, &plugin, output)
 }
 
 /// Starts a plugin once in its sandbox, so that it lists its tools.
-pub(super) async fn load_to_list(
-    package: &Arc<PluginPackage>,
-    compiler: &Arc<ComponentCompiler>,
-) -> Result<Loaded, Report> {
-    let engine = Arc::new(PluginEngine::with_stack(Arc::clone(compiler), limits::PLUGIN_STACK_BYTES)?);
-    Loaded::load(&engine, package, &listing_settings(package)).await.map_err(|error| error.report())
+pub(super) async fn load_to_list(package: &Arc<PluginPackage>, engine: &Arc<PluginEngine>) -> Result<Loaded, Report> {
+    Loaded::load(engine, package, &listing_settings(package)).await.map_err(|error| error.report())
 }
 
 /// Returns the settings of a plugin that is started to list its tools.

@@ -31,8 +31,9 @@ fn columns_of((Width(columns), _): (Width, terminal_size::Height)) -> usize {
 }
 
 /// Breaks the lines of a text between words, so that each fits into `columns`; `None` leaves them as they are. A word that
-/// does not fit into a line stays whole, so that a path or an address can be copied. Texts of others are escaped already: of
-/// escape sequences there are only the colours of the host.
+/// does not fit into a line stays whole, so that a path or an address can be copied; `wrap_line` of `shelly_terminal`, for
+/// regions that are redrawn, breaks it, since each of its rows must fit. Texts of others are escaped already: of escape
+/// sequences there are only the colours of the host.
 fn wrapped(text: &str, columns: Option<usize>) -> String {
     match columns.filter(|columns| *columns >= limits::PROSE_COLUMNS) {
         None => text.to_owned(),

@@ -22,15 +22,17 @@ use crate::{
     chat::{ToolResultContent, ToolSpec},
     error::{Fault, seconds},
     limits,
+    skill::LoadSkill,
     tool::{
         self, CompletionStatus, FnTool, READ_RESULT, RunControl, TaskCompletion, TaskHandoff, Tool, ToolConcurrency,
         ToolCx, ToolOutput,
     },
 };
 
-/// The tools that depend on the position of a run, such as its parent. No plugin's tool may have one of these names, since
-/// it would be called in their place.
-pub const RUN_TOOLS: [&str; 7] = [
+/// The tools that the host adds to a run that needs them: most depend on its position, such as its parent, `ask_user` on a
+/// person, and `load_skill` on skills. No plugin's tool may have one of these names, since it would be called in their
+/// place.
+pub const RUN_TOOLS: [&str; 9] = [
     "list_agents",
     "delegate",
     "answer_delegation_questions",
@@ -38,6 +40,8 @@ pub const RUN_TOOLS: [&str; 7] = [
     "request_input",
     "handoff",
     READ_RESULT,
+    "ask_user",
+    LoadSkill::NAME,
 ];
 
 /// Returns the tools that depend on the position of a run. `answers_may_be_replaced`: middleware around the run may still

@@ -69,10 +69,6 @@ impl<F: Fn(&Message) -> Result<(), Fault> + Send + Sync> RunMiddleware for Outpu
         &self.name
     }
 
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
-        Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
-    }
-
     async fn after(&self, _: &RunCx, outcome: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
         let Ok(answer) = &outcome.reply else { return Ok(AfterRunDecision::Accept) };
         if outcome.is_handoff() && !self.handoffs {
@@ -118,10 +114,6 @@ impl<F: Fn(&[Message]) -> Result<(), Fault> + Send + Sync> RunMiddleware for Inp
             Err(why) => BeforeRunDecision::Reject(why),
         })
     }
-
-    async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
-        Ok(AfterRunDecision::Accept)
-    }
 }
 
 /// A middleware that limits the wall time of each attempt.
@@ -139,14 +131,6 @@ impl RunMiddleware for TimeoutMiddleware {
 
     fn may_replace(&self) -> bool {
         false
-    }
-
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
-        Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
-    }
-
-    async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
-        Ok(AfterRunDecision::Accept)
     }
 }
 
@@ -166,14 +150,6 @@ impl RunMiddleware for RecoveryMiddleware {
 
     fn may_replace(&self) -> bool {
         false
-    }
-
-    async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
-        Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
-    }
-
-    async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
-        Ok(AfterRunDecision::Accept)
     }
 }
 

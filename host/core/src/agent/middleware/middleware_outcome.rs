@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        agent::{AfterRunDecision, Agent, BeforeRunDecision, RunMiddleware, RunOutcome},
+        agent::{AfterRunDecision, Agent, RunMiddleware, RunOutcome},
         chat::{Chat, Message},
         model::ScriptedCompleter,
     };
@@ -152,10 +152,6 @@ mod tests {
     impl RunMiddleware for Again {
         fn name(&self) -> &str {
             "again"
-        }
-
-        async fn before(&self, _: &RunCx, _: &[Message]) -> Result<BeforeRunDecision, Fault> {
-            Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
         }
 
         async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {

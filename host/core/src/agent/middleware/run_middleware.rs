@@ -37,19 +37,25 @@ pub trait RunMiddleware: Send + Sync {
         OnFailure::Stop
     }
 
-    /// Runs before a run. `input` holds the new messages: the task, not the chat.
+    /// Runs before a run, which proceeds by default. `input` holds the new messages: the task, not the chat.
     ///
     /// # Errors
     ///
     /// Returns a [`Fault`] if it could not do its work; [`RunMiddleware::on_failure`] decides what that means for the run.
-    async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeRunDecision, Fault>;
+    async fn before(&self, cx: &RunCx, input: &[Message]) -> Result<BeforeRunDecision, Fault> {
+        let _ = (cx, input);
+        Ok(BeforeRunDecision::Proceed { input: None, state: Vec::new() })
+    }
 
-    /// Runs after a run, and after each further attempt.
+    /// Runs after a run, and after each further attempt. By default the outcome is accepted.
     ///
     /// # Errors
     ///
     /// The errors of [`RunMiddleware::before`].
-    async fn after(&self, cx: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault>;
+    async fn after(&self, cx: &RunCx, outcome: &RunOutcome, state: Vec<u8>) -> Result<AfterRunDecision, Fault> {
+        let _ = (cx, outcome, state);
+        Ok(AfterRunDecision::Accept)
+    }
 }
 
 /// The decision about a run that has not begun.

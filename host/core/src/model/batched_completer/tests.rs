@@ -37,13 +37,7 @@ struct Direct {
 
 impl Direct {
     fn new() -> Arc<Self> {
-        let info = ModelInfo {
-            name: "m".into(),
-            model: "m".into(),
-            context_window: Default::default(),
-            price: None,
-            retries: None,
-        };
+        let info = ModelInfo::named("m");
         Arc::new(Self { info, asked: Mutex::default() })
     }
 

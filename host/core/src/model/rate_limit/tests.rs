@@ -25,13 +25,7 @@ struct Model {
 
 impl Model {
     fn new(takes: Duration) -> Self {
-        let info = ModelInfo {
-            name: "m".into(),
-            model: "m".into(),
-            context_window: Default::default(),
-            price: None,
-            retries: None,
-        };
+        let info = ModelInfo::named("m");
         Self { info, takes, began: Mutex::default(), start: Instant::now(), fault: Mutex::default() }
     }
 

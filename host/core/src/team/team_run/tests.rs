@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::*;
 use crate::{
     agent::{
-        AfterRunDecision, Agent, AgentRegistry, BeforeRunDecision, RunMiddleware, RunOutcome,
+        Agent, AgentRegistry, BeforeRunDecision, RunMiddleware,
         testing::{MemoryRecorder, position_of, recorded_group, resumed_group},
     },
     event::RunCx,
@@ -97,10 +97,6 @@ impl RunMiddleware for FirstRun {
             FirstAction::Fail => Err(Fault::other("not yet")),
             FirstAction::Hang => std::future::pending().await,
         }
-    }
-
-    async fn after(&self, _: &RunCx, _: &RunOutcome, _: Vec<u8>) -> Result<AfterRunDecision, Fault> {
-        Ok(AfterRunDecision::Accept)
     }
 }
 

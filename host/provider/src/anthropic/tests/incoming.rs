@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::delta_recorder::heard;
+use crate::delta_recorder::{assert_splits_do_not_matter, heard};
 use shelly_core::{
     chat::ThinkingPart,
     limits,
@@ -123,12 +123,7 @@ async fn a_reply_comes_in_pieces_and_as_a_whole() {
 
 #[tokio::test]
 async fn where_the_stream_is_split_does_not_matter() {
-    let whole = read(vec![STREAM.into()]).await;
-    for at in 0..STREAM.len() {
-        let (a, b) = STREAM.as_bytes().split_at(at);
-        assert_eq!(read(vec![a.into(), b.into()]).await, whole, "split at {at}");
-    }
-    assert_eq!(read(STREAM.bytes().map(|byte| vec![byte]).collect()).await, whole);
+    assert_splits_do_not_matter(STREAM, read).await;
 }
 
 #[tokio::test]

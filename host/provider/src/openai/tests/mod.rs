@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde_json::{json, value::RawValue};
 
 use super::*;
-use crate::{AdapterConfig, HttpModel, delta_recorder::heard};
+use crate::{
+    AdapterConfig, HttpModel,
+    delta_recorder::{assert_splits_do_not_matter, heard},
+};
 use shelly_core::{
     chat::{
         self, Chat, Media, Message, Part, PropertyNames, Role, ThinkingPart, ToolCall, ToolHints, ToolResult, ToolSpec,
@@ -99,12 +102,7 @@ async fn text_comes_in_pieces_and_as_a_whole() {
 
 #[tokio::test]
 async fn where_the_stream_is_split_does_not_matter() {
-    let whole = read(vec![TEXT.into()]).await;
-    for at in 0..TEXT.len() {
-        let (a, b) = TEXT.as_bytes().split_at(at);
-        assert_eq!(read(vec![a.into(), b.into()]).await, whole, "split at {at}");
-    }
-    assert_eq!(read(TEXT.bytes().map(|byte| vec![byte]).collect()).await, whole);
+    assert_splits_do_not_matter(TEXT, read).await;
 }
 
 #[tokio::test]

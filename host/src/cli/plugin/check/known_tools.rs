@@ -1,5 +1,11 @@
 //! The names of the tools of the host and of its shipped plugins. A plugin's tool with such a name, or one that looks like
-//! it, is a finding. Tests compare the list with the sources and with docs/tools.md.
+//! it, is a finding.
+//!
+//! Most are written here, because no type has them: a shipped plugin is a component that tells its tools only when it runs,
+//! and a toolbox of the host names its own when it is made for an agent. A check does neither, so that its findings are the
+//! same whichever plugins a build of the host comes with. Tests compare the list with the sources and with docs/tools.md.
+
+use crate::agent::RUN_TOOLS;
 
 /// The owner of a tool's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,20 +38,7 @@ const fn of_host(owner: KnownToolOwner, names: &'static [&'static str]) -> Known
 
 /// The tools of all owners.
 pub const KNOWN_TOOLS: &[KnownTools] = &[
-    of_host(
-        KnownToolOwner::Run,
-        &[
-            "list_agents",
-            "delegate",
-            "answer_delegation_questions",
-            "task_complete",
-            "request_input",
-            "handoff",
-            "read_result",
-            "ask_user",
-            "load_skill",
-        ],
-    ),
+    of_host(KnownToolOwner::Run, &RUN_TOOLS),
     of_host(KnownToolOwner::DefaultToolbox("exec"), &["exec_run"]),
     of_host(
         KnownToolOwner::DefaultToolbox("git"),
@@ -130,7 +123,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{agent::RUN_TOOLS, config::ShippedToolbox, plugin::SHIPPED_PLUGINS};
+    use crate::{config::ShippedToolbox, plugin::SHIPPED_PLUGINS};
 
     fn root() -> &'static Path {
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -173,7 +166,6 @@ mod tests {
             let like = name.trim_start_matches("{ns}").trim_end_matches('*');
             assert!(known.iter().any(|known| *known == name || name != like && known.contains(like)), "{name}");
         }
-        assert!(RUN_TOOLS.iter().all(|name| known.contains(name)));
     }
 
     #[test]

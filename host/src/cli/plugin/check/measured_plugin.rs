@@ -11,8 +11,7 @@ use crate::{
     chat::ToolSpec,
     cli::host_environment::compiling,
     error::{ErrorKind, Report},
-    limits,
-    plugin::{CompileConfig, ComponentCompiler, Plugin, PluginEngine, PluginError, PluginPackage, PluginStart},
+    plugin::{CompileConfig, Plugin, PluginEngine, PluginError, PluginPackage, PluginStart},
 };
 
 /// A plugin that was started twice: once with an empty cache of compiled code, and once with the code in it.
@@ -64,8 +63,7 @@ impl MeasuredPlugin {
 impl MeasuredStart {
     async fn measure(package: &Arc<PluginPackage>, cache: &Path) -> Result<Result<Self, PluginError>, Report> {
         let config = CompileConfig { cache: Some(cache.into()), ..compiling() };
-        let compiler = Arc::new(ComponentCompiler::from(config));
-        let engine = Arc::new(PluginEngine::with_stack(compiler, limits::PLUGIN_STACK_BYTES)?);
+        let engine = Arc::new(PluginEngine::new(config)?);
         let started = Instant::now();
         let loaded = Plugin::load_measured(&engine, package, &listing_settings(package)).await;
         let duration = started.elapsed();

@@ -24,7 +24,7 @@ use crate::{
     cli::{command_runtime::runtime, host_environment::compiling, render::CliOutputFormat},
     error::Report,
     limits,
-    plugin::{CompileConfig, CompileProfile, ComponentCompiler},
+    plugin::{CompileConfig, CompileProfile, PluginEngine},
 };
 
 /// Build a plugin's project again whenever its sources change, and try it.
@@ -90,9 +90,9 @@ impl PluginDevArgs {
         let mut sources = SourceWatch::begin(folder)?;
         output.show_begin(folder, sources.files(), keys.is_attended)?;
         let mut is_first = true;
+        let engine = self.engine(folder)?;
         loop {
-            let compiler = self.compiler(folder);
-            let is_built = self.build_and_try(trial, is_first, &compiler, &mut output).await?;
+            let is_built = self.build_and_try(trial, is_first, &engine, &mut output).await?;
             is_first &= !is_built;
             // A file that is written during a build leads to another build.
             output.show_changes(&changed_sources(&mut sources, keys).await?)?;
@@ -105,11 +105,11 @@ impl PluginDevArgs {
         &self,
         trial: Option<&RepeatedTrial>,
         is_first: bool,
-        compiler: &Arc<ComponentCompiler>,
+        engine: &Arc<PluginEngine>,
         output: &mut DevOutput,
     ) -> Result<bool, Report> {
         let started = Instant::now();
-        let built = match build_into_place(&self.project, self.release, compiler, show_tool_line).await {
+        let built = match build_into_place(&self.project, self.release, engine, show_tool_line).await {
             Ok(built) => built,
             Err(report) => {
                 output.show_failure(&report)?;
@@ -119,7 +119,7 @@ impl PluginDevArgs {
         output.show_build(&built, started.elapsed(), is_first)?;
         if let Some(trial) = trial {
             let with = TrialArgs::of_path(&self.given, self.config.as_ref(), self.output);
-            match trial.run(&with, &built.folder, compiler).await {
+            match trial.run(&with, &built.folder, engine.compiler()).await {
                 Ok(outcome) => output.show_trial(outcome)?,
                 Err(report) => output.show_failure(&report)?,
             }
@@ -127,13 +127,13 @@ impl PluginDevArgs {
         Ok(true)
     }
 
-    /// Returns a compiler for a project that is built again and again.
-    fn compiler(&self, project: &Path) -> Arc<ComponentCompiler> {
+    /// Returns an engine for all builds of a project.
+    fn engine(&self, project: &Path) -> Result<Arc<PluginEngine>, Report> {
         let profile = match self.release {
             true => CompileProfile::Release,
             false => CompileProfile::Development { project: project.into() },
         };
-        Arc::new(ComponentCompiler::from(CompileConfig { profile, ..compiling() }))
+        PluginEngine::new(CompileConfig { profile, ..compiling() }).map(Arc::new)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The decision if a plugin may take the place of the installed one.
+//! The decision if another version of a package may take the place of the installed one.
 
 use clap::Args;
 
@@ -12,18 +12,34 @@ use crate::{
     packages::{AbilityChange, LockedPluginPackage, VersionOrder},
 };
 
-/// The options that say which changes of a plugin are accepted.
+/// The options that say which changes of a package are accepted.
 #[derive(Args)]
 pub struct AcceptanceArgs {
     /// Accept without a question that a plugin wants, imports or offers more than the installed one.
     #[arg(long)]
-    yes: bool,
+    pub yes: bool,
     /// Accept a version that is older than the installed one.
     #[arg(long)]
-    allow_downgrade: bool,
+    pub allow_downgrade: bool,
 }
 
-/// The decision about a plugin.
+/// Another version of an installed package, as far as the decision about it needs it.
+pub struct VersionChange<'a> {
+    /// The package, such as "the plugin `dice`".
+    pub package: String,
+    /// The installed version.
+    pub before: &'a str,
+    /// The version that would take its place.
+    pub now: &'a str,
+    /// The changes that nobody has consented to, a line each, safe to show.
+    pub growth: Vec<String>,
+    /// Says in a report that there is such a change.
+    pub growth_text: String,
+    /// The part of a hint that names what a person reads before they accept it.
+    pub to_read: &'static str,
+}
+
+/// The decision about another version of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AcceptanceDecision {
     Accepted,
@@ -32,59 +48,75 @@ enum AcceptanceDecision {
 }
 
 impl AcceptanceArgs {
-    /// Returns `true` if the plugin may take the place of the installed one. A person at a terminal is shown what changes, and
-    /// is asked.
+    /// Returns `true` if the plugin may take the place of the installed one.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if the version is older, or nobody can be asked about a plugin that can do more.
-    pub(super) async fn accepts(
+    /// Those of [`Self::accepts`].
+    pub(super) async fn accepts_plugin(
         &self,
         before: &LockedPluginPackage,
         now: &LockedPluginPackage,
     ) -> Result<bool, Report> {
-        match self.decide(before, now, ask::is_attended())? {
+        self.accepts(&version_change(before, now), || changed_lines(before, now)).await
+    }
+
+    /// Returns `true` if a version may take the place of the installed one. A person at a terminal is shown what changes,
+    /// and is asked.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the version is older, or nobody can be asked about one that grows.
+    pub async fn accepts(
+        &self,
+        change: &VersionChange<'_>,
+        shown: impl FnOnce() -> Vec<String>,
+    ) -> Result<bool, Report> {
+        match self.decide(change, ask::is_attended())? {
             AcceptanceDecision::Accepted => Ok(true),
-            AcceptanceDecision::Asked => {
-                let lines = changed_lines(before, now);
-                let shown = format!("{}\nuse it? 1 no, 2 yes; ", lines.join("\n"));
-                Ok(ask::choose(&shown, &["no", "yes"]).await == Some(1))
-            }
+            AcceptanceDecision::Asked => Ok(is_confirmed(&format!("{}\nuse it?", shown().join("\n"))).await),
         }
     }
 
-    fn decide(
-        &self,
-        before: &LockedPluginPackage,
-        now: &LockedPluginPackage,
-        is_attended: bool,
-    ) -> Result<AcceptanceDecision, Report> {
-        let order = VersionOrder::of(&now.version, &before.version);
+    fn decide(&self, change: &VersionChange<'_>, is_attended: bool) -> Result<AcceptanceDecision, Report> {
+        let order = VersionOrder::of(change.now, change.before);
         if matches!(order, VersionOrder::Older | VersionOrder::Unknown) && !self.allow_downgrade {
-            let (id, now, old) = (&before.id, version(now), version(before));
+            let (package, now, old) = (&change.package, version(change.now), version(change.before));
             let message = match order {
-                VersionOrder::Older => format!("the plugin `{id}` has version {now}, older than the installed {old}"),
-                _ => format!("the plugin `{id}` has version {now}, which cannot be compared with the installed {old}"),
+                VersionOrder::Older => format!("{package} has version {now}, older than the installed {old}"),
+                _ => format!("{package} has version {now}, which cannot be compared with the installed {old}"),
             };
             return Err(Report::new(ErrorKind::Plugin, message).hint("--allow-downgrade accepts it"));
         }
-        let grown: Vec<_> = grown(before, now).collect();
         match (self.yes, is_attended) {
             (true, _) => Ok(AcceptanceDecision::Accepted),
             (false, true) => Ok(AcceptanceDecision::Asked),
-            (false, false) if grown.is_empty() => Ok(AcceptanceDecision::Accepted),
+            (false, false) if change.growth.is_empty() => Ok(AcceptanceDecision::Accepted),
             (false, false) => {
-                let message = format!("the plugin {} can do more than the installed {}", named(now), version(before));
-                let report = Report::new(ErrorKind::Plugin, message);
-                let report = grown.iter().fold(report, |report, change| report.cause(name(&change.line)));
-                Err(report.hint("nobody can be asked here; --yes accepts it, after you have read what it gains"))
+                let report = Report::new(ErrorKind::Plugin, &change.growth_text);
+                let report = change.growth.iter().fold(report, |report, line| report.cause(line));
+                let to_read = change.to_read;
+                Err(report.hint(format!("nobody can be asked here; --yes accepts it, after you have read {to_read}")))
             }
         }
     }
 }
 
-fn grown(before: &LockedPluginPackage, now: &LockedPluginPackage) -> impl Iterator<Item = AbilityChange> {
-    plugin_changes(before, now).into_iter().filter(|change| change.is_growth)
+/// Shows a text that ends with a question to a person at the terminal. Returns `true` if the answer is yes.
+pub async fn is_confirmed(shown: &str) -> bool {
+    ask::choose(&format!("{shown} 1 no, 2 yes; "), &["no", "yes"]).await == Some(1)
+}
+
+fn version_change<'a>(before: &'a LockedPluginPackage, now: &'a LockedPluginPackage) -> VersionChange<'a> {
+    let grown = plugin_changes(before, now).into_iter().filter(|change| change.is_growth);
+    VersionChange {
+        package: format!("the plugin `{}`", before.id),
+        before: &before.version,
+        now: &now.version,
+        growth: grown.map(|change| name(&change.line)).collect(),
+        growth_text: format!("the plugin {} can do more than the installed {}", named(now), version(&before.version)),
+        to_read: "what it gains",
+    }
 }
 
 /// Returns the differences in what a plugin can do, and in who answers for it.
@@ -94,13 +126,13 @@ pub fn plugin_changes(before: &LockedPluginPackage, now: &LockedPluginPackage) -
     changes
 }
 
-fn version(locked: &LockedPluginPackage) -> String {
-    if locked.version.is_empty() { "(no version)".into() } else { name(&locked.version) }
+fn version(version: &str) -> String {
+    if version.is_empty() { "(no version)".into() } else { name(version) }
 }
 
 /// Returns what changes with a plugin, a line each.
 pub(super) fn changed_lines(before: &LockedPluginPackage, now: &LockedPluginPackage) -> Vec<String> {
-    let mut lines = vec![format!("the plugin `{}`: {} → {}", now.id, version(before), version(now))];
+    let mut lines = vec![format!("the plugin `{}`: {} → {}", now.id, version(&before.version), version(&now.version))];
     if before.source != now.source {
         lines.push(format!("  ~ source {} → {}", name(&before.source), name(&now.source)));
     }
@@ -142,7 +174,7 @@ mod tests {
     #[test]
     fn grown_plugin_is_asked_about_or_refused() {
         let (before, same, grown) = (locked("1.0.0", &[]), locked("1.1.0", &[]), locked("1.1.0", &["kv: agent\u{1b}"]));
-        let decide = |args: &AcceptanceArgs, now, is_attended| args.decide(&before, now, is_attended);
+        let decide = |args: &AcceptanceArgs, now, is_attended| args.decide(&version_change(&before, now), is_attended);
         assert_eq!(decide(&NEITHER, &same, false), Ok(AcceptanceDecision::Accepted));
         assert_eq!(decide(&NEITHER, &same, true), Ok(AcceptanceDecision::Asked));
         assert_eq!(decide(&NEITHER, &grown, true), Ok(AcceptanceDecision::Asked));
@@ -160,7 +192,7 @@ mod tests {
             let signature = Some(MinisignKey::new(by).sign("files"));
             LockedPluginPackage { signature, ..locked("1.0.0", &[]) }
         };
-        let grown = |now: &LockedPluginPackage| grown(&signed(1), now).map(|change| change.line).collect::<Vec<_>>();
+        let grown = |now: &LockedPluginPackage| version_change(&signed(1), now).growth;
         assert_eq!(grown(&locked("1.1.0", &[])), ["- signature"]);
         assert_eq!(grown(&signed(2)), ["~ signature: by another key"]);
         assert!(grown(&signed(1)).is_empty());
@@ -174,11 +206,14 @@ mod tests {
             ("1.1.0", "the plugin `dice` has version 1.1.0, older than the installed 1.2.0"),
             ("two", "the plugin `dice` has version two, which cannot be compared with the installed 1.2.0"),
         ] {
-            let report = yes.decide(&before, &locked(version, &[]), true).unwrap_err();
+            let report = yes.decide(&version_change(&before, &locked(version, &[])), true).unwrap_err();
             assert_eq!(report.message, says);
         }
         let allowed = AcceptanceArgs { allow_downgrade: true, ..NEITHER };
-        assert_eq!(allowed.decide(&before, &locked("1.1.0", &[]), false), Ok(AcceptanceDecision::Accepted));
+        assert_eq!(
+            allowed.decide(&version_change(&before, &locked("1.1.0", &[])), false),
+            Ok(AcceptanceDecision::Accepted)
+        );
     }
 
     #[test]

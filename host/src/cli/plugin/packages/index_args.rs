@@ -18,6 +18,13 @@ pub struct PackageIndexArgs {
     index: Option<String>,
 }
 
+/// A kind of package that an index names.
+#[derive(Clone, Copy)]
+pub enum IndexedKind {
+    Plugin,
+    AgentPackage,
+}
+
 impl PackageIndexArgs {
     /// Reads the index. Returns it with its name.
     pub(super) async fn read(
@@ -34,43 +41,32 @@ impl PackageIndexArgs {
         Ok((of.clone(), fetcher.index(of).await?))
     }
 
-    /// Looks up a plugin by its name.
-    pub(super) async fn find(
+    /// Looks up a package by its name.
+    pub async fn find(
         &self,
+        kind: IndexedKind,
         id: &str,
         config: &Config,
         fetcher: &PackageFetcher,
     ) -> Result<PackageSource, Report> {
         let (of, index) = self.read(config, fetcher).await?;
-        let not_there = || {
-            let mend = "search with `shelly-host plugin search WORD`";
-            not_in_index(("plugin", id), &of, &index.ids().collect::<Vec<_>>(), mend)
+        let (found, what, known, mend) = match kind {
+            IndexedKind::Plugin => {
+                let known: Vec<_> = index.ids().collect();
+                (index.find(id), "plugin", known, "search with `shelly-host plugin search WORD`")
+            }
+            IndexedKind::AgentPackage => {
+                (index.find_agent(id), "agent package", index.agent_ids().collect(), "check the name")
+            }
         };
-        index.find(id).ok_or_else(not_there)?.map_err(|error| error.report())
-    }
-
-    /// Looks up an agent package by its name.
-    pub async fn find_agent(
-        &self,
-        id: &str,
-        config: &Config,
-        fetcher: &PackageFetcher,
-    ) -> Result<PackageSource, Report> {
-        let (of, index) = self.read(config, fetcher).await?;
         let not_there = || {
-            let mend = "check the name";
-            not_in_index(("agent package", id), &of, &index.agent_ids().collect::<Vec<_>>(), mend)
+            let near = nearest(id, &known).map(|near| format!("did you mean `{}`? Otherwise ", near.escape_debug()));
+            let message = format!("there is no {what} `{id}` in the index {}", of.escape_debug());
+            Report::new(ErrorKind::Usage, message)
+                .hint(format!("{}{mend}; a folder in the current one is written ./{id}", near.unwrap_or_default()))
         };
-        index.find_agent(id).ok_or_else(not_there)?.map_err(|error| error.report())
+        found.ok_or_else(not_there)?.map_err(|error| error.report())
     }
-}
-
-/// Reports that an index does not have what a person named.
-fn not_in_index((what, id): (&str, &str), of: &str, known: &[&str], mend: &str) -> Report {
-    let near = nearest(id, known).map(|near| format!("did you mean `{}`? Otherwise ", near.escape_debug()));
-    let message = format!("there is no {what} `{id}` in the index {}", of.escape_debug());
-    Report::new(ErrorKind::Usage, message)
-        .hint(format!("{}{mend}; a folder in the current one is written ./{id}", near.unwrap_or_default()))
 }
 
 /// Refuses what an index has under the name of something else: it would be installed, or replace what is installed, under a name

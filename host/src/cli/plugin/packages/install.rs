@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{
     acceptance::AcceptanceArgs,
-    index_args::{PackageIndexArgs, check_indexed, is_index_name},
+    index_args::{IndexedKind, PackageIndexArgs, check_indexed, is_index_name},
     package_candidate::{PackageInspector, described, named},
     package_fetch::PackageFetcher,
     place_args::{PackagePlaceArgs, guard, refuse_contained},
@@ -63,7 +63,7 @@ impl PluginInstallArgs {
         let mut lock = place.read_lock().map_err(report)?;
         let fetcher = PackageFetcher::new()?;
         let source = match is_index_name(named_source) {
-            true => self.index.find(named_source, config, &fetcher).await?,
+            true => self.index.find(IndexedKind::Plugin, named_source, config, &fetcher).await?,
             false => PackageSource::parse(named_source).map_err(report)?,
         };
         let fetched = fetcher.fetch(&source).await?;
@@ -73,7 +73,7 @@ impl PluginInstallArgs {
         let before = lock.get(&now.id).filter(|before| before.digest != now.digest).cloned();
         before.as_ref().map_or(Ok(()), refuse_contained)?;
         if let Some(before) = before
-            && !self.acceptance.accepts(&before, &now).await?
+            && !self.acceptance.accepts_plugin(&before, &now).await?
         {
             print(&format!("the plugin {} was left as it is", named(&before)))?;
             return Ok(ErrorKind::Run.exit_code());

@@ -9,6 +9,7 @@ mod newer_source;
 mod outdated;
 mod package_candidate;
 mod package_fetch;
+mod package_updater;
 mod place_args;
 mod publish;
 mod remove;
@@ -18,11 +19,12 @@ mod update;
 mod vendor;
 
 pub(in crate::cli) use self::{
-    acceptance::plugin_changes,
+    acceptance::{AcceptanceArgs, VersionChange, is_confirmed, plugin_changes},
     agent_fetch::{FetchedAgentPackage, package_folder},
-    index_args::{PackageIndexArgs, check_indexed, is_index_name},
+    index_args::{IndexedKind, PackageIndexArgs, check_indexed, is_index_name},
     package_candidate::{PackageCandidate, PackageInspector, described, named, signature_state, signer},
     package_fetch::{FetchedPackage, PackageFetcher},
+    package_updater::{PackageUpdater, UpdateOutcome},
     place_args::{PackagePlaceArgs, guard, project_and_person},
     publish::artifact_named,
     restore::restore,

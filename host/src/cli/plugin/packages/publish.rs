@@ -15,7 +15,7 @@ use crate::{
     digest::Sha256Digest,
     error::{ErrorKind, Report},
     packages::{OciReference, PluginPackageArtifact, PluginPackageFiles, RecordedTool},
-    plugin::{CompileStep, ComponentCompiler, Plugin as Loaded, PluginKind, PluginPackage},
+    plugin::{CompileStep, Plugin as Loaded, PluginEngine, PluginKind, PluginPackage},
 };
 
 /// Publish a plugin in an OCI registry, as an artifact from which other tools can pull its component too.
@@ -39,16 +39,16 @@ impl PluginPublishArgs {
     /// Publishes the plugin.
     pub fn publish(&self) -> Result<u8, Report> {
         let reference = artifact_named(&self.artifact, "oci://ghcr.io/me/dice:1.0.0")?;
-        let compiler = Arc::new(ComponentCompiler::from(compiling()));
+        let engine = Arc::new(PluginEngine::new(compiling())?);
         runtime()?.block_on(async {
             let files = files_at(&self.path)?;
-            let package = PluginPackage::open(&self.path, &compiler, CompileStep::Compile).await;
+            let package = PluginPackage::open(&self.path, engine.compiler(), CompileStep::Compile).await;
             let package = Arc::new(package.map_err(|error| error.report())?);
             if package.digest != Sha256Digest::of(files.component()) {
                 let message = format!("{} was changed while it was read", name(&self.path.display().to_string()));
                 return Err(Report::new(ErrorKind::Plugin, message).hint("run the command again after the build"));
             }
-            let plugin = load_to_list(&package, &compiler).await?;
+            let plugin = load_to_list(&package, &engine).await?;
             let signature = signature_at(&self.path)?;
             let artifact = PluginPackageArtifact { signature, ..artifact_of(&package, &plugin, &files) };
             let fetcher = PackageFetcher::new()?;

@@ -6,13 +6,11 @@ use super::{
     acceptance::AcceptanceArgs,
     package_candidate::{PackageInspector, named},
     package_fetch::PackageFetcher,
-    place_args::{PackagePlaceArgs, guard, not_installed, refuse_contained},
+    package_updater::{PackageUpdater, UpdateOutcome},
+    place_args::{PackagePlaceArgs, not_installed, refuse_contained},
 };
 use crate::{
-    cli::{
-        command_runtime::runtime,
-        render::{name, print},
-    },
+    cli::render::name,
     config::Config,
     error::{ErrorKind, Report},
     packages::{LockedPluginPackage, PackageLock, PackagePlace},
@@ -37,45 +35,37 @@ pub struct PluginUpdateArgs {
 impl PluginUpdateArgs {
     /// Updates the plugins, one after the other.
     pub fn update(&self) -> Result<u8, Report> {
-        let (config, place) = self.place.open()?;
-        let _guard = guard(&place, false)?;
-        let mut lock = place.read_lock().map_err(|error| error.report())?;
-        let mut wanted = Vec::new();
-        for id in &self.ids {
-            let locked = lock.get(id).cloned().ok_or_else(|| not_installed(id, &lock))?;
-            refuse_contained(&locked)?;
-            wanted.push(locked);
-        }
-        if self.ids.is_empty() {
-            wanted.extend(lock.iter().filter(|locked| locked.agent.is_none()).cloned());
-        }
-        if wanted.is_empty() {
-            return Err(Report::new(ErrorKind::Usage, "no plugin is installed")
-                .hint(format!("install one: shelly-host plugin install SOURCE{}", self.place.shown())));
-        }
-        let fetcher = PackageFetcher::new()?;
-        runtime()?.block_on(async {
-            let mut code = 0;
-            for before in &wanted {
-                let line = self.update_one(before, (&config, &place), &mut lock, &fetcher).await?;
-                code = code.max(if line.is_some() { 0 } else { ErrorKind::Run.exit_code() });
-                print(&line.unwrap_or_else(|| format!("left as is   {}", named(before))))?;
-            }
-            Ok(code)
-        })
+        self.update_all(&self.ids, &self.place)
+    }
+}
+
+impl PackageUpdater for PluginUpdateArgs {
+    type Locked = LockedPluginPackage;
+    const KIND: &'static str = "plugin";
+    const COMMAND: &'static str = "plugin";
+
+    fn find(id: &str, lock: &PackageLock) -> Result<LockedPluginPackage, Report> {
+        let locked = lock.get(id).cloned().ok_or_else(|| not_installed(id, lock))?;
+        refuse_contained(&locked)?;
+        Ok(locked)
     }
 
-    /// Updates a plugin. Returns the line that says what has become of it; `None` if the person has declined.
+    fn all(lock: &PackageLock) -> Vec<LockedPluginPackage> {
+        lock.iter().filter(|locked| locked.agent.is_none()).cloned().collect()
+    }
+
+    fn named(locked: &LockedPluginPackage) -> String {
+        named(locked)
+    }
+
     async fn update_one(
         &self,
         before: &LockedPluginPackage,
         (config, place): (&Config, &PackagePlace),
         lock: &mut PackageLock,
         fetcher: &PackageFetcher,
-    ) -> Result<Option<String>, Report> {
-        let Some(source) = fetcher.newer_source(before, place).await? else {
-            return Ok(Some(format!("up to date   {}", named(before))));
-        };
+    ) -> Result<UpdateOutcome, Report> {
+        let Some(source) = fetcher.newer_source(before, place).await? else { return Ok(UpdateOutcome::UpToDate) };
         let candidate = PackageInspector::new(place, config).inspect(&source, fetcher.fetch(&source).await?).await?;
         let now = candidate.locked.clone();
         if now.id != before.id {
@@ -83,10 +73,10 @@ impl PluginUpdateArgs {
             return Err(Report::new(ErrorKind::Plugin, message)
                 .hint("nothing was changed; `shelly-host plugin install` installs the other plugin"));
         }
-        if !self.acceptance.accepts(before, &now).await? {
-            return Ok(None);
+        if !self.acceptance.accepts_plugin(before, &now).await? {
+            return Ok(UpdateOutcome::Declined);
         }
         candidate.install(place, lock)?;
-        Ok(Some(format!("updated      {} (was {})", named(&now), named(before))))
+        Ok(UpdateOutcome::Updated(named(&now)))
     }
 }
