@@ -89,7 +89,7 @@ async fn outcome(place: &Place, agents: &str, script: &[(&str, Calls<'_>)]) -> (
     };
     let hearing = async {
         let mut told = Vec::new();
-        while let Some(event) = stream.next().await {
+        while let Some(event) = stream.next_event().await {
             // What is decided is told in few words, whatever plugins say of themselves.
             let is_long = |text: &str| text.len() > 1_000;
             assert!(!matches!(&event, Event::CapabilityDecided { capability, .. } if is_long(capability)), "{event:?}");

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::{
     chat::terminal::ChatTerminal,
+    event_stream,
     support::{Place, Ran, copy},
 };
 
@@ -90,6 +91,7 @@ fn shown(example: &str) -> String {
         let (ran, watched) = (run(words, &[]), run(words, &["--output", "events"]));
         assert!(ran.code == 0 && !ran.stderr.contains("warning: "), "{words:?}: {}", ran.shown());
         assert_eq!(watched.code, 0, "{words:?}: {}", watched.shown());
+        event_stream::checked(&watched.stdout);
         format!("{}\n-- who did what\n{}", ran.stdout, work(&watched.stdout))
     };
     commands.iter().map(one).collect::<Vec<_>>().join("\n")
@@ -103,7 +105,7 @@ fn work(events: &str) -> String {
         let event: Value = serde_json::from_str(line).unwrap();
         let word = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
         let did = match event["event"].as_str().unwrap() {
-            "run_started" => match event["parent"].as_str() {
+            "run_started" => match event["parent_agent"].as_str() {
                 Some(parent) => format!("works for {parent}"),
                 None => "works".into(),
             },

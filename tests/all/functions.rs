@@ -360,7 +360,7 @@ async fn model_calls_functions_and_corrects_invalid_arguments() {
     };
     let events = async {
         let mut functions = Vec::new();
-        while let Some(event) = stream.next().await {
+        while let Some(event) = stream.next_event().await {
             if let Event::PluginCall { function, outcome, plugin, .. } = event {
                 functions.push((plugin.to_string(), function, outcome));
             }

@@ -177,7 +177,7 @@ const ATTACK: &str = r#"{"a":1}"#;
 /// Returns all events, to the end of the stream.
 async fn all(mut stream: EventStream) -> Vec<Event> {
     let mut events = Vec::new();
-    while let Some(event) = stream.next().await {
+    while let Some(event) = stream.next_event().await {
         events.push(event);
     }
     events

@@ -15,7 +15,7 @@ use shelly_host::{
     agent::{RunAnswer, RunError},
     capability::{Budget, BudgetAccount, Usd},
     chat::{Chat, Message},
-    event::{Event, EventSink, RunCx},
+    event::{EffectEditKind, Event, EventSink, RunCx},
     model::Usage,
 };
 use tokio::{runtime, task, time};
@@ -64,7 +64,7 @@ async fn run(tape: Vec<u8>) -> Seen {
     let cx = RunCx::new("ada").with_events(sink);
     let events = task::spawn(async move {
         let mut events = Vec::new();
-        while let Some(event) = stream.next().await {
+        while let Some(event) = stream.next_event().await {
             events.push(event);
         }
         events
@@ -102,7 +102,7 @@ impl Seen {
                     chats.entry(agent).or_default().push(message);
                 }
                 Event::MessageAdded { agent, message: None, .. } => drop(rewritten.insert(&**agent)),
-                Event::EffectEdited { agent, edit: "replace", .. } => drop(rewritten.insert(&**agent)),
+                Event::EffectEdited { agent, edit: EffectEditKind::Replace, .. } => drop(rewritten.insert(&**agent)),
                 _ => {}
             }
         }

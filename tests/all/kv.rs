@@ -165,7 +165,7 @@ async fn damaged_kv_store_is_reported_once_to_the_operator() {
     }
     drop(cx);
     let mut warnings = Vec::new();
-    while let Some(event) = stream.next().await {
+    while let Some(event) = stream.next_event().await {
         if let Event::Warning { message } = event {
             warnings.push(message);
         }

@@ -29,6 +29,7 @@ mod conformance;
 mod doctor;
 mod effects;
 mod egress;
+mod event_stream;
 mod everyday;
 mod examples;
 mod files;

@@ -183,7 +183,7 @@ pub async fn watched<T>(name: &str, work: impl AsyncFnOnce(&RunCx) -> T) -> (T, 
     let work = async move { work(&cx).await };
     let tell = async {
         let mut events = Vec::new();
-        while let Some(event) = stream.next().await {
+        while let Some(event) = stream.next_event().await {
             events.push(event);
         }
         events

@@ -101,7 +101,7 @@ async fn run_from(plugins: &[PathBuf], world: &World, agents: &str, replies: &[&
     let (events, mut stream) = EventSink::channel();
     let collected = tokio::spawn(async move {
         let mut decided = Vec::new();
-        while let Some(event) = stream.next().await {
+        while let Some(event) = stream.next_event().await {
             let event = serde_json::to_value(event).unwrap();
             if event["event"] == "capability_decided" {
                 let text = |key: &str| event[key].as_str().unwrap().to_owned();

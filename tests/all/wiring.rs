@@ -172,7 +172,7 @@ async fn run(place: &Place, text: &str) -> Result<(String, Vec<Value>), shelly_h
     let (events, mut stream) = EventSink::channel();
     let collected = tokio::spawn(async move {
         let mut all = Vec::new();
-        while let Some(event) = stream.next().await {
+        while let Some(event) = stream.next_event().await {
             all.push(serde_json::to_value(event).unwrap());
         }
         all

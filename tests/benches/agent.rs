@@ -132,7 +132,7 @@ async fn run(agent: &Agent, chat: &Chat, watched: bool) {
     let answer = agent.run(&cx, chat, stage::task()).await.expect("the model answers");
     assert!(answer.iterations > 1);
     if let Some(stream) = &mut stream {
-        while !matches!(stream.next().await, Some(Event::RunFinished { .. }) | None) {}
+        while !matches!(stream.next_event().await, Some(Event::RunFinished { .. }) | None) {}
     }
 }
 

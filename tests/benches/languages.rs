@@ -137,7 +137,7 @@ impl PluginCosts {
         }
         drop(watched);
         let mut memory = 0;
-        while let Some(event) = stream.next().await {
+        while let Some(event) = stream.next_event().await {
             if let Event::PluginCall { memory: of_call, .. } = event {
                 memory = of_call;
             }

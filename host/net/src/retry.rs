@@ -284,7 +284,7 @@ mod tests {
         assert!(matches!(fault, Fault::Unavailable { .. }), "{fault}");
         drop(observer);
         let mut told = Vec::new();
-        while let Some(Event::ModelWaits { agent, model, wait: ModelWait::Retry, detail }) = stream.next().await {
+        while let Some(Event::ModelWaits { agent, model, wait: ModelWait::Retry, detail }) = stream.next_event().await {
             told.push(format!("{agent} {model} {detail}"));
         }
         assert_eq!(told.len(), 2, "the last failure is no pause: {told:?}");

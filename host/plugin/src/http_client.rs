@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use shelly_core::{
     error::Fault,
-    event::{Event, RunCx},
+    event::{Event, PluginRequestOutcome, RunCx},
 };
 use shelly_net::egress::{
     Egress, EgressFacts, EgressFailure, EgressRequest, EgressResponse, EgressResponseBody, EgressUpload,
@@ -77,11 +77,13 @@ impl PluginHttpClient {
 
     fn event(&self, facts: &EgressFacts, fault: Option<&Fault>, duration: Duration) -> Event {
         let outcome = match fault {
-            None => "answered",
-            Some(Fault::Invalid { .. } | Fault::Denied { .. } | Fault::RateLimited { .. }) => "refused",
-            Some(_) => "failed",
+            None => PluginRequestOutcome::Answered,
+            Some(Fault::Invalid { .. } | Fault::Denied { .. } | Fault::RateLimited { .. }) => {
+                PluginRequestOutcome::Refused
+            }
+            Some(_) => PluginRequestOutcome::Failed,
         };
-        let reason = fault.map(|fault| match facts.address.filter(|_| outcome == "refused") {
+        let reason = fault.map(|fault| match facts.address.filter(|_| outcome == PluginRequestOutcome::Refused) {
             // The plugin must not learn the address that a name resolves to.
             Some(address) => format!("{fault} ({address})"),
             None => fault.to_string(),

@@ -82,17 +82,17 @@ impl RunSession {
     pub fn listen(&self, events: &EventSink) {
         let journal = Arc::clone(&self.journal);
         events.tap(Arc::new(move |event| {
-            let record = match event {
+            let record = match &event.event {
                 Event::QuestionAnswered { agent, question, outcome, by, .. } => JournalRecord::Decided {
                     agent: agent.clone(),
                     question: question.clone(),
-                    outcome: (*outcome).to_owned(),
+                    outcome: outcome.name().to_owned(),
                     by: *by,
                 },
                 Event::PluginCall { agent, plugin, function, given, .. } if !given.is_empty() => JournalRecord::Given {
                     agent: agent.clone(),
                     plugin: plugin.clone(),
-                    function: (*function).to_owned(),
+                    function: function.name().to_owned(),
                     given: given.clone(),
                 },
                 _ => return,

@@ -140,7 +140,8 @@ fn parse_and_execute() -> u8 {
             if is_error {
                 let words: Vec<_> = std::env::args_os().skip(1).collect();
                 usage_hints::add_hints(&mut error, command(), &words);
-                if wanted_output().is_some() {
+                if let Some(output) = wanted_output() {
+                    render::begin_stream(None, output);
                     render::failed_as_json(&wrong_usage(&error));
                 }
             }

@@ -54,3 +54,4 @@ mod user_config_path;
 mod wanted_output;
 
 pub use command_line::{command, main, main_that_compiles_here};
+pub use render::event_stream_schema;

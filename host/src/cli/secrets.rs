@@ -8,7 +8,7 @@ use std::{
 use serde::de::IgnoredAny;
 
 use crate::{
-    event::Event,
+    event::{Event, StreamEvent},
     model::ReplyDelta,
     session::{SecretStream, Secrets},
 };
@@ -55,6 +55,12 @@ impl ReplyRedactor {
         self.pass_by(&hidden(), event)
     }
 
+    /// Takes an event, and returns the lines to print now. They bear the number of the event, so numbers never decrease; a
+    /// piece whose whole text is held back becomes an empty one, as a gap would mean that an event was missed.
+    pub fn pass_numbered(&mut self, event: &StreamEvent) -> Vec<StreamEvent> {
+        numbered(self.pass(&event.event), event)
+    }
+
     fn pass_by(&mut self, secrets: &Secrets, event: &Event) -> Vec<Event> {
         use ReplyTextKind::{Text, Thinking};
         let (agent, ends, piece) = match event {
@@ -95,9 +101,52 @@ fn shown(agent: &Arc<str>, kind: ReplyTextKind, text: String) -> Option<Event> {
     (!text.is_empty()).then(|| Event::ModelDelta { agent: Arc::clone(agent), delta: delta(text) })
 }
 
+/// Returns what is shown of an event in its place in the stream; an empty piece if nothing is.
+fn numbered(mut shown: Vec<Event>, event: &StreamEvent) -> Vec<StreamEvent> {
+    let StreamEvent { sequence, time, run, parent, event } = event;
+    if shown.is_empty()
+        && let Event::ModelDelta { agent, delta } = event
+    {
+        let delta = match delta {
+            ReplyDelta::Thinking(_) => ReplyDelta::Thinking(String::new()),
+            ReplyDelta::Text(_) | ReplyDelta::ToolCall(_) | ReplyDelta::Usage(_) => ReplyDelta::Text(String::new()),
+        };
+        shown.push(Event::ModelDelta { agent: Arc::clone(agent), delta });
+    }
+    let place =
+        |event| StreamEvent { sequence: *sequence, time: *time, run: run.clone(), parent: parent.clone(), event };
+    shown.into_iter().map(place).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
+
+    #[test]
+    fn every_event_has_a_line_with_its_number() {
+        let secrets = Secrets::new([("KEY", "sk-12345")]);
+        let mut pieces = ReplyRedactor::default();
+        let agent: Arc<str> = "a".into();
+        let text = |text: &str| Event::ModelDelta { agent: Arc::clone(&agent), delta: ReplyDelta::Text(text.into()) };
+        let (usage, of_children) = Default::default();
+        let end = Event::RunFinished {
+            agent: Arc::clone(&agent),
+            error: None,
+            iterations: 1,
+            usage,
+            of_children,
+            duration: Default::default(),
+        };
+        let mut printed = Vec::new();
+        for (event, sequence) in [text("A s"), text("k-12"), end.clone()].into_iter().zip(1..) {
+            let event = StreamEvent { sequence, time: UNIX_EPOCH, run: None, parent: None, event };
+            let shown = pieces.pass_by(&secrets, &event.event);
+            printed.extend(numbered(shown, &event).into_iter().map(|line| (line.sequence, line.event)));
+        }
+        assert_eq!(printed, [(1, text("A ")), (2, text("")), (3, text("sk-12")), (3, end)]);
+    }
 
     #[test]
     fn credential_split_over_deltas_is_redacted() {

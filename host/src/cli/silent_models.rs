@@ -61,12 +61,21 @@ impl SilentModels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{chat::ReplyDelta, event::ModelWait};
+    use crate::{
+        chat::ReplyDelta,
+        event::{ModelWait, RequestTokens},
+    };
 
     #[tokio::test(start_paused = true)]
     async fn silent_model_is_reported_at_doubling_intervals() {
         let mut silences = SilentModels::default();
-        let started = |agent: &str| Event::ModelStarted { agent: agent.into(), iteration: 0, tokens: 1 };
+        let started = |agent: &str| Event::ModelStarted {
+            agent: agent.into(),
+            iteration: 0,
+            tokens: 1,
+            parts: RequestTokens::default(),
+            window: None,
+        };
         silences.note(&started("ada"));
         assert!(silences.overdue().is_empty());
         let mut told = Vec::new();

@@ -192,8 +192,8 @@ impl BaselinePlugin {
         }
         let begun = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&begun);
-        events.tap(Arc::new(move |event: &Event| {
-            count.fetch_add(usize::from(matches!(event, Event::PluginLog { .. })), Ordering::Relaxed);
+        events.tap(Arc::new(move |event| {
+            count.fetch_add(usize::from(matches!(event.event, Event::PluginLog { .. })), Ordering::Relaxed);
         }));
         let mut calls = JoinSet::new();
         for plugin in [&self.plugin, &self.other].into_iter().cycle().take(limits::PLUGIN_CALLS as usize) {

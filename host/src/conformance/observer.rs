@@ -14,7 +14,7 @@ use super::{
 use crate::{
     chat::{Chat, Part, Role},
     error::acts_on_terminal,
-    event::Event,
+    event::{Event, PluginCallOutcome},
     limits,
 };
 
@@ -45,8 +45,8 @@ impl AttackObserver {
             Event::RunStarted { .. } => return,
             Event::MessageAdded { role: Role::System | Role::User, .. } => {}
             Event::PluginCall { plugin, function, outcome, duration, cpu, memory, .. } if **plugin == *attack.name => {
-                self.outcomes.insert(outcome);
-                *self.came_back.entry(function).or_default() += usize::from(*outcome == "ok");
+                self.outcomes.insert(outcome.name());
+                *self.came_back.entry(function.name()).or_default() += usize::from(*outcome == PluginCallOutcome::Ok);
                 self.longest = self.longest.max(*duration);
                 self.cpu = self.cpu.max(*cpu);
                 self.memory = self.memory.max(*memory);
@@ -169,7 +169,10 @@ impl AttackObserver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{conformance::AttackSuite, event::LogLevel};
+    use crate::{
+        conformance::AttackSuite,
+        event::{CalledFunction, LogLevel},
+    };
 
     #[test]
     fn observer_reports_violations_in_events() {
@@ -180,8 +183,8 @@ mod tests {
         let used = |duration, cpu, memory| Event::PluginCall {
             agent: "victim".into(),
             plugin: "tool-loop".into(),
-            function: "tool.call",
-            outcome: "ok",
+            function: CalledFunction::ToolCall,
+            outcome: PluginCallOutcome::Ok,
             duration,
             cpu,
             memory,

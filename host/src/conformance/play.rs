@@ -224,7 +224,7 @@ async fn act(
 
     let (sink, mut stream) = EventSink::channel();
     let watching = async {
-        while let Some(event) = stream.next().await {
+        while let Some(event) = stream.next_event().await {
             seen.lock().unwrap_or_else(PoisonError::into_inner).look(attack, stage, &event, show);
         }
     };

@@ -138,7 +138,7 @@ fn edit_json(edit: &EffectEdit) -> Map<String, Value> {
         EffectEdit::Stop { code, message } => json!({ "code": code, "message": message }),
         EffectEdit::Unknown(kind) => json!({ "kind": kind }),
     };
-    let mut json = decision(edit.name(), facts);
+    let mut json = decision(edit.kind().name(), facts);
     // Each edit is a part of one decision.
     if let Some(name) = json.remove("decision") {
         json.insert("edit".into(), name);

@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use super::fixture::RunFixture;
 use crate::{
-    event::{Event, EventSink, LogLevel, RunCx},
+    event::{Event, EventSink, LogLevel, PluginCallOutcome, RunCx},
     limits,
     model::ReplyDelta,
 };
@@ -43,8 +43,8 @@ pub struct TrialLogEntry {
 pub struct TrialFigures {
     /// The number of calls of exported functions.
     pub calls: u32,
-    /// The outcome of the last call: `ok`, or `error`, `trap`, `limit` or `timeout`; `None` without a call.
-    pub outcome: Option<&'static str>,
+    /// The outcome of the last call; `None` without a call.
+    pub outcome: Option<PluginCallOutcome>,
     /// Wall time of all calls.
     #[serde(rename = "duration_ms", serialize_with = "millis")]
     pub duration: Duration,
@@ -66,7 +66,7 @@ pub struct TrialFigures {
 impl TrialFigures {
     /// Returns `true` if the plugin did not survive its last call: it crashed, timed out or exceeded a limit.
     pub fn is_crash(&self) -> bool {
-        self.outcome.is_some_and(|outcome| ["trap", "limit", "timeout"].contains(&outcome))
+        self.outcome.is_some_and(PluginCallOutcome::is_crash)
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) async fn recorded<T>(
     let cx = cx.with_run(run.run.as_str()).with_events(events);
     let reading = async {
         let mut record = TrialRecord::default();
-        while let Some(event) = stream.next().await {
+        while let Some(event) = stream.next_event().await {
             watch(&event);
             record.add(event);
         }
@@ -126,14 +126,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::event::ImportCalls;
+    use crate::event::{CalledFunction, ImportCalls};
 
     #[tokio::test]
     async fn calls_of_one_trial_are_added_up() {
         let call = |outcome, memory, calls: &[(&'static str, u64)]| Event::PluginCall {
             agent: "trial".into(),
             plugin: "p".into(),
-            function: "tool.call",
+            function: CalledFunction::ToolCall,
             outcome,
             duration: Duration::from_micros(1_500),
             cpu: Duration::from_micros(500),
@@ -146,7 +146,11 @@ mod tests {
         };
         let log =
             Event::PluginLog { agent: "a".into(), plugin: "p".into(), level: LogLevel::Warn, message: "hm".into() };
-        let events = [call("ok", 9, &[("kv", 2)]), log, call("limit", 7, &[("kv", 1), ("log", 4)])];
+        let events = [
+            call(PluginCallOutcome::Ok, 9, &[("kv", 2)]),
+            log,
+            call(PluginCallOutcome::Limit, 7, &[("kv", 1), ("log", 4)]),
+        ];
         let mut watched = 0;
         let work = async |cx: RunCx| {
             for event in events {

@@ -23,7 +23,7 @@ fn configured_agent_works_as_a_tool() {
     let events: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let started: Vec<_> = events.iter().filter(|event| event["event"] == "run_started").collect();
     assert_eq!(started.len(), 2, "{}", ran.shown());
-    assert_eq!((&started[1]["agent"], &started[1]["parent"]), (&"lead/birds#1".into(), &"lead".into()));
+    assert_eq!((&started[1]["agent"], &started[1]["parent_agent"]), (&"lead/birds#1".into(), &"lead".into()));
     let asked = server.asked.lock().unwrap();
     assert_eq!(asked.len(), 3);
     assert!(asked[0].contains(r#""name":"birds""#) && asked[0].contains("Knows birds."), "{}", asked[0]);

@@ -78,7 +78,7 @@ async fn agent_tool_call_is_a_run_whose_answer_is_the_result() {
     assert!(answer.account.of_children.usage.total() > 0);
     assert_eq!((answer.account.own.tool_calls, answer.account.of_children.tool_calls), (1, 1));
     let began = ran.events.iter().find_map(|event| match event {
-        Event::RunStarted { agent, parent: Some(parent), depth, task, .. } => {
+        Event::RunStarted { agent, parent_agent: Some(parent), depth, task, .. } => {
             Some((agent.to_string(), parent.to_string(), *depth, task.clone()))
         }
         _ => None,
@@ -405,7 +405,7 @@ async fn team_works_as_a_tool_and_members_use_kept_agent_tools() {
     // Each member has a helper of its own, which remembers.
     assert_eq!(ran.told(), "helper: ?; helper: ? ?");
     let parents = ran.events.iter().filter_map(|event| match event {
-        Event::RunStarted { agent, parent: Some(parent), .. } => Some(format!("{parent} > {agent}")),
+        Event::RunStarted { agent, parent_agent: Some(parent), .. } => Some(format!("{parent} > {agent}")),
         _ => None,
     });
     let parents: Vec<String> = parents.collect();

@@ -191,7 +191,7 @@ fn default_agent_leaves_out_unusable_plugins_with_a_warning() {
     let ran = place.run(&[&arguments[..], &["--output", "events"]].concat());
     let events: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
-    assert_eq!((names[0], names[1]), ("run_started", "warning"), "{}", ran.shown());
+    assert_eq!((names[0], names[1]), ("stream_started", "warning"), "{}", ran.shown());
     assert_eq!(names.last(), Some(&"result"), "{}", ran.shown());
 }
 

@@ -219,7 +219,7 @@ async fn play(case: &Case, plugins: &[Arc<Plugin>]) -> (Vec<(String, &'static st
         check_transcript(&chat.snapshot());
         for event in events {
             match event {
-                Event::EffectEdited { effect, edit, .. } => edits.push((effect.to_string(), edit)),
+                Event::EffectEdited { effect, edit, .. } => edits.push((effect.to_string(), edit.name())),
                 Event::EffectRefused { .. } | Event::EffectFailed { .. } => panic!("{event:?}"),
                 _ => {}
             }

@@ -118,7 +118,7 @@ async fn cancelled_provider_plugin_closes_its_stream() {
     });
     let mut told = Vec::new();
     loop {
-        let event = stream.next().await.expect("it speaks");
+        let event = stream.next_event().await.expect("it speaks");
         told.extend(Told::of(&event));
         if matches!(event, Event::ModelDelta { .. }) {
             break;

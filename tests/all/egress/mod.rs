@@ -98,7 +98,7 @@ impl Guest {
 /// Returns all events, until every sender has been dropped.
 async fn all(mut stream: EventStream) -> Vec<Event> {
     let mut told = Vec::new();
-    while let Some(event) = stream.next().await {
+    while let Some(event) = stream.next_event().await {
         told.push(event);
     }
     told
@@ -182,7 +182,7 @@ impl Told {
         Some(Self {
             method: method.clone(),
             url: url.clone(),
-            outcome,
+            outcome: outcome.name(),
             status: *status,
             reason: reason.clone().unwrap_or_default(),
             credential: credential.clone(),

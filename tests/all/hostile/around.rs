@@ -71,7 +71,7 @@ fn failures(events: &[Event]) -> Vec<(&str, bool)> {
 
 fn acts(events: &[Event]) -> Vec<&str> {
     let acted = events.iter().filter_map(|event| match event {
-        Event::MiddlewareActed { action, .. } => Some(*action),
+        Event::MiddlewareActed { action, .. } => Some(action.name()),
         _ => None,
     });
     acted.collect()

@@ -22,7 +22,7 @@ use super::{
 /// The way in which the last call ended, as events tell it.
 fn outcome(events: &[Event]) -> &'static str {
     let outcome = events.iter().rev().find_map(|event| match event {
-        Event::PluginCall { outcome, .. } => Some(*outcome),
+        Event::PluginCall { outcome, .. } => Some(outcome.name()),
         _ => None,
     });
     outcome.unwrap()
@@ -241,7 +241,7 @@ async fn clock_and_random_values_are_reported_to_listeners() {
         let plugin = tool(engine(), &guest).await;
         let (events, told) = (EventSink::new(), Arc::new(Mutex::new(Vec::new())));
         let tap = Arc::clone(&told);
-        events.tap(Arc::new(move |event: &Event| tap.lock().unwrap().push(event.clone())));
+        events.tap(Arc::new(move |event| tap.lock().unwrap().push(event.event.clone())));
         let before = since_1970();
         assert_eq!(call_watched(&plugin, "t", ATTACK, events).await.text(), "ok");
         let told = told.lock().unwrap().clone();

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use shelly_host::{
     agent::{OnFailure, RunError},
     capability::{Grant, KvScope},
-    event::Event,
+    event::{Event, PluginCallOutcome},
     model::ScriptedCompleter,
     plugin::{
         Limits, Plugin, PluginEffect, PluginEngine, PluginKind, PluginModelMiddleware, PluginPackage,
@@ -67,7 +67,10 @@ async fn is_killed(package: &Arc<PluginPackage>, then: OnFailure) -> bool {
     helper.tool_middleware = PluginToolMiddleware::new(&plugin).map(|it| Arc::new(it) as _).into_iter().collect();
     let (answer, chat, events) = run(&helper).await;
 
-    let died = |event: &&Event| matches!(event, Event::PluginCall { outcome: "limit" | "trap", .. });
+    let died = |event: &&Event| match event {
+        Event::PluginCall { outcome, .. } => [PluginCallOutcome::Limit, PluginCallOutcome::Trap].contains(outcome),
+        _ => false,
+    };
     if !events.iter().any(|event| died(&event)) {
         return false;
     }

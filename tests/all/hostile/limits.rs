@@ -76,7 +76,7 @@ struct Taken {
 fn taken(events: &[Event]) -> Taken {
     let taken = events.iter().rev().find_map(|event| match event {
         Event::PluginCall { outcome, cpu, host_calls, bytes_in, bytes_out, .. } => {
-            Some(Taken { outcome, cpu: *cpu, host_calls: *host_calls, bytes: (*bytes_in, *bytes_out) })
+            Some(Taken { outcome: outcome.name(), cpu: *cpu, host_calls: *host_calls, bytes: (*bytes_in, *bytes_out) })
         }
         _ => None,
     });
@@ -327,8 +327,8 @@ async fn plugin_of_many_agents_leaves_slots_for_others() {
     }
     let begun = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&begun);
-    events.tap(Arc::new(move |event: &Event| {
-        count.fetch_add(u32::from(matches!(event, Event::PluginLog { .. })), Ordering::Relaxed);
+    events.tap(Arc::new(move |event| {
+        count.fetch_add(u32::from(matches!(event.event, Event::PluginLog { .. })), Ordering::Relaxed);
     }));
     // Each of these agents alone is within its own bound; together they want all places and more.
     let mut agents = Vec::new();

@@ -11,7 +11,7 @@ use shelly_host::{
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     chat::ToolCall,
     config::Config,
-    event::{Event, EventSink, EventStream, RunCx},
+    event::{Event, EventSink, EventStream, PluginCallOutcome, RunCx},
     limits,
     plugin::{Limits, Plugin, PluginEngine, PluginSettings},
     tool::ToolCx,
@@ -214,7 +214,7 @@ async fn call_waiting_for_memory_times_out() {
     let says = "plugin `hostile` waited too long for 1 MiB more memory: all plugins together can use 64 MiB (limit \
                 `total_memory_bytes`); retry later, or write a larger `limits: {total_memory_bytes: …}` at the top";
     assert!(result.is_error && result.text().contains(says), "{}", result.text());
-    let outcome = |event: &Event| matches!(event, Event::PluginCall { outcome: "limit", .. });
+    let outcome = |event: &Event| matches!(event, Event::PluginCall { outcome: PluginCallOutcome::Limit, .. });
     assert!(events.iter().any(outcome), "{events:?}");
     // What it held came back, and another call finds it.
     assert_eq!(call(&second, "t", "{}").await.text(), "ok");

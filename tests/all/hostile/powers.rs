@@ -44,11 +44,11 @@ async fn without(power: Option<Power>, guest: &Guest) -> Arc<dyn Effect> {
 /// The edits that were made, and why others were refused.
 fn edits(events: &[Event]) -> (Vec<&str>, Vec<(&str, &str)>) {
     let made = events.iter().filter_map(|event| match event {
-        Event::EffectEdited { edit, .. } => Some(*edit),
+        Event::EffectEdited { edit, .. } => Some(edit.name()),
         _ => None,
     });
     let refused = events.iter().filter_map(|event| match event {
-        Event::EffectRefused { edit, reason, .. } => Some((*edit, reason.as_str())),
+        Event::EffectRefused { edit, reason, .. } => Some((edit.name(), reason.as_str())),
         _ => None,
     });
     (made.collect(), refused.collect())

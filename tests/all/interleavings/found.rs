@@ -139,7 +139,7 @@ async fn dropped_run_emits_its_end_events() {
     assert!(time::timeout(Duration::from_secs(3), lead.run(&cx, &chat, go())).await.is_err());
     drop((cx, lead));
     let (mut begun, mut ended, mut told) = (0, 0, 0);
-    while let Some(event) = stream.next().await {
+    while let Some(event) = stream.next_event().await {
         match event {
             Event::RunStarted { .. } => begun += 1,
             Event::RunFinished { error: Some(_), .. } => ended += 1,

@@ -213,7 +213,7 @@ async fn before_only_middleware_is_not_called_after_a_run() {
         let decision = around.after(&cx().with_events(events), &outcome, vec![]).await.unwrap();
         assert!(!is_before_only || matches!(decision, AfterRunDecision::Accept), "{component}");
         let mut calls = 0;
-        while let Some(event) = told.next().await {
+        while let Some(event) = told.next_event().await {
             calls += usize::from(matches!(event, Event::PluginCall { .. }));
         }
         assert_eq!(calls, usize::from(!is_before_only), "{component}");

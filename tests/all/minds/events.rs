@@ -187,7 +187,7 @@ async fn start_and_end_events_match_per_instance() {
     let (mut runs, mut tools, mut models) = (Vec::new(), Vec::new(), Vec::new());
     for event in &events {
         match event {
-            Event::RunStarted { agent, parent, depth, .. } => {
+            Event::RunStarted { agent, parent_agent: parent, depth, .. } => {
                 assert_eq!(parent.as_deref(), (*depth > 0).then_some("lead"));
                 runs.push(agent);
             }

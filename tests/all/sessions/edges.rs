@@ -172,7 +172,7 @@ async fn message_sent_at_run_start_is_recorded() {
     events.tap({
         let (agent_group, sent) = (Arc::clone(&agent_group), Arc::clone(&sent));
         Arc::new(move |event| {
-            if matches!(event, Event::Warning { .. }) {
+            if matches!(event.event, Event::Warning { .. }) {
                 agent_group.send("lead", Message::user("By the way.")).unwrap();
                 *sent.lock().unwrap() += 1;
             }

@@ -85,7 +85,7 @@ async fn seen(prepared: &PreparedRun, chat: &Chat) -> (Result<String, RunError>,
     };
     let hearing = async {
         let mut steps = Vec::new();
-        while let Some(event) = stream.next().await {
+        while let Some(event) = stream.next_event().await {
             if let Event::TeamStep { agent, members, done, reasoning, .. } = event {
                 let why = reasoning.map_or(String::new(), |why| format!(" ({why})"));
                 let what = if done { "done".to_owned() } else { members.join("+") };
@@ -230,9 +230,9 @@ async fn team_members_honour_max_concurrency() {
         prepared.entrant.runner().run(&cx, &Chat::new(), vec![Message::user("go")]).await.unwrap();
         drop((cx, prepared));
         let (mut working, mut largest, mut worked) = (0, 0, 0);
-        while let Some(event) = told.next().await {
+        while let Some(event) = told.next_event().await {
             match event {
-                Event::RunStarted { parent: Some(_), .. } => (working, worked) = (working + 1, worked + 1),
+                Event::RunStarted { parent_agent: Some(_), .. } => (working, worked) = (working + 1, worked + 1),
                 Event::RunFinished { agent, .. } if *agent != *"t" => working -= 1,
                 _ => {}
             }

@@ -49,7 +49,7 @@ async fn handoff_moves_control_and_it_stays() {
         assert_eq!(answer.message.text_content(), "hotels answers", "{meeting:?}");
         drop(cx);
         let mut handed = Vec::new();
-        while let Some(event) = events.next().await {
+        while let Some(event) = events.next_event().await {
             match event {
                 Event::HandedOver { agent, to, reason } => handed.push(format!("{agent} to {to}: {reason}")),
                 Event::MemberReplied { agent, text } => handed.push(format!("{agent}: {}", text.unwrap())),
@@ -208,7 +208,7 @@ async fn handoff_is_shown_only_after_middleware() {
     team.run(&cx, &chat, vec![Message::user("go")]).await.unwrap();
     drop(cx);
     let mut shown = Vec::new();
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next_event().await {
         shown.push(format!("{event:?}"));
     }
     let shown = shown.join("\n");

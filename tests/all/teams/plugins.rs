@@ -67,13 +67,13 @@ pub async fn probe_team() {
     assert_eq!(lines(&chat), [first.map(str::to_owned), again].concat());
     drop(cx);
     let (mut steps, mut calls) = (Vec::new(), 0);
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next_event().await {
         match event {
             Event::TeamStep { step, members, reasoning, done, .. } => {
                 steps.push((step, members.len(), reasoning, done))
             }
             Event::PluginCall { plugin, function, outcome, .. } => {
-                assert_eq!((&*plugin, function, outcome), ("probe-team", "coordinator.next", "ok"));
+                assert_eq!((&*plugin, function.name(), outcome.name()), ("probe-team", "coordinator.next", "ok"));
                 calls += 1;
             }
             _ => {}

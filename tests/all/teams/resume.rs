@@ -210,7 +210,7 @@ async fn tasks_of(run: impl AsyncFnOnce(&RunCx)) -> BTreeMap<String, String> {
     run(&cx).await;
     drop(cx);
     let mut tasks = BTreeMap::new();
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next_event().await {
         if let Event::RunStarted { agent, task, .. } = event {
             tasks.insert(agent.to_string(), task);
         }

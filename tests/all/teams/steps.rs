@@ -329,9 +329,9 @@ async fn nested_team_failure_names_its_path() {
     assert_eq!(lines(&chat), ["user user: go", "assistant middle: fine", "assistant bob: bob heard fine"]);
     drop((sink, cx));
     let (mut began, mut steps) = (Vec::new(), Vec::new());
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next_event().await {
         match event {
-            Event::RunStarted { agent, parent, .. } => {
+            Event::RunStarted { agent, parent_agent: parent, .. } => {
                 began.push(format!("{agent} for {}", parent.as_deref().unwrap_or("-")))
             }
             Event::TeamStep { agent, step, members, done, .. } => {
@@ -437,7 +437,7 @@ async fn replied(team: &Team) -> Vec<String> {
     Runner::run(team, &cx, &Chat::new(), vec![Message::user("go")]).await.unwrap();
     drop(cx);
     let mut replied = Vec::new();
-    while let Some(event) = events.next().await {
+    while let Some(event) = events.next_event().await {
         if let Event::MemberReplied { agent, text } = event {
             replied.push(format!("{agent}: {}", text.as_deref().unwrap_or("-")));
         }

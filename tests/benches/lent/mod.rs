@@ -99,7 +99,7 @@ pub struct Told {
 
 /// Waits until a call of a plugin is told of.
 pub async fn told(stream: &mut EventStream) -> Result<Told, Box<dyn Error>> {
-    while let Some(event) = stream.next().await {
+    while let Some(event) = stream.next_event().await {
         if let Event::PluginCall { duration, memory, host_calls, .. } = event {
             return Ok(Told { duration, memory, host_calls });
         }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
+use serde_json::Value;
 use syn::{Attribute, Fields, GenericArgument, Item, PathArguments, Type, TypePath};
 
 use crate::{
@@ -16,10 +17,38 @@ const FOLDER: &str = "host/core/src";
 /// The type that the page is about.
 const EVENT: &str = "Event";
 
+/// The type of the first line of the stream.
+const FIRST_LINE: &str = "StreamStart";
+
+/// The types whose fields all events have, in the order of a line.
+const OF_ALL_EVENTS: [&str; 2] = ["StreamLine", "StreamEvent"];
+
 const INTRODUCTION: &str = "\
-`shelly-host run --output events` prints one JSON object a line for each event of a run, in the order in which they happen, and \
-the [result](operating.md#input-and-output) last. Each event has its name in `event` and the fields below. Every field is \
-always there, unless its row says that it can be absent. Readers must ignore events and fields that they do not know.";
+`shelly-host run --output events` prints a stream of JSON objects, one a line: a [first line](#the-first-line) with the version \
+of the stream, each event of a run in the order in which they happen, and the [result](#the-result) last. Each line has its \
+name in `event`. Every field is always there, unless its row says that it can be absent. \
+[events.schema.json](events.schema.json) is the JSON Schema of a line.";
+
+const VERSIONS: &str = "\
+Within a version there may come new events, new fields and new cases of a value. A reader ignores the events and fields that it \
+does not know, and takes a case that it does not know for any other. Everything else raises the version: a field that is \
+there stays, with its type and its meaning. A reader refuses a version that it does not know.";
+
+const FIELDS_OF_ALL: &str = "\
+Each agent has a run with an id of its own, whether a person has started it, another agent has delegated a task to it or calls \
+it as a tool, or it is a member of a team. An interrupted run that is resumed has a new id. So ids are unique in a session, and \
+`parent` leads from each run to the one that a person has started.
+
+Each event has the number after that of the event before it. A gap means that the reader has missed events. No line shows a \
+credential: a piece of a reply that may be the beginning of one is an empty `model_delta`, and its text comes later, with the \
+number of the event that shows that it is none. Two lines can have that number.";
+
+const RESULT: &str = "\
+The last line has `result` in `event`, and `true` or `false` in `ok`. With an answer it has the text in `answer`, and in \
+`value` the JSON that a [schema](operating.md#input-and-output) has asked for; else it has an `error` with its `kind`, \
+`message`, `causes` and `hint`, and the `exit_code`. `spent` is what the run has used with all that worked for it: tokens in \
+`usage`, dollars in `usd`. `agents` has the same for each agent. `usd` is `null` where no price of a model is known. A run \
+that could not begin has no other line between the first and this one.";
 
 /// A type that is serialized, with its attributes.
 enum SerializedType {
@@ -51,11 +80,20 @@ pub fn page() -> ReferencePage {
         values.push_str(&format!("### {name}\n\n{}\n", types.section(&name, &mut used)));
         at += 1;
     }
+    let of_first = types.fields_of(&[FIRST_LINE], &mut used);
+    let of_all = types.fields_of(&OF_ALL_EVENTS, &mut used);
     let text = format!(
-        "# Events\n\n{INTRODUCTION}\n\n{}\n## Each event\n\n{sections}## Values\n\n{values}",
+        "# Events\n\n{INTRODUCTION}\n\n{}\n## Versions\n\n{VERSIONS}\n\n## The first line\n\n\
+         The name of this line is `stream_started`.\n\n{of_first}\n## Fields of all events\n\n{of_all}\n{FIELDS_OF_ALL}\n\n\
+         ## The result\n\n{RESULT}\n\n## Each event\n\n{sections}## Values\n\n{values}",
         table(&["event", "when"], &rows)
     );
     ReferencePage::new("events.md", &sources_of(FOLDER, "event")[0], &text)
+}
+
+/// Returns the JSON Schema of a line of the stream, as a file of the book.
+pub fn schema_file(schema: &Value) -> ReferencePage {
+    ReferencePage { path: "events.schema.json".into(), text: format!("{schema:#}\n") }
 }
 
 impl EventTypes {
@@ -76,12 +114,32 @@ impl EventTypes {
         Self(types)
     }
 
+    /// Returns one table of the fields of these structs.
+    fn fields_of(&self, names: &[&str], used: &mut Vec<String>) -> String {
+        let rows = names.iter().flat_map(|name| match self.0.get(*name) {
+            Some(SerializedType::Struct(item)) => self.rows(&item.fields, used),
+            _ => panic!("{FOLDER} has no struct `{name}`"),
+        });
+        table(&["field", "value", "meaning"], &rows.collect::<Vec<_>>())
+    }
+
     /// Returns the table of the fields of a variant or struct. Types that are found on the way are added to `used`.
     fn fields(&self, fields: &Fields, used: &mut Vec<String>) -> String {
+        let rows = self.rows(fields, used);
+        match rows.iter().all(|row| row[2].is_empty()) {
+            true => table(&["field", "value"], &rows.iter().map(|row| row[..2].to_vec()).collect::<Vec<_>>()),
+            false => table(&["field", "value", "meaning"], &rows),
+        }
+    }
+
+    fn rows(&self, fields: &Fields, used: &mut Vec<String>) -> Vec<Vec<String>> {
         let Fields::Named(fields) = fields else { panic!("an event has fields with names") };
         let rows = fields.named.iter().filter_map(|field| {
             let serde = serde_arguments(&field.attrs);
             let argument = |name: &str| serde.iter().find(|(argument, _)| argument == name);
+            if argument("flatten").is_some() {
+                return None;
+            }
             let own = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
             let name = argument("rename").and_then(|(_, name)| name.clone()).unwrap_or(own);
             let can_be_absent = argument("skip_serializing_if").is_some();
@@ -89,6 +147,7 @@ impl EventTypes {
             let mut ty = match with.map(|path| path.rsplit("::").next().unwrap_or(path)) {
                 Some("millis") => "milliseconds, with a fraction".to_owned(),
                 Some("as_base64") => "string: base64".to_owned(),
+                Some("rfc3339") => "string: RFC 3339, in UTC, with milliseconds".to_owned(),
                 Some(other) => panic!("the field `{name}` is serialized with `{other}`, which has no words here"),
                 None => self.json_type(&field.ty, can_be_absent, used),
             };
@@ -98,11 +157,7 @@ impl EventTypes {
             let about = in_json(&doc_comment(&field.attrs));
             argument("skip").is_none().then(|| vec![format!("`{name}`"), ty, about])
         });
-        let rows: Vec<_> = rows.collect();
-        match rows.iter().all(|row| row[2].is_empty()) {
-            true => table(&["field", "value"], &rows.iter().map(|row| row[..2].to_vec()).collect::<Vec<_>>()),
-            false => table(&["field", "value", "meaning"], &rows),
-        }
+        rows.collect()
     }
 
     /// Returns a type of Rust in the words of JSON.
@@ -181,7 +236,8 @@ impl EventTypes {
                 }
                 _ => panic!("`{}::{}` has another form", item.ident, variant.ident),
             };
-            let name = snake_case(&variant.ident.to_string());
+            let renamed = serde_arguments(&variant.attrs).into_iter().find(|(argument, _)| argument == "rename");
+            let name = renamed.and_then(|(_, name)| name).unwrap_or_else(|| snake_case(&variant.ident.to_string()));
             rows.push(vec![format!("`{name}`"), value, in_json(&doc_comment(&variant.attrs))]);
         }
         let form = match (&tag, &content, has_values) {

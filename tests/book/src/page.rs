@@ -54,5 +54,6 @@ pub fn pages() -> Vec<ReferencePage> {
     pages.push(json_schema::page(&shelly_host::config::json_schema(), "host/src/config"));
     pages.push(limits::page());
     pages.push(events::page());
+    pages.push(events::schema_file(&shelly_host::cli::event_stream_schema()));
     pages
 }

@@ -238,7 +238,8 @@ impl AgentLoop<'_> {
             reply: None,
         };
         let tools = self.tools.specs();
-        let on = EffectTarget { me: &run.me, chat: run.chat, models: &self.models, tools: &tools };
+        let is_shown = !run.runner.may_replace_answers();
+        let on = EffectTarget { me: &run.me, chat: run.chat, models: &self.models, tools: &tools, is_shown };
         in_time(&run.me.budget_account, self.effects.eval(on, callees, &mut moment, &mut run.usage)).await?
     }
 
@@ -301,8 +302,9 @@ impl AgentLoop<'_> {
         }
         let watched = cx.events.is_watched();
         if watched {
-            let tokens = request.tokens();
-            cx.events.emit(Event::ModelStarted { agent: cx.agent.clone(), iteration, tokens }).await;
+            let (agent, window) = (cx.agent.clone(), self.agent.completer.info().context_window.tokens());
+            let (tokens, parts) = (request.tokens(), request.tokens_by_part());
+            cx.events.emit(Event::ModelStarted { agent, iteration, tokens, parts, window }).await;
         }
         // A reply that a middleware may still replace must not be shown before.
         let shown = watched && !run.runner.may_replace_answers() && !self.models.may_replace_replies();

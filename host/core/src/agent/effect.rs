@@ -10,7 +10,7 @@ use crate::{
     capability::{NameSet, Power, Powers},
     chat::{ChatSnapshot, MessageReplacement, ToolResultContent, ToolSpec},
     error::{Fault, OnFailure},
-    event::RunCx,
+    event::{EffectEditKind, RunCx},
     model::{Completion, CompletionRequest, Usage},
 };
 
@@ -165,15 +165,15 @@ pub enum EffectEdit {
 }
 
 impl EffectEdit {
-    /// Returns its name in events.
-    pub fn name(&self) -> &'static str {
+    /// Returns its kind in events.
+    pub fn kind(&self) -> EffectEditKind {
         match self {
-            Self::Note(_) => "note",
-            Self::ReplaceResult { .. } => "replace-result",
-            Self::Replace(_) => "replace",
-            Self::HideTools(_) => "hide-tools",
-            Self::Stop { .. } => "stop",
-            Self::Unknown(_) => "unknown",
+            Self::Note(_) => EffectEditKind::Note,
+            Self::ReplaceResult { .. } => EffectEditKind::ReplaceResult,
+            Self::Replace(_) => EffectEditKind::Replace,
+            Self::HideTools(_) => EffectEditKind::HideTools,
+            Self::Stop { .. } => EffectEditKind::Stop,
+            Self::Unknown(_) => EffectEditKind::Unknown,
         }
     }
 

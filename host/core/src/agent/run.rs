@@ -23,7 +23,7 @@ use super::{
 use crate::{
     chat::{Chat, ChatChange, ChatEntry, ChatEntryRecord, Message},
     error::{Fault, seconds},
-    event::Event,
+    event::{Event, MiddlewareAction},
     limits,
     model::{ModelMiddleware, Usage},
 };
@@ -260,11 +260,11 @@ impl<'a> Run<'a> {
                     let (replaced, state) = match stop_if_failed(&cx, name, then, decision, pass).await? {
                         BeforeRunDecision::Proceed { input, state } => (input, state),
                         BeforeRunDecision::Answer(message) => {
-                            acted("answer").await;
+                            acted(MiddlewareAction::Answer).await;
                             return Ok(message);
                         }
                         BeforeRunDecision::Reject(fault) => {
-                            acted("reject-input").await;
+                            acted(MiddlewareAction::RejectInput).await;
                             return Err(rejected(fault));
                         }
                     };
@@ -273,7 +273,7 @@ impl<'a> Run<'a> {
                         JournalRecord::Passed { level, middleware, state, input }
                     });
                     if let Some(replaced) = replaced {
-                        acted("replace-input").await;
+                        acted(MiddlewareAction::ReplaceInput).await;
                         input = replaced;
                     }
                     (state, 0)
@@ -304,11 +304,11 @@ impl<'a> Run<'a> {
                 match stop_if_failed(&cx, name, then, decision, || AfterRunDecision::Accept).await? {
                     AfterRunDecision::Accept => return reply,
                     AfterRunDecision::Replace(message) => {
-                        acted("replace").await;
+                        acted(MiddlewareAction::Replace).await;
                         return Ok(message.with_ending(None));
                     }
                     AfterRunDecision::Reject(fault) => {
-                        acted("reject").await;
+                        acted(MiddlewareAction::Reject).await;
                         return Err(rejected(fault));
                     }
                     AfterRunDecision::Retry { feedback, delay, state: kept } => {
@@ -402,9 +402,8 @@ impl<'a> Run<'a> {
         });
         let task = task.unwrap_or_default();
         let event = Event::RunStarted {
-            run: cx.run.clone(),
             agent: cx.agent.clone(),
-            parent: self.me.run_origin.parent().cloned(),
+            parent_agent: self.me.run_origin.parent().cloned(),
             depth: cx.depth,
             prefix: Arc::clone(self.runner.prefix),
             model: self.runner.model.to_owned(),
@@ -456,7 +455,6 @@ impl<'a> Run<'a> {
             Event::Overspent { agent: cx.agent.clone(), message }
         });
         let finished = Event::RunFinished {
-            run: cx.run.clone(),
             agent: cx.agent.clone(),
             error: error.map(RunError::in_full),
             iterations: self.iterations,

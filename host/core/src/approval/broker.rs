@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::Fault,
-    event::{AnsweredBy, Event, RunCx},
+    event::{AnsweredBy, Event, QuestionDecision, RunCx},
     limits,
 };
 
@@ -153,8 +153,8 @@ impl ApprovalBroker {
                 }
             }
         };
-        let (agent, name) = (Arc::clone(agent), outcome.name());
-        cx.events.emit(Event::QuestionAnswered { agent, id, question, outcome: name, by }).await;
+        let (agent, decision) = (Arc::clone(agent), outcome.decision());
+        cx.events.emit(Event::QuestionAnswered { agent, id, question, outcome: decision, by }).await;
         (outcome, by)
     }
 }
@@ -215,15 +215,15 @@ pub(super) enum QuestionOutcome {
 }
 
 impl QuestionOutcome {
-    /// Returns the name of the outcome in events.
-    fn name(&self) -> &'static str {
+    /// Returns the outcome as events tell it.
+    fn decision(&self) -> QuestionDecision {
         match self {
-            Self::Answer(_) => "answered",
-            Self::Verdict(Verdict::Yes) => "yes",
-            Self::Verdict(Verdict::Trust) => "trust",
-            Self::Verdict(Verdict::No) => "no",
-            Self::Declined => "declined",
-            Self::Nobody => "nobody",
+            Self::Answer(_) => QuestionDecision::Answered,
+            Self::Verdict(Verdict::Yes) => QuestionDecision::Yes,
+            Self::Verdict(Verdict::Trust) => QuestionDecision::Trust,
+            Self::Verdict(Verdict::No) => QuestionDecision::No,
+            Self::Declined => QuestionDecision::Declined,
+            Self::Nobody => QuestionDecision::Nobody,
         }
     }
 }

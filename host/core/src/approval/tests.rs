@@ -10,7 +10,7 @@ use futures_util::{FutureExt, future, poll};
 use super::*;
 use crate::{
     error::Fault,
-    event::{AnsweredBy, Event, EventSink, RunCx},
+    event::{AnsweredBy, Event, EventSink, QuestionDecision, RunCx},
     limits,
 };
 
@@ -377,13 +377,13 @@ async fn events_name_the_asking_agent_and_the_decider() {
     };
     future::join(broker.ask(&cx, open("why?")), person).await.0.unwrap();
     for (id, question, outcome, by) in [
-        (1, "may the agent call the tool `t` of `p`?", "yes", AnsweredBy::Trust),
-        (2, "why?", "nobody", AnsweredBy::Policy),
-        (3, "why?", "answered", AnsweredBy::Person),
+        (1, "may the agent call the tool `t` of `p`?", QuestionDecision::Yes, AnsweredBy::Trust),
+        (2, "why?", QuestionDecision::Nobody, AnsweredBy::Policy),
+        (3, "why?", QuestionDecision::Answered, AnsweredBy::Person),
     ] {
         let (agent, question) = (Arc::clone(&cx.agent), question.to_owned());
         let asked = Event::QuestionAsked { agent: Arc::clone(&agent), id, question: question.clone() };
-        assert_eq!(stream.next().await, Some(asked));
-        assert_eq!(stream.next().await, Some(Event::QuestionAnswered { agent, id, question, outcome, by }));
+        assert_eq!(stream.next_event().await, Some(asked));
+        assert_eq!(stream.next_event().await, Some(Event::QuestionAnswered { agent, id, question, outcome, by }));
     }
 }

@@ -1,8 +1,10 @@
+use crate::event::FileChangeKind;
+
 /// A summary of the change of one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeSummary {
-    /// `create`, `edit`, `remove`, `move`, `copy` or `make-folder`.
-    pub act: &'static str,
+    /// The kind of the change.
+    pub act: FileChangeKind,
     /// The path as the proposing tool names it.
     pub path: String,
     /// The destination of a move or copy.
@@ -15,19 +17,19 @@ impl ChangeSummary {
     /// Formats the change on one line in the past tense.
     pub fn done(&self) -> String {
         let word = match self.act {
-            "create" => "created",
-            "edit" => "changed",
-            "remove" => "removed",
-            "move" => "moved",
-            "copy" => "copied",
-            _ => "created the folder",
+            FileChangeKind::Create => "created",
+            FileChangeKind::Edit => "changed",
+            FileChangeKind::Remove => "removed",
+            FileChangeKind::Move => "moved",
+            FileChangeKind::Copy => "copied",
+            FileChangeKind::MakeFolder => "created the folder",
         };
         self.line(word)
     }
 
     /// Formats the change on one line in the imperative.
     pub fn wanted(&self) -> String {
-        self.line(if self.act == "make-folder" { "create the folder" } else { self.act })
+        self.line(if self.act == FileChangeKind::MakeFolder { "create the folder" } else { self.act.name() })
     }
 
     fn line(&self, word: &str) -> String {

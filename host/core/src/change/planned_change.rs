@@ -11,7 +11,7 @@ use super::{
     fingerprint::{FingerprintNode, PathFingerprint},
     protected_files::{ProtectedFiles, is_program},
 };
-use crate::limits;
+use crate::{event::FileChangeKind, limits};
 
 /// One planned change.
 #[derive(Debug)]
@@ -38,12 +38,12 @@ impl PlannedChange {
     /// Returns the summary of the change.
     pub fn summary(&self) -> ChangeSummary {
         let act = match &self.does {
-            PlannedAction::Write(_) if self.before.is_nothing() => "create",
-            PlannedAction::Write(_) => "edit",
-            PlannedAction::Remove => "remove",
-            PlannedAction::Move(_) => "move",
-            PlannedAction::Copy(..) => "copy",
-            PlannedAction::MakeFolder => "make-folder",
+            PlannedAction::Write(_) if self.before.is_nothing() => FileChangeKind::Create,
+            PlannedAction::Write(_) => FileChangeKind::Edit,
+            PlannedAction::Remove => FileChangeKind::Remove,
+            PlannedAction::Move(_) => FileChangeKind::Move,
+            PlannedAction::Copy(..) => FileChangeKind::Copy,
+            PlannedAction::MakeFolder => FileChangeKind::MakeFolder,
         };
         let to = match &self.does {
             PlannedAction::Move(to) | PlannedAction::Copy(to, _) => Some(to.shown.clone()),

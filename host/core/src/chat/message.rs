@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ToolCall, ToolResult};
@@ -25,7 +26,7 @@ const HANDOFF: &str = "shelly.hand-over";
 const ENDING: &str = "shelly.ending";
 
 /// The author role of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The agent's instructions.
@@ -39,18 +40,19 @@ pub enum Role {
 }
 
 /// The location of the bytes of a [`Media`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MediaData {
     /// Inline bytes; base64 in JSON.
     #[serde(with = "super::base64_serde::as_base64")]
+    #[schemars(with = "String")]
     Bytes(Arc<[u8]>),
     /// A web address; the host never fetches it.
     Url(String),
 }
 
 /// An image, document or sound.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Media {
     /// The media type, such as `image/png`.
     pub media_type: String,
@@ -61,7 +63,7 @@ pub struct Media {
 }
 
 /// The thinking of a model before its answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThinkingPart {
     /// The thought, or a summary; empty where the vendor hides it.
     pub text: String,
@@ -70,7 +72,7 @@ pub struct ThinkingPart {
 }
 
 /// Content without a case of its own: it is stored and passed on unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpaqueContent {
     /// The name of the format, prefixed by its owner.
     pub kind: String,
@@ -79,7 +81,7 @@ pub struct OpaqueContent {
 }
 
 /// A part of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 pub enum Part {
     /// Text.
@@ -97,7 +99,7 @@ pub enum Part {
 }
 
 /// One message of a chat.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
     /// The name of the agent, person or plugin that wrote it; empty if unknown.
     pub sender: String,

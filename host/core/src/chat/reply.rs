@@ -1,9 +1,10 @@
 use std::ops::{AddAssign, Sub};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The reason for which a model stopped.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The reply is complete.
@@ -21,7 +22,7 @@ pub enum StopReason {
 }
 
 /// Tokens that completions used. The counts do not overlap, so that each has one price.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Prompt tokens neither read from nor written to the vendor's cache.
     pub input_tokens: u64,
@@ -66,7 +67,7 @@ impl Sub for Usage {
 }
 
 /// A piece of a reply that is still arriving. Only for display: the completion that is returned at the end is authoritative.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "kind", content = "value", rename_all = "snake_case")]
 pub enum ReplyDelta {
     /// More text.

@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Media, MessageMeta, OpaqueContent, PropertyNames, message::BYTES_PER_TOKEN};
 
 /// A tool call requested by a model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolCall {
     /// The id of the call, unique within the chat whatever the vendor sent.
     pub id: String,
@@ -20,7 +21,7 @@ pub struct ToolCall {
 }
 
 /// A part of a tool's result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 pub enum ToolResultContent {
     /// Text for the model.
@@ -45,7 +46,7 @@ impl ToolResultContent {
 }
 
 /// The result of a tool call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolResult {
     /// The `id` of the call.
     pub call_id: String,

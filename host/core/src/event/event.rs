@@ -1,24 +1,27 @@
 use std::{sync::Arc, time::Duration};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{ImportCalls, NondeterministicInputs};
+use super::{
+    CalledFunction, EffectEditKind, FileChangeKind, ImportCalls, MiddlewareAction, NondeterministicInputs,
+    PluginCallOutcome, PluginRequestOutcome, QuestionDecision, RequestTokens,
+};
 use crate::chat::{Message, ReplyDelta, Role, StopReason, Usage};
 
 /// The origin of a tool that the agent does not have.
 pub const NO_ORIGIN: &str = "none";
 
 /// One event. Its JSON is one object with the name of the case in `event`; durations are in milliseconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum Event {
-    /// A run has begun. `parent` is the agent that delegated it, `prefix` is shown before its name, `task` is the newest
-    /// message that it was given, cut for display.
+    /// A run has begun. `parent_agent` is the agent that delegated it, `prefix` is shown before its name, `task` is the
+    /// newest message that it was given, cut for display.
     RunStarted {
-        run: Arc<str>,
         agent: Arc<str>,
-        parent: Option<Arc<str>>,
+        parent_agent: Option<Arc<str>>,
         depth: u32,
         prefix: Arc<str>,
         model: String,
@@ -31,7 +34,16 @@ pub enum Event {
     /// its requests and may still replace the text. Emitted once for each agent; its answer comes as a whole.
     RepliesWithheld { agent: Arc<str>, by: Vec<String> },
     /// A request goes to the model.
-    ModelStarted { agent: Arc<str>, iteration: u32, tokens: u64 },
+    ModelStarted {
+        agent: Arc<str>,
+        iteration: u32,
+        /// The tokens of the request, as the host estimates them.
+        tokens: u64,
+        /// The same tokens by their part of the request.
+        parts: RequestTokens,
+        /// The context window of the model, in tokens; `None` if it is not known.
+        window: Option<u64>,
+    },
     /// A piece of the reply has arrived.
     ModelDelta { agent: Arc<str>, delta: ReplyDelta },
     /// A request to a model failed; the pieces of its reply that have arrived are void. `again`: the request is sent once
@@ -48,6 +60,7 @@ pub enum Event {
         calls: usize,
         usage: Usage,
         #[serde(rename = "duration_ms", serialize_with = "millis")]
+        #[schemars(with = "f64")]
         duration: Duration,
     },
     /// A tool call begins. Arguments are cut for display.
@@ -67,6 +80,7 @@ pub enum Event {
         bytes: usize,
         /// Time that the tool took, without the middleware around its calls.
         #[serde(rename = "duration_ms", serialize_with = "millis")]
+        #[schemars(with = "f64")]
         duration: Duration,
     },
     /// A file or folder was changed as a tool had proposed.
@@ -74,8 +88,7 @@ pub enum Event {
         agent: Arc<str>,
         call: String,
         tool: String,
-        /// `create`, `edit`, `remove`, `move`, `copy` or `make-folder`.
-        act: &'static str,
+        act: FileChangeKind,
         /// The path as the tool names it.
         path: String,
         /// The destination of a move or copy.
@@ -91,9 +104,23 @@ pub enum Event {
         by: Option<AnsweredBy>,
     },
     /// An effect has changed the chat or the run.
-    EffectEdited { agent: Arc<str>, effect: String, edit: &'static str },
+    EffectEdited {
+        agent: Arc<str>,
+        effect: String,
+        edit: EffectEditKind,
+        /// Messages of the chat before the edit.
+        messages_before: usize,
+        /// Messages of the chat after the edit.
+        messages_after: usize,
+        /// The result or the messages that the edit replaces, cut for display. `None` if it only adds, and for an agent with
+        /// middleware that may still replace texts.
+        before: Option<String>,
+        /// The note, the result or the messages that the edit puts there, or the tools that it hides, cut for display.
+        /// `None` if it only removes, and for an agent with such middleware.
+        after: Option<String>,
+    },
     /// A change that an effect requested was refused.
-    EffectRefused { agent: Arc<str>, effect: String, edit: &'static str, reason: String },
+    EffectRefused { agent: Arc<str>, effect: String, edit: EffectEditKind, reason: String },
     /// An effect failed. `skipped`: the config lets the run continue without it.
     EffectFailed { agent: Arc<str>, effect: String, reason: String, skipped: bool },
     /// A middleware did something other than let a run, a request to a model or a tool call pass. `tool` is the tool of the
@@ -102,7 +129,7 @@ pub enum Event {
     MiddlewareActed {
         agent: Arc<str>,
         middleware: String,
-        action: &'static str,
+        action: MiddlewareAction,
         tool: Option<String>,
         reason: Option<String>,
     },
@@ -112,13 +139,14 @@ pub enum Event {
     PluginCall {
         agent: Arc<str>,
         plugin: Arc<str>,
-        function: &'static str,
-        /// `ok`, or the kind of failure.
-        outcome: &'static str,
+        function: CalledFunction,
+        outcome: PluginCallOutcome,
         #[serde(rename = "duration_ms", serialize_with = "millis")]
+        #[schemars(with = "f64")]
         duration: Duration,
         /// CPU time of the call.
         #[serde(rename = "cpu_ms", serialize_with = "millis")]
+        #[schemars(with = "f64")]
         cpu: Duration,
         /// Largest linear memory during the call, in bytes.
         memory: usize,
@@ -145,8 +173,7 @@ pub enum Event {
         method: String,
         /// The URL without query, user and password; after redirects, the last one.
         url: String,
-        /// `answered`; `refused` by the host; `failed`.
-        outcome: &'static str,
+        outcome: PluginRequestOutcome,
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
         /// The reason for which there is no response.
@@ -158,6 +185,7 @@ pub enum Event {
         /// Redirects that were followed.
         hops: u32,
         #[serde(rename = "duration_ms", serialize_with = "millis")]
+        #[schemars(with = "f64")]
         duration: Duration,
     },
     /// A capability that a plugin of an agent wants was granted or denied. Emitted once for each agent, before its first
@@ -194,15 +222,14 @@ pub enum Event {
     /// An agent waits for a person, or for the policy that answers in a person's place. A question that is never answered
     /// was withdrawn, or is asked again.
     QuestionAsked { agent: Arc<str>, id: u64, question: String },
-    /// An agent's question was decided: `yes`, `trust`, `no`, `answered`, `declined` or `nobody`.
-    QuestionAnswered { agent: Arc<str>, id: u64, question: String, outcome: &'static str, by: AnsweredBy },
+    /// An agent's question was decided.
+    QuestionAnswered { agent: Arc<str>, id: u64, question: String, outcome: QuestionDecision, by: AnsweredBy },
     /// A condition that needs attention; the run continues.
     Warning { message: String },
     /// This reader was too slow: `count` events were dropped before the next one.
     Missed { count: u64 },
     /// A run has ended.
     RunFinished {
-        run: Arc<str>,
         agent: Arc<str>,
         /// The error; `None` if the run ended with an answer.
         error: Option<String>,
@@ -211,12 +238,13 @@ pub enum Event {
         /// Usage of the agents that this one delegated to, and of their descendants.
         of_children: Usage,
         #[serde(rename = "duration_ms", serialize_with = "millis")]
+        #[schemars(with = "f64")]
         duration: Duration,
     },
 }
 
 /// The reason for which a request does not go to the model at once, and its progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelWait {
     /// The request waits until the rate limit of its provider has room.
@@ -234,7 +262,7 @@ pub enum ModelWait {
 }
 
 /// The party that decided a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
     /// A person at a front end.
@@ -246,7 +274,7 @@ pub enum AnsweredBy {
 }
 
 /// The severity of a log entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
     /// Detail for the author of the plugin.

@@ -2,17 +2,29 @@
 
 #[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod event;
+mod event_queue;
+mod event_words;
 mod import_calls;
 mod nondeterministic_inputs;
+mod request_tokens;
 mod run_caller;
 mod run_cx;
 mod run_extensions;
 mod sink;
+mod stream_event;
+mod stream_line;
 
 pub use event::{AnsweredBy, Event, LogLevel, ModelWait, NO_ORIGIN};
+pub use event_words::{
+    CalledFunction, EffectEditKind, FileChangeKind, MiddlewareAction, PluginCallOutcome, PluginRequestOutcome,
+    QuestionDecision,
+};
 pub use import_calls::ImportCalls;
 pub use nondeterministic_inputs::NondeterministicInputs;
+pub use request_tokens::RequestTokens;
 pub use run_caller::{RunCaller, RunCallerState};
 pub use run_cx::RunCx;
 pub use run_extensions::RunExtensions;
 pub use sink::{EventSink, EventStream};
+pub use stream_event::StreamEvent;
+pub use stream_line::{EVENT_STREAM_VERSION, StreamLine, StreamStart};

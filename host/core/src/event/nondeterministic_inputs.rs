@@ -1,15 +1,17 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{chat::as_base64, limits};
 
 /// The nondeterministic inputs of a plugin call: the clock readings and random bytes that another call would not get.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NondeterministicInputs {
     /// Clock readings in order: milliseconds since 1970, or nanoseconds since the call began for the monotonic clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clock: Vec<u64>,
     /// Random bytes in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "as_base64")]
+    #[schemars(with = "String")]
     pub random: Vec<u8>,
     /// `true` if the call got more than [`limits::GIVEN_CLOCK_READINGS`] or [`limits::GIVEN_RANDOM_BYTES`]; the rest is left
     /// out.

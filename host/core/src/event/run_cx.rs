@@ -5,7 +5,8 @@ use super::{EventSink, RunCaller, RunExtensions};
 /// The identity of a run and its event sink. It is passed through everything that a run does.
 #[derive(Debug, Clone)]
 pub struct RunCx {
-    /// The name of the run.
+    /// The name of the run that a person has started. The runs that work for it have the same name, and their own ids in
+    /// [events](super::StreamEvent::run).
     pub run: Arc<str>,
     /// The instance name of the agent.
     pub agent: Arc<str>,
@@ -52,5 +53,11 @@ impl RunCx {
     /// Returns this context for another run, without a caller and with empty extensions.
     pub fn anew(&self) -> Self {
         Self { caller: RunCaller::default(), extensions: RunExtensions::default(), ..self.clone() }
+    }
+
+    /// Returns the context of a run that begins in this one, like [`RunCx::anew`]. Its events are about a run with an id of
+    /// its own, whose parent is the run that the events of this context are about.
+    pub(crate) fn of_new_run(&self) -> Self {
+        Self { events: self.events.of_new_run(&self.run), ..self.anew() }
     }
 }

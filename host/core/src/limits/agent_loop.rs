@@ -44,10 +44,16 @@ pub const MIDDLEWARE_WAITING: Duration = Duration::from_secs(120);
 pub const REQUESTS_PER_REPLY: u32 = 32;
 /// The number of events queued for a slow reader before the run waits for it.
 pub const EVENT_QUEUE: usize = 1_024;
+/// The maximum number of events queued for a reader for which the run waits. Each emitter waits after its event is queued,
+/// so this many are reached only by as many emitters at once; the reader misses what they emit beyond it.
+pub const EVENT_BACKLOG: usize = 2 * EVENT_QUEUE;
 /// The maximum bytes of a task in an event.
 pub const TASK_SHOWN_BYTES: usize = 500;
 /// The maximum characters of a tool call's failure reason in an event: enough for an error with its path.
 pub const FAILURE_SHOWN_CHARS: usize = 500;
+/// The maximum characters of each of the two texts in the event of an effect's edit: enough to see what a summary says, or
+/// which result was shortened. The messages themselves are in the session.
+pub const EDIT_SHOWN_CHARS: usize = 2_000;
 /// The maximum characters of a member's reply in an event: a paragraph. The session holds all of it.
 pub const REPLY_SHOWN_CHARS: usize = 1_000;
 /// The maximum number of retries of a reply that broke off in the middle, if the model's own `retries` allow as many. Each

@@ -7,7 +7,7 @@ use super::{ContextWindow, DeltaSink, Price};
 use crate::{
     chat::{ChatSnapshot, Message, MessageMeta, Part, Role, StopReason, ToolSpec, Usage},
     error::Fault,
-    event::RunCx,
+    event::{RequestTokens, RunCx},
 };
 
 /// A model that completes conversations, over any wire protocol, native or in a sandbox.
@@ -118,7 +118,26 @@ impl CompletionRequest {
 
     /// Estimates the tokens of the request: chat and tools.
     pub fn tokens(&self) -> u64 {
-        self.messages.tokens() + self.tools.iter().map(|tool| u64::from(tool.tokens())).sum::<u64>()
+        self.messages.tokens() + self.tools_tokens()
+    }
+
+    /// Estimates the tokens of each part of the request.
+    pub fn tokens_by_part(&self) -> RequestTokens {
+        let mut parts = RequestTokens { tools: self.tools_tokens(), ..RequestTokens::default() };
+        for entry in self.messages.iter() {
+            let part = match entry.message.role {
+                Role::System => &mut parts.system,
+                Role::User => &mut parts.user,
+                Role::Assistant => &mut parts.assistant,
+                Role::Tool => &mut parts.tool_results,
+            };
+            *part += u64::from(entry.tokens);
+        }
+        parts
+    }
+
+    fn tools_tokens(&self) -> u64 {
+        self.tools.iter().map(|tool| u64::from(tool.tokens())).sum()
     }
 }
 

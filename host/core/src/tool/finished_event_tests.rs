@@ -19,7 +19,7 @@ async fn told(tools: &ToolBox, name: &str) -> (bool, Option<String>, usize) {
     let call = ToolCall { id: "c".into(), name: name.into(), arguments: "{}".into(), meta: vec![] };
     let result = tools.dispatch(&cx, &call).await.result;
     drop(cx);
-    while let Some(event) = stream.next().await {
+    while let Some(event) = stream.next_event().await {
         if let Event::ToolFinished { is_error, reason, bytes, .. } = event {
             let shown: usize = result.content.iter().map(|content| content.bytes(Media::bytes)).sum();
             assert_eq!(bytes, shown, "as the model is shown it");

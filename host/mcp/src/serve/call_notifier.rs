@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::server_setup::McpToolCaller;
 use shelly_core::{
     error::cut,
-    event::{Event, EventSink, LogLevel},
+    event::{Event, EventSink, LogLevel, StreamEvent},
     limits,
 };
 
@@ -62,8 +62,8 @@ impl NotificationRate {
 
 impl CallNotifier {
     /// Notifies the client of an event in `call`.
-    pub async fn tell(&mut self, call: &str, event: Event) {
-        if let Event::PluginLog { plugin, level, message, .. } = &event
+    pub async fn tell(&mut self, call: &str, event: StreamEvent) {
+        if let Event::PluginLog { plugin, level, message, .. } = &event.event
             && let Some(least) = self.level
             && rank(of_log(*level)) >= rank(least)
             && self.sent.lines.has_room()
@@ -73,13 +73,13 @@ impl CallNotifier {
             return;
         }
         if let Some(mark) = &self.mark
-            && let Some((progress, total, message)) = self.sent.progress(call, &event)
+            && let Some((progress, total, message)) = self.sent.progress(call, &event.event)
         {
             let mut notification = ProgressNotificationParam::new(mark.clone(), progress);
             (notification.total, notification.message) = (total, message.map(|message| self.caller.shown(&message)));
             let _ = self.peer.notify_progress(notification).await;
         }
-        self.events.emit_now(event);
+        self.events.emit_again_now(event);
     }
 }
 
@@ -138,6 +138,7 @@ fn rank(level: LoggingLevel) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shelly_core::event::RequestTokens;
 
     fn progress(call: &str, done: f64, total: Option<f64>) -> Event {
         Event::ToolProgress { agent: "a".into(), call: call.into(), done, total, message: Some("m".repeat(500)) }
@@ -146,7 +147,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn progress_grows_and_is_not_told_too_often() {
         let mut said = SentNotifications::default();
-        let turn = Event::ModelStarted { agent: "ada".into(), iteration: 0, tokens: 7 };
+        let turn = Event::ModelStarted {
+            agent: "ada".into(),
+            iteration: 0,
+            tokens: 7,
+            parts: RequestTokens::default(),
+            window: None,
+        };
         for (event, told) in [
             (progress("c", 0.0, None), Some(0.0)),
             (progress("c", 0.0, Some(2.0)), None),

@@ -179,7 +179,7 @@ async fn progress_is_told_but_not_too_often() {
     assert!(!call(&toolbox(&client), &cx, "test__slow", &json!({})).await.is_error);
     drop(cx);
     let mut told = Vec::new();
-    while let Some(event) = stream.next().await {
+    while let Some(event) = stream.next_event().await {
         if let Event::ToolProgress { done, total, message, call, .. } = event {
             assert_eq!(call, "c1");
             told.push((done, total, message));

@@ -154,7 +154,7 @@ async fn a_session_is_begun_kept_and_ended() {
     assert_eq!((answer.is_error, answer.text()), (false, "done".into()));
     drop(cx);
     let mut told = 0;
-    while let Some(event) = stream.next().await {
+    while let Some(event) = stream.next_event().await {
         told += usize::from(matches!(event, Event::ToolProgress { done: 1.0, .. }));
     }
     assert_eq!(told, 1);

@@ -15,7 +15,7 @@ use shelly_core::{
     capability::{NameSet, Power},
     chat::{Part, ToolResultContent},
     error::Fault,
-    event::RunCx,
+    event::{CalledFunction, RunCx},
     limits,
     team::{
         Coordinator, CoordinatorAction, CoordinatorInput, CoordinatorStep, MemberAssignment, MemberOutcome,
@@ -61,7 +61,7 @@ impl Coordinator for PluginCoordinator {
         };
         let wit_input = input_to_wit(cx, input);
         let setup = CallSetup {
-            function: "coordinator.next",
+            function: CalledFunction::CoordinatorNext,
             time: self.plugin.limits().step_time,
             lane: Lane::Step,
             input: wit_input.bytes() + state.len(),

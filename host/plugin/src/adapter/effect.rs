@@ -17,7 +17,7 @@ use shelly_core::{
     chat::{ChatSnapshot, MessageReplacement, ToolSpec},
     digest::Sha256Digest,
     error::Fault,
-    event::RunCx,
+    event::{CalledFunction, RunCx},
     limits,
 };
 
@@ -75,7 +75,7 @@ impl Effect for PluginEffect {
         let Some(kind) = &self.plugin.kinds.effect else { return Err(Fault::other("the plugin has no effect")) };
         let wit_input = input_to_wit(cx, input, chat);
         let setup = CallSetup {
-            function: "effect.eval",
+            function: CalledFunction::EffectEval,
             time: self.plugin.limits().step_time,
             lane: Lane::Step,
             input: wit_input.bytes() + state.len(),

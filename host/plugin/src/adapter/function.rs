@@ -20,6 +20,7 @@ use crate::{
 use shelly_core::{
     chat::{ToolCall, ToolResultContent, ToolSpec},
     error::Fault,
+    event::CalledFunction,
     limits,
     tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
@@ -69,7 +70,7 @@ impl PluginFunction {
 
     fn setup(&self, values: &[Val], lane: Lane) -> CallSetup {
         let input = values.iter().map(weight).sum();
-        CallSetup { function: "functions.call", time: self.plugin.limits().tool_time, lane, input }
+        CallSetup { function: CalledFunction::FunctionsCall, time: self.plugin.limits().tool_time, lane, input }
     }
 
     async fn fresh(&self, cx: &ToolCx, json: &str) -> Result<ToolOutput, Fault> {

@@ -14,7 +14,7 @@ use shelly_core::{
     agent::{AfterRunDecision, BeforeRunDecision, RunMiddleware, RunOutcome},
     chat::Message,
     error::{Fault, OnFailure},
-    event::RunCx,
+    event::{CalledFunction, RunCx},
     limits,
 };
 
@@ -57,7 +57,7 @@ impl RunMiddleware for PluginRunMiddleware {
         let kind = self.kind()?;
         let (context, wit_input) = (run_context(cx), input.iter().map(convert::message_to_wit).collect::<Vec<_>>());
         let setup = CallSetup {
-            function: "run-middleware.before",
+            function: CalledFunction::RunMiddlewareBefore,
             time: self.plugin.limits().step_time,
             lane: Lane::Step,
             input: wit_input.bytes(),
@@ -95,7 +95,7 @@ impl RunMiddleware for PluginRunMiddleware {
             attempt: outcome.attempt,
         };
         let setup = CallSetup {
-            function: "run-middleware.after",
+            function: CalledFunction::RunMiddlewareAfter,
             time: self.plugin.limits().step_time,
             lane: Lane::Step,
             input: wit_outcome.bytes() + state.len(),

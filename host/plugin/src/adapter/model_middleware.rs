@@ -15,7 +15,7 @@ use shelly_core::{
     capability::{NameSet, Power},
     chat::ToolSpec,
     error::{Fault, OnFailure},
-    event::RunCx,
+    event::{CalledFunction, RunCx},
     model::{Completion, CompletionRequest, ModelMiddleware, ModelRequestAttempt, ReplyVerdict, RequestVerdict},
 };
 
@@ -34,7 +34,7 @@ impl PluginModelMiddleware {
         self.plugin.kinds.model_middleware.as_ref().ok_or_else(|| Fault::other("the plugin has no model middleware"))
     }
 
-    fn setup(&self, function: &'static str, input: usize) -> CallSetup {
+    fn setup(&self, function: CalledFunction, input: usize) -> CallSetup {
         CallSetup { function, time: self.plugin.limits().step_time, lane: Lane::Step, input }
     }
 
@@ -103,7 +103,7 @@ impl ModelMiddleware for PluginModelMiddleware {
         let (context, wit_request) = (run_context(cx), sending_to_wit(sending));
         let decision = self.plugin.executor.call(
             cx,
-            self.setup("model-middleware.before", wit_request.bytes()),
+            self.setup(CalledFunction::ModelMiddlewareBefore, wit_request.bytes()),
             self.lend(sending.request),
             async |store, instance| kind.before(store, instance, &context, &wit_request).await,
         );
@@ -135,7 +135,7 @@ impl ModelMiddleware for PluginModelMiddleware {
             wit_request.bytes() + answered.as_ref().map_or_else(GuestPayload::bytes, GuestPayload::bytes) + state.len();
         let decision = self.plugin.executor.call(
             cx,
-            self.setup("model-middleware.after", input),
+            self.setup(CalledFunction::ModelMiddlewareAfter, input),
             self.lend(sending.request),
             async |store, instance| {
                 kind.after(store, instance, &context, &wit_request, answered.as_ref(), &state).await

@@ -17,7 +17,7 @@ use crate::{
 };
 use shelly_core::{
     error::Fault,
-    event::{Event, RunCx},
+    event::{CalledFunction, Event, RunCx},
     limits,
     model::{self, Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
 };
@@ -74,7 +74,7 @@ impl PluginModel {
     ) -> Result<Completion, Fault> {
         let Some(kind) = &self.plugin.kinds.provider else { return Err(Fault::other("the plugin has no provider")) };
         let setup = CallSetup {
-            function: "provider.complete",
+            function: CalledFunction::ProviderComplete,
             time: self.plugin.limits().completion_time,
             lane: Lane::Stream,
             input: asked.bytes(),

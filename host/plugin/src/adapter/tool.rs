@@ -12,6 +12,7 @@ use crate::{
 use shelly_core::{
     chat::{ToolCall, ToolSpec},
     error::Fault,
+    event::CalledFunction,
     limits,
     tool::{Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
@@ -58,7 +59,7 @@ impl Tool for PluginTool {
         let Some(kind) = &self.plugin.kinds.tool else { return Err(Fault::other("the plugin has no tools")) };
         let wit = convert::tool_call_to_wit(call);
         let setup = CallSetup {
-            function: "tool.call",
+            function: CalledFunction::ToolCall,
             time: self.plugin.limits().tool_time,
             lane: self.plugin.lane(),
             input: wit.bytes(),

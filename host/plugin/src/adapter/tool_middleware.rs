@@ -14,7 +14,7 @@ use crate::{
 use shelly_core::{
     chat::{Part, ToolCall, ToolResult, ToolResultContent},
     error::{Fault, OnFailure},
-    event::RunCx,
+    event::{CalledFunction, RunCx},
     limits,
     tool::{ToolCallDecision, ToolCallVerdict, ToolMiddleware, ToolTarget},
 };
@@ -34,7 +34,7 @@ impl PluginToolMiddleware {
         self.plugin.kinds.tool_middleware.as_ref().ok_or_else(|| Fault::other("the plugin has no tool middleware"))
     }
 
-    fn setup(&self, function: &'static str, input: usize) -> CallSetup {
+    fn setup(&self, function: CalledFunction, input: usize) -> CallSetup {
         CallSetup { function, time: self.plugin.limits().step_time, lane: Lane::Step, input }
     }
 }
@@ -55,7 +55,7 @@ impl ToolMiddleware for PluginToolMiddleware {
         let target = wit::Target { origin: target.origin.clone(), hints: convert::hints_to_wit(&target.hints) };
         let decision = self.plugin.executor.call(
             cx,
-            self.setup("tool-middleware.before", wit_call.bytes() + target.origin.len()),
+            self.setup(CalledFunction::ToolMiddlewareBefore, wit_call.bytes() + target.origin.len()),
             |_| {},
             async |store, instance| kind.before(store, instance, &context, &wit_call, &target).await,
         );
@@ -93,7 +93,7 @@ impl ToolMiddleware for PluginToolMiddleware {
             wit_call.bytes() + came.as_ref().map_or_else(GuestPayload::bytes, GuestPayload::bytes) + state.len();
         let content = self.plugin.executor.call(
             cx,
-            self.setup("tool-middleware.after", input),
+            self.setup(CalledFunction::ToolMiddlewareAfter, input),
             |_| {},
             async |store, instance| {
                 let came = came.as_ref().map(|all| &all[..]);

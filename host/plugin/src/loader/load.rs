@@ -19,12 +19,12 @@ use crate::{
     imports,
     metering::Lane,
     package::PluginPackage,
-    runtime::{CallSetup, GuestExecutor, PROBE, PluginEngine},
+    runtime::{CallSetup, GuestExecutor, PluginEngine},
 };
 use shelly_core::{
     capability::Grant,
     chat::ToolSpec,
-    event::{Event, EventSink, EventStream, RunCx},
+    event::{CalledFunction, Event, EventSink, EventStream, RunCx},
     limits,
 };
 
@@ -82,7 +82,7 @@ impl Plugin {
 
         let (events, stream) = EventSink::channel();
         let cx = RunCx::new(agent).with_run("load").with_events(events);
-        let setup = CallSetup { function: PROBE, time: limits.probe_time, lane: Lane::Step, input: 0 };
+        let setup = CallSetup { function: CalledFunction::Probe, time: limits.probe_time, lane: Lane::Step, input: 0 };
         let kinds = &self.kinds;
         let asking = async {
             // `cx` ends here, and with it the stream of log events.
@@ -133,7 +133,7 @@ struct ProbeEvents {
 /// Reads the events of a probe to their end.
 async fn probe_events(mut stream: EventStream) -> ProbeEvents {
     let mut events = ProbeEvents::default();
-    while let Some(event) = stream.next().await {
+    while let Some(event) = stream.next_event().await {
         match event {
             Event::PluginLog { message, .. } => events.log.push_back(message),
             Event::PluginCall { duration, cpu, memory, .. } => events.start = PluginStart { duration, cpu, memory },

@@ -23,33 +23,20 @@ use crate::{
 };
 use shelly_core::{
     error::{Fault, seconds},
-    event::{Event, LogLevel, RunCx},
+    event::{CalledFunction, Event, LogLevel, PluginCallOutcome, RunCx},
     limits,
 };
 
 /// The parameters of one call of an exported function.
 pub struct CallSetup {
-    /// The name of the function, for events.
-    pub function: &'static str,
+    /// The function, for events.
+    pub function: CalledFunction,
     /// Wall time of the call, instantiation included. Waiting for permits or for slow readers of events is not counted.
     pub time: Duration,
     /// The lane whose permits the call takes.
     pub lane: Lane,
     /// Bytes of the arguments.
     pub input: usize,
-}
-
-/// The name of the probe at load, for events.
-pub const PROBE: &str = "probe";
-
-/// The outcome of a call, for events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PluginCallOutcome {
-    Ok,
-    Fault,
-    Trap,
-    Limit,
-    Timeout,
 }
 
 /// Calls the exported functions of one plugin of one agent, each within its limits.
@@ -142,7 +129,7 @@ impl GuestExecutor {
                 self.beyond("state_bytes", most_of(most, limits::STATE_BYTES), what)
             }
             Ok(Ok(Ok(value))) => (PluginCallOutcome::Ok, Ok(value)),
-            Ok(Ok(Err(error))) => (PluginCallOutcome::Fault, Err(convert::fault(error))),
+            Ok(Ok(Err(error))) => (PluginCallOutcome::Error, Err(convert::fault(error))),
             Ok(Err(error)) => self.crashed(store, &error),
             Err(ExceededTimeLimit::Cpu) => {
                 let what = format!("used more than {} of processor time", seconds(self.limits.cpu));
@@ -156,7 +143,7 @@ impl GuestExecutor {
                         format!(": it was throttled to {now} calls of imported functions per second {limit}")
                     }
                     // The time limit of the probe cannot be configured.
-                    false if setup.function == PROBE => String::new(),
+                    false if setup.function == CalledFunction::Probe => String::new(),
                     false => {
                         format!(" {}", self.limit("time", most_time(setup.time, limits::PLUGIN_TIME_CEILING)))
                     }
@@ -367,18 +354,11 @@ impl GuestExecutor {
             let (plugin, level) = (Arc::clone(&self.id), LogLevel::Warn);
             events.emit(Event::PluginLog { agent: agent(), plugin, level, message }).await;
         }
-        let outcome = match end {
-            PluginCallOutcome::Ok => "ok",
-            PluginCallOutcome::Fault => "error",
-            PluginCallOutcome::Trap => "trap",
-            PluginCallOutcome::Limit => "limit",
-            PluginCallOutcome::Timeout => "timeout",
-        };
         let event = Event::PluginCall {
             agent: agent(),
             plugin: Arc::clone(&self.id),
             function: setup.function,
-            outcome,
+            outcome: end,
             duration,
             cpu: state.meter.cpu(),
             memory: state.limiter.memory(),

@@ -5,5 +5,5 @@ mod executor;
 mod run_instances;
 
 pub use engine::{PluginEngine, WASMTIME_VERSION};
-pub use executor::{CallSetup, GuestExecutor, PROBE};
+pub use executor::{CallSetup, GuestExecutor};
 pub use run_instances::RunInstances;

@@ -10,14 +10,18 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use wasmtime::{Store, component::Instance};
 
-use super::executor::{CallSetup, GuestExecutor, PluginCallOutcome, wait_for_growth};
+use super::executor::{CallSetup, GuestExecutor, wait_for_growth};
 use crate::{
     convert::{GuestPayload, WitError},
     functions::ResourceHandles,
     metering::Lane,
     store::PluginState,
 };
-use shelly_core::{error::Fault, event::RunCx, limits};
+use shelly_core::{
+    error::Fault,
+    event::{PluginCallOutcome, RunCx},
+    limits,
+};
 
 /// The kept instances of one run of an agent, dropped with the run.
 #[derive(Default)]
@@ -158,12 +162,12 @@ impl GuestExecutor {
             .await;
         store.data_mut().rest();
         match (end, instance) {
-            (PluginCallOutcome::Ok | PluginCallOutcome::Fault, Some(instance)) => {
+            (PluginCallOutcome::Ok | PluginCallOutcome::Error, Some(instance)) => {
                 slot.keep(LiveInstance { store, instance, used: Instant::now(), _permits: permits });
             }
             (PluginCallOutcome::Timeout, _) => slot.lose("its plugin timed out"),
             (PluginCallOutcome::Limit, _) => slot.lose("its plugin exceeded a limit"),
-            (PluginCallOutcome::Trap | PluginCallOutcome::Ok | PluginCallOutcome::Fault, _) => {
+            (PluginCallOutcome::Trap | PluginCallOutcome::Ok | PluginCallOutcome::Error, _) => {
                 slot.lose("its plugin crashed")
             }
         }

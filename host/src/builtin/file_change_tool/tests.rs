@@ -12,7 +12,7 @@ use crate::{
     approval::{HeadlessPolicy, QuestionKind, TrustedSubjects},
     change::{ChangePath, FileChange, FileChangeAction},
     chat::ToolResultContent,
-    event::{EventSink, EventStream},
+    event::{EventSink, EventStream, FileChangeKind},
     tool::{self, CallStartHook, ToolBox},
     trust::UserKey,
 };
@@ -111,9 +111,9 @@ async fn file_change_approval_shows_the_diff() {
     assert!(is_error && !world.has(".git"));
     let mut told = Vec::new();
     world.cx = RunCx::new("nobody");
-    while let Some(event) = world.events.next().await {
+    while let Some(event) = world.events.next_event().await {
         if let Event::FileChange { agent, act, path, to, added, removed, by, .. } = event {
-            assert_eq!((&*agent, act, to, added, removed), ("ada-1", "create", None, Some(1), Some(0)));
+            assert_eq!((&*agent, act, to, added, removed), ("ada-1", FileChangeKind::Create, None, Some(1), Some(0)));
             told.push((path, by));
         }
     }

@@ -440,7 +440,7 @@ async fn git_read_consent_is_asked_once_and_write_consent_each_time() {
             let places = format!("Folder: {}. Repository: {}.", files.display(), repository.display());
             assert!(detail.ends_with(&places), "{detail}");
             for _ in reading {
-                while !matches!(told.next().await, Some(Event::QuestionAsked { .. })) {}
+                while !matches!(told.next_event().await, Some(Event::QuestionAsked { .. })) {}
             }
             inbox.decide(question.id, verdict).unwrap();
         };

@@ -26,6 +26,7 @@ use crate::{
         launch::LaunchFlags,
         panic_report::bug,
         run::explain,
+        run_id::run_id,
         session_target::{CompletedSession, PendingWork, SessionTarget},
     },
     error::{ErrorKind, Report},
@@ -153,10 +154,9 @@ impl TaskRunner {
         let name = session.as_ref().map(|session| session.journal.id().to_owned());
         let agents = Arc::clone(&prepared.agent_group);
         let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
-        let run = name.clone().unwrap_or_else(|| format!("task-{}", task.line_number));
         let outcome = {
             let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name()))
-                .with_run(run)
+                .with_run(run_id())
                 .with_events(self.events(session.as_ref()));
             let mut working = pin!(work.run(&prepared, &cx, &chat));
             // Declared after the run so that it is dropped first: a cancelled run records nothing more.
@@ -227,7 +227,7 @@ impl TaskRunner {
         let (events, progress) = (EventSink::new(), Arc::clone(&self.progress));
         session.iter().for_each(|session| session.listen(&events));
         events.tap(Arc::new(move |event| {
-            if let Event::Warning { message } = event {
+            if let Event::Warning { message } = &event.event {
                 progress.note_warning(message);
             }
         }));

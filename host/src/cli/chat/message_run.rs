@@ -96,7 +96,7 @@ impl MessageRun {
         let begun = Arc::clone(&has_begun);
         // The event follows the record of the beginning.
         sink.tap(Arc::new(move |event| {
-            if matches!(event, Event::RunStarted { .. }) {
+            if matches!(event.event, Event::RunStarted { .. }) {
                 begun.store(true, Ordering::SeqCst);
             }
         }));
@@ -114,7 +114,7 @@ impl MessageRun {
             return MessageProgress::Started(started);
         }
         self.is_announced = true;
-        match self.events.next().await {
+        match self.events.next_event().await {
             Some(event) => MessageProgress::Event(Box::new(event)),
             None => match (&mut self.task).await {
                 Ok(ended) => MessageProgress::Ended(ended),

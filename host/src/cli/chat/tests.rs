@@ -298,9 +298,8 @@ async fn hostile_text_is_spelled_out_on_the_screen() {
     let agent: Arc<str> = HOSTILE.into();
     for event in [
         Event::RunStarted {
-            run: "r".into(),
             agent: Arc::clone(&agent),
-            parent: None,
+            parent_agent: None,
             depth: 0,
             prefix: HOSTILE.into(),
             model: HOSTILE.into(),
@@ -348,9 +347,8 @@ async fn screen_shows_reply_queue_input_and_status() {
     let agent: Arc<str> = "ada".into();
     let events = [
         Event::RunStarted {
-            run: "r".into(),
             agent: Arc::clone(&agent),
-            parent: None,
+            parent_agent: None,
             depth: 0,
             prefix: "".into(),
             model: "m".into(),
@@ -369,7 +367,6 @@ async fn screen_shows_reply_queue_input_and_status() {
     assert_eq!(lines[4..], ["waits: And 3 and 3?", "› draft", "7 s, Esc stops · m · ada · /help"]);
     screen.show(&Event::ModelDelta { agent: Arc::clone(&agent), delta: ReplyDelta::Text("ur**.".into()) }, None);
     let ended = Event::RunFinished {
-        run: "r".into(),
         agent,
         error: None,
         iterations: 1,

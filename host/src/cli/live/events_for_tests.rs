@@ -11,9 +11,8 @@ use crate::{
 /// A run has begun. Only a team has an empty model.
 pub fn started(agent: &str, parent: Option<&str>, model: &str, task: &str) -> Event {
     Event::RunStarted {
-        run: "r".into(),
         agent: agent.into(),
-        parent: parent.map(Into::into),
+        parent_agent: parent.map(Into::into),
         depth: 0,
         prefix: "".into(),
         model: model.into(),
@@ -24,7 +23,6 @@ pub fn started(agent: &str, parent: Option<&str>, model: &str, task: &str) -> Ev
 /// A run of two turns has ended.
 pub fn finished(agent: &str, error: Option<&str>) -> Event {
     Event::RunFinished {
-        run: "r".into(),
         agent: agent.into(),
         error: error.map(str::to_owned),
         iterations: 2,

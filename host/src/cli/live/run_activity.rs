@@ -100,7 +100,7 @@ impl RunActivity {
     /// Updates the state from an event. Returns the tool call that has ended with it.
     pub fn note(&mut self, event: &Event) -> Option<CompletedCall> {
         match event {
-            Event::RunStarted { agent, parent, task, .. } => self.begin(agent, parent.as_ref(), task),
+            Event::RunStarted { agent, parent_agent, task, .. } => self.begin(agent, parent_agent.as_ref(), task),
             Event::RunFinished { agent, .. } => self.end(agent),
             Event::ModelStarted { agent, .. } => self.step(agent, AgentStep::Waiting),
             Event::ModelDelta { agent, delta } => match delta {

@@ -14,7 +14,7 @@ use crate::{
         secrets::ReplyRedactor,
     },
     config::ThemeChoice,
-    event::Event,
+    event::{Event, StreamEvent},
 };
 
 /// The form and the amount of what is shown of a run.
@@ -79,22 +79,22 @@ impl RunDisplay {
         self.lines.shares_the_terminal()
     }
 
-    /// Shows the notices from before the run.
-    pub fn notes(&mut self, prepared: &PreparedRun, session: Option<&RunSession>) {
-        self.lines.notes(prepared, session);
+    /// Shows the notices from before the run. Returns the warnings that are to be emitted as events.
+    pub fn notes(&mut self, prepared: &PreparedRun, session: Option<&RunSession>) -> Vec<Event> {
+        self.lines.notes(prepared, session)
     }
 
     /// Shows an event.
-    pub fn show(&mut self, event: &Event) {
+    pub fn show(&mut self, event: &StreamEvent) {
         if self.live.is_none() && self.plain.is_none() {
             return self.lines.show(event);
         }
-        if let Event::RunStarted { agent, .. } = event
+        if let Event::RunStarted { agent, .. } = &event.event
             && self.entry.is_none()
         {
             self.entry = Some(Arc::clone(agent));
         }
-        for shown in self.redactor.pass(event) {
+        for shown in self.redactor.pass(&event.event) {
             if let Some(plain) = &mut self.plain
                 && is_of(&shown, self.entry.as_deref())
             {
@@ -102,7 +102,7 @@ impl RunDisplay {
             }
             match &mut self.live {
                 Some(live) => live.show(&shown, self.lines.line(&shown)),
-                None => self.lines.show(&shown),
+                None => self.lines.show_line(&shown),
             }
         }
     }

@@ -11,7 +11,11 @@ use super::{
     run_lines::{amount_in_words, time_in_words},
     terminal_for_tests::TestTerminal,
 };
-use crate::{cli::secrets, event::Event, session::Secrets};
+use crate::{
+    cli::secrets,
+    event::{Event, FileChangeKind},
+    session::Secrets,
+};
 
 fn display(terminal: &TestTerminal, shows_answer: bool) -> LiveDisplay<TestTerminal> {
     LiveDisplay::new(terminal.clone(), terminal.size(), Theme::plain(), shows_answer)
@@ -62,7 +66,7 @@ async fn change_of_a_file_looks_like_a_call() {
         agent: agent.into(),
         call: "1".into(),
         tool: "fs_write".into(),
-        act: "create",
+        act: FileChangeKind::Create,
         path: path.into(),
         to: None,
         added,

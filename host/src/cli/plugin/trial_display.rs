@@ -102,6 +102,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::event::PluginCallOutcome;
 
     #[test]
     fn figures_fit_on_one_line() {
@@ -123,11 +124,11 @@ mod tests {
     fn failure_of_a_dead_plugin_has_the_code_of_plugins() {
         for (outcome, code, says) in [
             (None, 1, "the tool `t` failed: why"),
-            (Some("ok"), 1, "the tool `t` failed: why"),
-            (Some("error"), 1, "the tool `t` failed: why"),
-            (Some("trap"), 3, "the tool `t` did not end by itself: why"),
-            (Some("limit"), 3, "the tool `t` did not end by itself: why"),
-            (Some("timeout"), 3, "the tool `t` did not end by itself: why"),
+            (Some(PluginCallOutcome::Ok), 1, "the tool `t` failed: why"),
+            (Some(PluginCallOutcome::Error), 1, "the tool `t` failed: why"),
+            (Some(PluginCallOutcome::Trap), 3, "the tool `t` did not end by itself: why"),
+            (Some(PluginCallOutcome::Limit), 3, "the tool `t` did not end by itself: why"),
+            (Some(PluginCallOutcome::Timeout), 3, "the tool `t` did not end by itself: why"),
         ] {
             let figures = TrialFigures { outcome, ..TrialFigures::default() };
             let record = TrialRecord { figures, ..TrialRecord::default() };

@@ -2,16 +2,19 @@
 
 mod byte_size;
 mod call_time;
+mod event_stream;
 mod output_format;
 mod print;
 mod progress_display;
 mod prose;
+mod result_line;
 mod run_result;
 mod styled_text;
 mod terminal_text;
 
 pub use byte_size::size;
 pub use call_time::call_time;
+pub use event_stream::{begin_stream, event_stream_schema};
 pub use output_format::{CliOutputFormat, RunOutputFormat, TestOutputFormat};
 pub use print::{not_printed, print, print_coloured, print_for_people, tell, warn, warning};
 pub use progress_display::{ProgressDisplay, ProgressLevel};

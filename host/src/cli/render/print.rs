@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
-use serde_json::Value;
+use serde::Serialize;
 
 use super::{
     prose::tell_prose,
@@ -59,7 +59,7 @@ pub fn warning(message: &str) -> String {
 }
 
 /// Prints an intermediate line of JSON. A failure is ignored here, as printing the result fails too and is reported.
-pub fn say(value: &Value) {
+pub fn say(value: &impl Serialize) {
     let _ = print(&json_line(value));
 }
 

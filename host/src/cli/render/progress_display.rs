@@ -4,16 +4,20 @@ use std::io::IsTerminal;
 
 use super::{
     call_time::call_time as time,
+    event_stream::{begin_stream, print_event},
     output_format::RunOutputFormat,
-    print::{print, tell, warning},
+    print::{tell, warning},
     prose::tell_prose,
-    terminal_text::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, json_line, name, one_line},
+    terminal_text::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, name, one_line},
 };
 use crate::{
     agent::RunError,
     app::{PreparedRun, RunSession},
     cli::{secrets::ReplyRedactor, silent_models::SilentModels},
-    event::{AnsweredBy, Event, LogLevel, ModelWait, NO_ORIGIN},
+    event::{
+        AnsweredBy, Event, LogLevel, MiddlewareAction, ModelWait, NO_ORIGIN, PluginRequestOutcome, QuestionDecision,
+        StreamEvent,
+    },
 };
 
 /// The amount of progress that is shown.
@@ -31,8 +35,8 @@ pub enum ProgressLevel {
 pub struct ProgressDisplay {
     output: RunOutputFormat,
     level: ProgressLevel,
-    /// Warnings from before the run; they follow its first event, which must be that it has begun.
-    held: Vec<Event>,
+    /// The name of the session in which the run is recorded.
+    session: Option<String>,
     /// The models that have not begun to reply.
     silences: SilentModels,
     pieces: ReplyRedactor,
@@ -40,7 +44,7 @@ pub struct ProgressDisplay {
 
 impl ProgressDisplay {
     pub fn new(output: RunOutputFormat, level: ProgressLevel) -> Self {
-        Self { output, level, held: Vec::new(), silences: SilentModels::default(), pieces: ReplyRedactor::default() }
+        Self { output, level, session: None, silences: SilentModels::default(), pieces: ReplyRedactor::default() }
     }
 
     fn is_quiet(&self) -> bool {
@@ -56,8 +60,11 @@ impl ProgressDisplay {
         self.output != RunOutputFormat::Events || std::io::stdout().is_terminal()
     }
 
-    /// Shows the notices from before the run.
-    pub fn notes(&mut self, prepared: &PreparedRun, session: Option<&RunSession>) {
+    /// Shows the notices from before the run, and begins the stream of events if that is the output. Returns the warnings
+    /// that are to be emitted as events, where they are not shown at once.
+    pub fn notes(&mut self, prepared: &PreparedRun, session: Option<&RunSession>) -> Vec<Event> {
+        self.session = session.map(|session| session.journal.id().to_owned());
+        begin_stream(self.session.as_deref(), self.output);
         if let Some(session) = session
             && !self.is_quiet()
         {
@@ -70,25 +77,29 @@ impl ProgressDisplay {
         let changed = session.iter().flat_map(|session| &session.changed);
         let changed = changed.map(|what| format!("since the session was last used: {what}"));
         let left_out = session.iter().flat_map(|session| session.warnings.iter().cloned());
-        for warning in prepared.warnings.iter().cloned().chain(left_out).chain(changed) {
-            let event = Event::Warning { message: warning };
+        let mut unshown = Vec::new();
+        for message in prepared.warnings.iter().cloned().chain(left_out).chain(changed) {
+            let event = Event::Warning { message };
             match self.output {
-                RunOutputFormat::Events => self.held.push(event),
-                RunOutputFormat::Text | RunOutputFormat::Json => self.show(&event),
+                RunOutputFormat::Events => unshown.push(event),
+                RunOutputFormat::Text | RunOutputFormat::Json => self.show_line(&event),
             }
         }
+        unshown
     }
 
     /// Shows an event: a line of JSON on standard output, or a line for people on standard error.
-    pub fn show(&mut self, event: &Event) {
-        if self.output == RunOutputFormat::Events {
-            for event in std::iter::once(event).chain(&std::mem::take(&mut self.held)) {
-                for shown in self.pieces.pass(event) {
-                    let _ = print(&json_line(&shown));
-                }
-            }
-            return;
+    pub fn show(&mut self, event: &StreamEvent) {
+        if self.output != RunOutputFormat::Events {
+            return self.show_line(&event.event);
         }
+        for shown in self.pieces.pass_numbered(event) {
+            print_event(self.session.as_deref(), &shown);
+        }
+    }
+
+    /// Shows an event to people: a line on standard error.
+    pub fn show_line(&mut self, event: &Event) {
         self.silences.note(event);
         if let Some(line) = self.line(event) {
             tell_prose(&format!("{line}\n"));
@@ -117,11 +128,11 @@ impl ProgressDisplay {
             return None;
         }
         Some(match event {
-            Event::RunStarted { agent, parent, prefix, model, task, .. } => {
+            Event::RunStarted { agent, parent_agent, prefix, model, task, .. } => {
                 let (prefix, agent) = (name(prefix), name(agent));
                 // A team has no model.
                 let model = if model.is_empty() { String::new() } else { format!(" on {}", name(model)) };
-                match parent {
+                match parent_agent {
                     None => format!("{prefix} {BOLD}{agent}{PLAIN}{model}"),
                     Some(parent) => {
                         let (parent, task) = (name(parent), one_line(task, 80));
@@ -213,7 +224,7 @@ impl ProgressDisplay {
                     .map_or(String::new(), |(more, less)| format!(" {GREEN}+{more}{PLAIN} {RED}-{less}{PLAIN}"));
                 format!("{DIM}{}{PLAIN}   {act} {}{to}{lines}", name(agent), one_line(path, 200))
             }
-            Event::EffectEdited { agent, effect, edit } => {
+            Event::EffectEdited { agent, effect, edit, .. } => {
                 format!("{DIM}{}{PLAIN}   {} edits the chat: {edit}", name(agent), name(effect))
             }
             Event::EffectRefused { agent, effect, edit, reason } => {
@@ -226,7 +237,9 @@ impl ProgressDisplay {
                 let goes_on = if *skipped { "; continuing without it" } else { "" };
                 format!("{DIM}{agent}{PLAIN}   {failed} {YELLOW}failed{PLAIN}{goes_on}: {reason}")
             }
-            Event::MiddlewareActed { agent, middleware, action: "retry", reason: Some(reason), .. } => {
+            Event::MiddlewareActed {
+                agent, middleware, action: MiddlewareAction::Retry, reason: Some(reason), ..
+            } => {
                 format!("{DIM}{}{PLAIN}   {}: {}", name(agent), name(middleware), one_line(reason, 200))
             }
             Event::MiddlewareActed { agent, middleware, action, tool, reason } => {
@@ -257,7 +270,7 @@ impl ProgressDisplay {
                 let (agent, plugin, held, total) = (name(agent), name(plugin), held >> 20, total >> 20);
                 format!("{DIM}{agent}     {plugin} waits for memory: plugins hold {held} of {total} MiB{PLAIN}")
             }
-            Event::PluginRequest { outcome: "answered", .. } if !self.is_verbose() => return None,
+            Event::PluginRequest { outcome: PluginRequestOutcome::Answered, .. } if !self.is_verbose() => return None,
             Event::PluginRequest {
                 agent,
                 plugin,
@@ -301,7 +314,7 @@ impl ProgressDisplay {
             Event::QuestionAnswered { by: AnsweredBy::Trust, .. } if !self.is_verbose() => return None,
             Event::QuestionAnswered { agent, question, outcome, by, .. } => {
                 let because = if *by == AnsweredBy::Trust { "trusted" } else { "not asked" };
-                let outcome = if *outcome == "nobody" { "no answer" } else { outcome };
+                let outcome = if *outcome == QuestionDecision::Nobody { "no answer" } else { outcome.name() };
                 let (agent, question) = (name(agent), one_line(question, 200));
                 format!("{DIM}{agent}{PLAIN}   {question} {YELLOW}{outcome}{PLAIN} ({because})")
             }
@@ -359,9 +372,9 @@ mod tests {
             tool: None,
             reason: Some(reason.into()),
         };
-        let line = progress.line(&event("retry", "asks spare instead (m: down)")).unwrap();
+        let line = progress.line(&event(MiddlewareAction::Retry, "asks spare instead (m: down)")).unwrap();
         assert!(line.ends_with("   fallback: asks spare instead (m: down)"), "{line}");
-        assert!(progress.line(&event("deny", "no")).unwrap().ends_with("   fallback: deny (no)"));
+        assert!(progress.line(&event(MiddlewareAction::Deny, "no")).unwrap().ends_with("   fallback: deny (no)"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::{
     print::{print, print_for_people, say, tell},
     progress_display::ProgressLevel,
     prose::tell_prose,
+    result_line::{AgentAmounts, AnswerLine, FailureLine, ResultError, SpentAmounts},
     terminal_text::{DIM, PLAIN, RED, escaped, indented, indented_json, json_line},
 };
 use crate::{
@@ -43,22 +44,19 @@ pub struct RunResult<'a> {
 /// Prints the answer. Returns the exit code.
 pub fn answered(result: RunResult<'_>, output: RunOutputFormat, level: ProgressLevel) -> u8 {
     let text = shown_answer(&result.answer.message);
-    let mut line = json!({
-        "event": "result",
-        "ok": true,
-        "answer": text,
-        "agent": result.agent,
-        "model": result.model,
-        "iterations": result.answer.iterations,
-        "usage": result.answer.usage,
-        "spent": used(&result.answer.account.total()),
-        "agents": used(&result.agents),
-        "duration_ms": result.duration.as_micros() as f64 / 1_000.0,
-        "session": result.session,
-    });
-    if let Some(value) = &result.value {
-        line["value"] = value.clone();
-    }
+    let line = AnswerLine {
+        ok: true,
+        answer: &text,
+        value: result.value.as_ref(),
+        agent: result.agent,
+        model: result.model,
+        iterations: result.answer.iterations,
+        usage: result.answer.usage,
+        spent: SpentAmounts::of_budget(&result.answer.account.total()),
+        agents: AgentAmounts::all(&result.agents),
+        duration_ms: result.duration.as_micros() as f64 / 1_000.0,
+        session: result.session,
+    };
     let printed = match (output, &result.value) {
         (RunOutputFormat::Text, value) => {
             let printed = match value {
@@ -175,7 +173,7 @@ pub fn failed(report: &Report, output: RunOutputFormat) -> u8 {
 pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, output: RunOutputFormat) -> u8 {
     if output != RunOutputFormat::Text {
         let code = report.kind.exit_code();
-        say(&failure(&json!(report), code, agents, session));
+        say(&FailureLine::new(report.into(), code, agents, session));
     }
     tell_prose(&failure_text(report));
     if output == RunOutputFormat::Text {
@@ -186,24 +184,12 @@ pub fn failed_after(report: &Report, agents: &Ledger, session: Option<&str>, out
 
 /// Prints a failure as a line of JSON on standard output.
 pub fn failed_as_json(report: &Report) {
-    say(&failure(&json!(report), report.kind.exit_code(), &Ledger::new(), None));
+    say(&FailureLine::new(report.into(), report.kind.exit_code(), &Ledger::new(), None));
 }
 
 /// Prints the command that resumes a session.
 pub fn go_on(arguments: &str) {
     tell(&format!("{DIM}resume with: shelly-host session resume {}{PLAIN}\n", escaped(arguments)));
-}
-
-fn failure(error: &Value, code: u8, agents: &Ledger, session: Option<&str>) -> Value {
-    let mut value = json!({ "event": "result", "ok": false, "error": error, "exit_code": code });
-    if session.is_some() {
-        value["session"] = json!(session);
-    }
-    if agents.agents().next().is_some() {
-        value["spent"] = used(&agents.total());
-        value["agents"] = used(agents);
-    }
-    value
 }
 
 /// Prints that the run was cancelled with this exit code.
@@ -212,8 +198,7 @@ pub fn cancelled(code: u8, agents: &Ledger, session: Option<&str>, output: RunOu
     if output == RunOutputFormat::Text {
         tell_cost(agents);
     } else {
-        let error = json!({ "kind": "cancelled", "message": "cancelled", "causes": [], "hint": null });
-        say(&failure(&error, code, agents, session));
+        say(&FailureLine::new(ResultError::CANCELLED, code, agents, session));
     }
 }
 

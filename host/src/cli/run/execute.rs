@@ -62,11 +62,11 @@ pub(super) async fn execute(
             RunDisplay::new(DisplayOptions { output: with.output, level: with.level(), streams: with.stream, theme })
         }
     };
-    progress.notes(&prepared, session.as_ref());
     if session.is_some() {
         launch::remember_session(&app.config.root, with.runner.config.as_deref());
     }
     let work = PendingWork::of(session.as_ref(), task)?;
+    progress.notes(&prepared, session.as_ref()).into_iter().for_each(|warning| events.emit_now(warning));
     let person = person.map(|person| person.with_agents(Arc::clone(&prepared.agent_group)));
     let shown = tokio::spawn(ask::show(progress, stream, person));
     let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_run(run_id()).with_events(events);
@@ -99,6 +99,7 @@ pub(super) async fn execute(
                 session: name,
                 shown: FinishedDisplay::default(),
                 schema: None,
+                has_stream: true,
             });
         }
     };
@@ -115,6 +116,7 @@ pub(super) async fn execute(
                 session: name,
                 shown: FinishedDisplay::default(),
                 schema: None,
+                has_stream: true,
             });
         }
         // A display that crashed has shown nothing whole.
@@ -128,7 +130,7 @@ pub(super) async fn execute(
         },
         Err(error) => InvocationOutcome::Failed(explain(&prepared, &error)),
     };
-    Ok(FinishedInvocation { outcome, agents, session: name, shown, schema })
+    Ok(FinishedInvocation { outcome, agents, session: name, shown, schema, has_stream: true })
 }
 
 /// Waits until an agent has started, and tells a person at the terminal who waits long what takes the time.

@@ -11,6 +11,8 @@ pub(super) struct FinishedInvocation {
     pub shown: FinishedDisplay,
     /// The schema that the answer follows.
     pub schema: Option<AnswerSchema>,
+    /// `true` if the stream of events was begun, where that is the output.
+    pub has_stream: bool,
 }
 
 /// The outcome of an invocation.
@@ -35,6 +37,7 @@ impl FinishedInvocation {
             session: None,
             shown: FinishedDisplay::default(),
             schema: None,
+            has_stream: false,
         }
     }
 }

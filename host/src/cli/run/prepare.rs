@@ -84,6 +84,7 @@ pub(super) fn prepare(
             session: Some(header.id),
             shown: FinishedDisplay::of_no_run(with.output, theme),
             schema,
+            has_stream: false,
         })));
     }
     let is_attended = ask::is_attended();

@@ -22,11 +22,17 @@ pub(super) fn report(
     started: Instant,
 ) -> u8 {
     let output = with.output;
-    let FinishedInvocation { outcome, agents, session, shown, schema } = match finished {
+    let FinishedInvocation { outcome, agents, session, shown, schema, has_stream } = match finished {
         Ok(finished) => finished,
-        Err(report) => return render::failed(&report, output),
+        Err(report) => {
+            render::begin_stream(None, output);
+            return render::failed(&report, output);
+        }
     };
     let session = session.as_deref();
+    if !has_stream {
+        render::begin_stream(session, output);
+    }
     let go_on = || {
         let arguments =
             session.map(|id| resume_arguments(id, with.runner.config.as_deref(), &with.runner.plugins, schema_path));

@@ -27,12 +27,14 @@ impl RunInvocation {
     pub fn execute(mut self) -> u8 {
         let output = self.with.output;
         if let Err(report) = self.recall() {
+            render::begin_stream(None, output);
             return render::failed(&report, output);
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = match runtime {
             Ok(runtime) => runtime,
             Err(error) => {
+                render::begin_stream(None, output);
                 return render::failed(
                     &Report::new(ErrorKind::Bug, "cannot start the async runtime").cause(error),
                     output,

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     app::{App, LONE_RUN, LonePluginFailure, LonePluginHost},
     error::{ErrorKind, Fault, Report},
-    event::Event,
+    event::{Event, PluginRequestOutcome},
     kv::{KvError, KvPrecondition, KvStore, KvStores},
     plugin::{FixedInputs, Plugin, PluginPackage},
     trial::{
@@ -115,7 +115,7 @@ async fn call(
 ) -> Result<TrialRecord, Report> {
     let mut denials = Vec::new();
     let mut watch = |event: &Event| {
-        if let Event::PluginRequest { outcome: "refused", reason: Some(reason), .. } = event {
+        if let Event::PluginRequest { outcome: PluginRequestOutcome::Refused, reason: Some(reason), .. } = event {
             denials.push(reason.clone());
         }
     };

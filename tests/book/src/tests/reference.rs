@@ -181,7 +181,7 @@ fn help_examples_are_valid_command_lines() {
 
 #[test]
 fn event_page_fields_are_those_that_serde_writes() {
-    use shelly_host::event::{AnsweredBy, Event, ModelWait};
+    use shelly_host::event::{AnsweredBy, Event, ModelWait, QuestionDecision};
     let page = pages().into_iter().find(|page| page.path == "events.md").unwrap().text;
     let fields = |name: &str| {
         let (_, section) = page.split_once(&format!("### `{name}`\n")).unwrap_or_else(|| panic!("no event `{name}`"));
@@ -190,6 +190,9 @@ fn event_page_fields_are_those_that_serde_writes() {
         cells.map(|(field, _)| field.to_owned()).collect::<BTreeSet<_>>()
     };
     let agent: std::sync::Arc<str> = "ada".into();
+    for key in ["sequence", "time", "run", "parent", "session", "version", "host"] {
+        assert!(page.contains(&format!("\n| `{key}` | ")), "events.md has no row `{key}`");
+    }
     let events = [
         Event::ToolFinished {
             agent: agent.clone(),
@@ -201,7 +204,13 @@ fn event_page_fields_are_those_that_serde_writes() {
             duration: std::time::Duration::from_micros(1_500),
         },
         Event::ModelWaits { agent: agent.clone(), model: String::new(), wait: ModelWait::Retry, detail: String::new() },
-        Event::QuestionAnswered { agent, id: 1, question: String::new(), outcome: "yes", by: AnsweredBy::Person },
+        Event::QuestionAnswered {
+            agent,
+            id: 1,
+            question: String::new(),
+            outcome: QuestionDecision::Yes,
+            by: AnsweredBy::Person,
+        },
         Event::Missed { count: 1 },
     ];
     for event in events {

@@ -220,7 +220,7 @@ impl RunParams {
         waiting: Vec<Message>,
     ) -> Self {
         Self {
-            cx: cx.anew(),
+            cx: cx.of_new_run(),
             agent_group: agent_group.cloned(),
             budget_account: Arc::clone(budget_account),
             ceiling: Ceiling::default(),

@@ -577,7 +577,7 @@ mod tests {
             result: None,
         };
         restore_delegations(&me, [("d-4".into(), vec![question])].into(), delegated, &HashMap::new());
-        let event = stream.next().await.unwrap();
+        let event = stream.next_event().await.unwrap();
         assert!(matches!(&event, Event::Warning { message } if message.contains("`d-4` is lost")), "{event:?}");
         let unknown = answer_children(&me, "c2", vec![("d-1".into(), "Red.".into())]).await.unwrap_err();
         assert!(unknown.contains("with an open question: d-4"), "{unknown}");

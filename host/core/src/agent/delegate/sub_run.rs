@@ -163,7 +163,7 @@ impl SubRun<'_> {
         };
         let join = |agent_group: &Arc<AgentGroup>| agent_group.join(self.instance, waiting);
         let params = RunParams {
-            cx: RunCx { agent: Arc::clone(self.instance), depth: self.depth, ..cx.anew() },
+            cx: RunCx { agent: Arc::clone(self.instance), depth: self.depth, ..cx.of_new_run() },
             agent_group: agent_group.clone(),
             budget_account: Arc::clone(own.budget_account()),
             ceiling: self.ceiling.clone(),

@@ -1,5 +1,6 @@
 //! The effects of a run: called in each turn, with the state that the host keeps for them.
 
+mod edit_texts;
 mod effect_editor;
 mod effect_memory;
 mod running_effects;

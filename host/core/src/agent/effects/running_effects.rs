@@ -3,7 +3,10 @@ use std::{
     sync::Arc,
 };
 
-use super::effect_editor::{EffectEditOutcome, EffectEditor, check_edits};
+use super::{
+    edit_texts::EditTexts,
+    effect_editor::{EffectEditOutcome, EffectEditor, check_edits},
+};
 use crate::{
     agent::{
         bounded_state::bounded_state,
@@ -36,6 +39,8 @@ pub(crate) struct EffectTarget<'a> {
     pub chat: &'a Chat,
     pub models: &'a AgentModels,
     pub tools: &'a Arc<[Arc<ToolSpec>]>,
+    /// `true` if texts of the conversation may be seen before the run has ended.
+    pub is_shown: bool,
 }
 
 /// The selection of effects to call.
@@ -238,7 +243,9 @@ impl RunningEffect<'_> {
         }
         let (effect, mut editor) = (self.effect.name(), EffectEditor::new(self.effect, agent.chat));
         for edit in edits {
-            let name = edit.name();
+            let kind = edit.kind();
+            let is_watched = agent.me.cx.events.is_watched();
+            let texts = is_watched.then(|| EditTexts::of(&edit, &agent.chat.snapshot(), agent.is_shown));
             let outcome = editor.apply(edit);
             if let Ok(EffectEditOutcome::Hidden(names)) = &outcome {
                 (self.hidden, self.changed) = (names.clone(), true);
@@ -248,10 +255,11 @@ impl RunningEffect<'_> {
                 Ok(EffectEditOutcome::Stopped { code, message }) => {
                     return Err(RunError::Stopped { by: effect_name, code, message });
                 }
-                Ok(EffectEditOutcome::Changed | EffectEditOutcome::Hidden(_)) => {
-                    Event::EffectEdited { agent: agent_name, effect: effect_name, edit: name }
-                }
-                Err(reason) => Event::EffectRefused { agent: agent_name, effect: effect_name, edit: name, reason },
+                Ok(EffectEditOutcome::Changed | EffectEditOutcome::Hidden(_)) => match texts {
+                    Some(texts) => texts.into_event(agent_name, effect_name, agent.chat.snapshot().len()),
+                    None => continue,
+                },
+                Err(reason) => Event::EffectRefused { agent: agent_name, effect: effect_name, edit: kind, reason },
             };
             agent.me.cx.events.emit(event).await;
         }

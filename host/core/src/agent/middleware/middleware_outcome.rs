@@ -7,12 +7,12 @@ use tokio::time::Instant;
 use crate::{
     agent::outcome::RunError,
     error::{Fault, OnFailure, seconds},
-    event::{Event, RunCx},
+    event::{Event, MiddlewareAction, RunCx},
     limits,
 };
 
 /// Emits the event that a middleware intervened.
-pub(crate) async fn acted(cx: &RunCx, middleware: &str, action: &'static str) {
+pub(crate) async fn acted(cx: &RunCx, middleware: &str, action: MiddlewareAction) {
     let (agent, middleware) = (cx.agent.clone(), middleware.into());
     cx.events.emit(Event::MiddlewareActed { agent, middleware, action, tool: None, reason: None }).await;
 }
@@ -86,13 +86,15 @@ impl MiddlewarePauses {
         self.left -= pause;
         let reason = Some(repeated.in_words(pause, asked));
         let (agent, middleware) = (cx.agent.clone(), middleware.into());
-        cx.events.emit(Event::MiddlewareActed { agent, middleware, action: "retry", tool: None, reason }).await;
+        cx.events
+            .emit(Event::MiddlewareActed { agent, middleware, action: MiddlewareAction::Retry, tool: None, reason })
+            .await;
         pause
     }
 }
 
 /// Emits the event that a middleware intervened in a call of `tool`, with the reason if the call was denied.
-pub(crate) async fn acted_on(cx: &RunCx, middleware: &str, action: &'static str, tool: &str, reason: Option<&str>) {
+pub(crate) async fn acted_on(cx: &RunCx, middleware: &str, action: MiddlewareAction, tool: &str, reason: Option<&str>) {
     let (agent, middleware) = (cx.agent.clone(), middleware.into());
     let (tool, reason) = (Some(tool.to_owned()), reason.map(bounded));
     cx.events.emit(Event::MiddlewareActed { agent, middleware, action, tool, reason }).await;

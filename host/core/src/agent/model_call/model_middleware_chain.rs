@@ -14,6 +14,7 @@ use crate::{
     },
     capability::Usd,
     error::Fault,
+    event::MiddlewareAction,
     limits,
     model::{Completion, CompletionRequest, ModelMiddleware, ModelRequestAttempt, ReplyVerdict, RequestVerdict, Usage},
 };
@@ -88,10 +89,10 @@ impl ModelMiddlewareChain<'_> {
             let (mut going, mut state) = match stop_if_failed(cx, name, then, decision, pass).await? {
                 RequestVerdict::Proceed { model: other, request: changed, state } => {
                     if changed.is_some() {
-                        acted(cx, name, "replace-request").await;
+                        acted(cx, name, MiddlewareAction::ReplaceRequest).await;
                     }
                     if other.as_ref().is_some_and(|other| *other != going.model) {
-                        acted(cx, name, "route").await;
+                        acted(cx, name, MiddlewareAction::Route).await;
                     }
                     let model = other.unwrap_or(going.model);
                     let going = match changed {
@@ -101,11 +102,11 @@ impl ModelMiddlewareChain<'_> {
                     (going, state)
                 }
                 RequestVerdict::Answer(completion) => {
-                    acted(cx, name, "answer").await;
+                    acted(cx, name, MiddlewareAction::Answer).await;
                     return Ok((Completion { usage: Usage::default(), ..completion }, Usd::default()));
                 }
                 RequestVerdict::Reject(fault) => {
-                    acted(cx, name, "reject-request").await;
+                    acted(cx, name, MiddlewareAction::RejectRequest).await;
                     return Err(rejected(fault));
                 }
             };
@@ -127,7 +128,7 @@ impl ModelMiddlewareChain<'_> {
                         return reply;
                     }
                     ReplyVerdict::Replace(completion) => {
-                        acted(cx, name, "replace-reply").await;
+                        acted(cx, name, MiddlewareAction::ReplaceReply).await;
                         // The text is the middleware's, the usage is the model's.
                         paid.keep();
                         let (usage, cost) =
@@ -135,7 +136,7 @@ impl ModelMiddlewareChain<'_> {
                         return Ok((Completion { usage, ..completion }, cost));
                     }
                     ReplyVerdict::Reject(fault) => {
-                        acted(cx, name, "reject-reply").await;
+                        acted(cx, name, MiddlewareAction::RejectReply).await;
                         return Err(rejected(fault));
                     }
                     ReplyVerdict::Retry { .. }
@@ -284,8 +285,8 @@ mod tests {
             let cx = RunCx::new("a").with_events(events);
             let told = tokio::spawn(async move {
                 let mut told = Vec::new();
-                while let Some(event) = stream.next().await {
-                    if let Event::MiddlewareActed { action: "retry", reason, .. } = event {
+                while let Some(event) = stream.next_event().await {
+                    if let Event::MiddlewareActed { action: MiddlewareAction::Retry, reason, .. } = event {
                         told.extend(reason);
                     }
                 }

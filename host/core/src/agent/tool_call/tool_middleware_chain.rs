@@ -10,6 +10,7 @@ use crate::{
     },
     chat::{ToolCall, ToolResultContent},
     error::Fault,
+    event::MiddlewareAction,
     tool::{DispatchOutcome, ToolBox, ToolCallDecision, ToolCallVerdict, ToolCx, ToolMiddleware, ToolTarget, kept},
 };
 
@@ -51,7 +52,7 @@ async fn call_through_chain(
         match verdict {
             ToolCallVerdict::Allow => {}
             ToolCallVerdict::Answer(content) => {
-                acted_on(&cx.run, name, "answer", &call.name, None).await;
+                acted_on(&cx.run, name, MiddlewareAction::Answer, &call.name, None).await;
                 answered = Some((DispatchOutcome::answered(call, content), false));
                 break;
             }
@@ -65,7 +66,7 @@ async fn call_through_chain(
             }
         }
         if let Some(arguments) = arguments {
-            acted_on(&cx.run, name, "change-arguments", &call.name, None).await;
+            acted_on(&cx.run, name, MiddlewareAction::ChangeArguments, &call.name, None).await;
             wanted.to_mut().arguments = arguments;
         }
         passed.push((middleware, state));
@@ -82,7 +83,7 @@ async fn call_through_chain(
 
 /// Returns the result of a call that the middleware `by` denies.
 async fn denied(cx: &ToolCx, call: &ToolCall, by: &str, why: String) -> (DispatchOutcome, bool) {
-    acted_on(&cx.run, by, "deny", &call.name, Some(&why)).await;
+    acted_on(&cx.run, by, MiddlewareAction::Deny, &call.name, Some(&why)).await;
     (DispatchOutcome::refused(call, &Fault::Denied { message: why }), false)
 }
 
@@ -119,7 +120,7 @@ async fn look_at(
     match unless_failed(&cx.run, name, middleware.on_failure(), changed).await {
         Ok(None | Some(None)) => {}
         Ok(Some(Some(content))) => {
-            acted_on(&cx.run, name, "replace-result", &call.name, None).await;
+            acted_on(&cx.run, name, MiddlewareAction::ReplaceResult, &call.name, None).await;
             dispatched.result = kept(call, content, result.is_error);
         }
         Err(_) => {

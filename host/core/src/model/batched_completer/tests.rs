@@ -359,7 +359,7 @@ async fn batched_request_emits_progress_events() {
         scene.batched.complete(&cx, &request(text), &DeltaSink::none()).await.unwrap();
         drop(cx);
         let mut told = Vec::new();
-        while let Some(event) = events.next().await {
+        while let Some(event) = events.next_event().await {
             let Event::ModelWaits { agent, model, wait, detail } = event else { panic!("{event:?}") };
             assert_eq!((&*agent, &*model), ("ada", "m"));
             told.push((wait, detail));

@@ -260,7 +260,7 @@ async fn long_rate_limit_wait_is_reported_and_times_out() {
         let cx = RunCx::new(agent).with_events(sink);
         let reply = scene.limited.complete(&cx, &request(9), &DeltaSink::none()).await;
         drop(cx);
-        (reply.err(), events.next().await, events.next().await)
+        (reply.err(), events.next_event().await, events.next_event().await)
     };
     let (a, b) = tokio::join!(watched("a"), watched("b"));
     let detail = "waiting for the rate limit of 1 requests, 50 tokens sent a minute".to_owned();

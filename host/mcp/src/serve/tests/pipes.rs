@@ -162,7 +162,7 @@ async fn progress_and_log_are_sent_only_on_request() {
     assert_eq!(client.told, [] as [Value; 0], "nobody asked for anything");
     let mut untold = Vec::new();
     for _ in 0..5 {
-        untold.push(bench.untold.next().await.unwrap());
+        untold.push(bench.untold.next_event().await.unwrap());
     }
     assert!(matches!(&untold[4], Event::PluginLog { message, .. } if message == "high"), "{untold:?}");
 
@@ -177,10 +177,10 @@ async fn progress_and_log_are_sent_only_on_request() {
     assert_eq!(told, expected.chain([("notifications/message", &log)]).collect::<Vec<_>>());
     // Log entries that were sent to the client are not emitted again.
     for event in ["at 0", "at 1", "at 2"] {
-        let next = bench.untold.next().await.unwrap();
+        let next = bench.untold.next_event().await.unwrap();
         assert!(matches!(&next, Event::ToolProgress { message: Some(message), .. } if message == event), "{next:?}");
     }
-    let next = bench.untold.next().await.unwrap();
+    let next = bench.untold.next_event().await.unwrap();
     assert!(matches!(&next, Event::PluginLog { message, .. } if message == "low"), "{next:?}");
 }
 

@@ -53,7 +53,7 @@ async fn goes_through(bench: Bench, config: ServerConfig) {
     let (sink, mut stream) = EventSink::channel();
     assert_eq!(call(&tools, &run.clone().with_events(sink), "report").await.text(), "done");
     let mut last = None;
-    while let Some(event) = stream.next().await {
+    while let Some(event) = stream.next_event().await {
         if let Event::ToolProgress { done, total, .. } = event {
             last = Some((done, total));
         }
