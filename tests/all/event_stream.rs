@@ -105,7 +105,7 @@ providers:
         - calls:
             - tool: delegate
               arguments: {tasks: [{agent: helper, task: Count., context: c}, {agent: helper, task: Again., context: c}]}
-        - calls: [{tool: count_text, arguments: {text: one two}}, {tool: nothing, arguments: {}}]
+        - calls: [{tool: count_text, arguments: {text: one two}}, {tool: count_text, arguments: {}}]
         - Done.
   - name: helper-script
     kind: plugin
