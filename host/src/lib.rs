@@ -24,6 +24,7 @@
 //! | [`agent`] | the agent loop, effects and middleware; delegation between agents |
 //! | [`team`] | agents that share one conversation, and the coordinators that choose who works next |
 //! | [`session`] | the journal of a session on disk, from which it resumes after a crash |
+//! | [`telemetry`] | traces, metrics and log records of runs, exported with OpenTelemetry |
 //! | [`plugin`] | the sandbox: components as tools, effects, middleware, models and coordinators |
 //! | [`packages`] | plugins as packages: their sources, the store that holds them, the lock file that names them |
 //! | [`conformance`] | plugins that attack the host, and the result that each must have |
@@ -91,6 +92,8 @@ pub use shelly_plugin_host as plugin;
 pub use shelly_provider as provider;
 #[doc(inline)]
 pub use shelly_session as session;
+#[doc(inline)]
+pub use shelly_telemetry as telemetry;
 
 use shelly_core::files;
 

@@ -92,6 +92,7 @@ fn cargo_commands_share_one_build() {
                 "test --no-run -p shelly-mcp",
                 "test --no-run -p shelly-session",
                 "test --no-run -p shelly-plugin-host",
+                "test --no-run -p shelly-telemetry",
                 "test --no-run -p shelly-terminal",
                 "test --no-run -p shelly-host",
                 "test --no-run -p shelly-tests",
@@ -136,6 +137,8 @@ fn crates_build_without_libraries_of_others() {
         ("shelly-provider", &[&sandbox, &["rmcp", "clap"]]),
         ("shelly-mcp", &[&sandbox, &["clap"]]),
         ("shelly-plugin-host", &[&["rmcp", "clap"]]),
+        // Its types come without gRPC, and without an exporter of their own.
+        ("shelly-telemetry", &[&sandbox, &["rmcp", "clap", "tonic", "opentelemetry-otlp"]]),
         ("shelly-terminal", &[&http_client, &sandbox, &["shelly-core", "tokio", "rmcp", "clap", "crossterm", "onig"]]),
         ("shelly-example-embedded", &[&http_client, &sandbox, &["rmcp", "clap"]]),
     ] {

@@ -73,6 +73,7 @@ mod serving;
 mod sessions;
 mod steps;
 mod teams;
+mod telemetry;
 mod terminal;
 mod tidy;
 mod tls;

@@ -38,7 +38,7 @@ pub fn host() -> Vec<(String, String)> {
 }
 
 /// The crates below `host/` of which each is one module, by the names that other crates call them.
-const CRATES: [(&str, &str); 10] = [
+const CRATES: [(&str, &str); 11] = [
     ("shelly_author", "author"),
     ("shelly_mcp", "mcp"),
     ("shelly_net", "net"),
@@ -48,6 +48,7 @@ const CRATES: [(&str, &str); 10] = [
     ("shelly_provider", "provider"),
     ("shelly_session", "session"),
     ("shelly_shipped", "shipped"),
+    ("shelly_telemetry", "telemetry"),
     ("shelly_terminal", "terminal"),
 ];
 
@@ -69,7 +70,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 43] = [
+const MAY_NAME: [(&str, &[&str]); 44] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -90,6 +91,7 @@ const MAY_NAME: [(&str, &[&str]); 43] = [
     ("net", &["capability", "encodings", "files", "process"]),
     ("packages", &["files", "net", "process"]),
     ("openapi", &["capability", "json_schema", "net", "tool"]),
+    ("telemetry", &["capability", "net"]),
     ("tool", &["change", "json_schema"]),
     ("trust", &["files"]),
     ("model", &["capability"]),
@@ -145,6 +147,7 @@ const MAY_NAME: [(&str, &[&str]); 43] = [
             "skill",
             "state",
             "team",
+            "telemetry",
             "tool",
             "trust",
         ],
@@ -375,6 +378,8 @@ fn each_library_is_used_in_one_module() {
         ("wat", &["host/src/conformance/", "host/plugin/src/component/complexity/tests.rs"]),
         ("wit_component", &["host/author/src/", "host/src/conformance/"]),
         ("wit_parser", &["host/author/src/", "host/src/conformance/", "host/plugin/src/functions/docs.rs"]),
+        ("opentelemetry_proto", &["host/telemetry/src/"]),
+        ("prost", &["host/telemetry/src/"]),
         ("quick_xml", &["host/src/cli/"]),
         ("ratatui_core", &["host/terminal/src/"]),
         ("pulldown_cmark", &["host/terminal/src/markdown/"]),

@@ -1,12 +1,14 @@
 //! The cost of the agent's own loop, with models and tools in this process, so that nothing else is measured: an iteration
 //! (one model request and one tool call) of short and long runs and of long conversations, and many agents that one agent
-//! delegates to.
+//! delegates to. Telemetry is measured with a collector in this process.
 //!
 //! Iterations are measured in processor time (user and system) of all threads, on which other load of the machine has less
 //! influence. Agents are built anew for each run, by a registry.
 
 use std::{
     error::Error,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -19,6 +21,8 @@ use shelly_host::{
     agent::{Agent, AgentEntry, AgentGroup, AgentRegistry},
     chat::{Chat, Message, Part, Role, ToolCall, ToolResult},
     event::{Event, EventSink, RunCx},
+    net::HttpClient,
+    telemetry::{ModelDirectory, ObservedRun, OtlpProtocol, OtlpTarget, Telemetry, TelemetrySettings},
 };
 use tokio::runtime::Runtime;
 
@@ -42,9 +46,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runs(&mut criterion, &runtime);
     long_chats(&mut criterion, &runtime);
+    exported_runs(&mut criterion, &runtime);
     criterion.final_summary();
     // Whoever names one of the others does not want this.
-    match std::env::args().any(|argument| argument.starts_with("run/") || argument.starts_with("chat/")) {
+    match std::env::args()
+        .any(|argument| ["run/", "chat/", "telemetry/"].iter().any(|group| argument.starts_with(group)))
+    {
         true => Ok(()),
         false => delegation::measure(smoke),
     }
@@ -93,6 +100,86 @@ fn long_chats(criterion: &mut Criterion, runtime: &Runtime) {
         }
     }
     group.finish();
+}
+
+/// Calls of the runs that are exported: all of their events fit into the queue of a reader.
+const EXPORTED_CALLS: usize = 100;
+
+/// Runs whose telemetry is exported to a collector in this process, and the same without; the time is that of one iteration, with
+/// the last export and the work of the collector.
+fn exported_runs(criterion: &mut Criterion, runtime: &Runtime) {
+    let (worker, url) = (worker(EXPORTED_CALLS, false), collector());
+    let mut group = criterion.benchmark_group("telemetry");
+    for (way, settings) in
+        [("off", TelemetrySettings::default()), ("on", settings(&url, false)), ("with content", settings(&url, true))]
+    {
+        let client = HttpClient::new().expect("TLS can be set up");
+        group.bench_function(BenchmarkId::new(way, EXPORTED_CALLS), |bencher| {
+            bencher.iter_custom(|iterations| {
+                let runs = iterations.div_ceil(EXPORTED_CALLS as u64);
+                let before = stage::cpu();
+                for _ in 0..runs {
+                    let telemetry = Telemetry::new(settings.clone(), client.clone());
+                    runtime.block_on(exported_run(&worker, &telemetry));
+                }
+                of(stage::cpu() - before, iterations, runs * EXPORTED_CALLS as u64)
+            });
+        });
+    }
+    group.finish();
+}
+
+async fn exported_run(agent: &Agent, telemetry: &Telemetry) {
+    let (agent, events) = (agent.clone(), EventSink::new());
+    let models = Arc::new(ModelDirectory::default());
+    let redact = Arc::new(|text: &str| text.to_owned());
+    telemetry.observe(&events, ObservedRun { conversation: None, models, redact });
+    let cx = RunCx::new("worker").with_events(events);
+    agent.run(&cx, &Chat::new(), stage::task()).await.expect("the model answers");
+    drop((cx, agent));
+    let losses = telemetry.finish().await;
+    assert_eq!(losses.warning(), None);
+}
+
+fn settings(url: &str, content: bool) -> TelemetrySettings {
+    let target = |path: &str| {
+        Some(OtlpTarget {
+            url: format!("{url}/v1/{path}").parse().expect("it is a URL"),
+            protocol: OtlpProtocol::HttpProtobuf,
+            headers: Vec::new(),
+            timeout: Duration::from_secs(10),
+        })
+    };
+    let (traces, metrics, logs) = (target("traces"), target("metrics"), target("logs"));
+    TelemetrySettings { traces, metrics, logs, content, ..TelemetrySettings::default() }
+}
+
+/// Starts a collector that reads everything and keeps nothing. Returns its address.
+fn collector() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+    std::thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            std::thread::spawn(move || swallow(connection));
+        }
+    });
+    url
+}
+
+/// Answers one request.
+fn swallow(mut connection: TcpStream) {
+    let (mut bytes, mut chunk) = (Vec::<u8>::new(), vec![0_u8; 64 << 10]);
+    while let Ok(read @ 1..) = connection.read(&mut chunk) {
+        bytes.extend(&chunk[..read]);
+        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+        if bytes.len() - end - 4 >= length.unwrap_or(0) {
+            let answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+            let _ = connection.write_all(answer);
+            return;
+        }
+    }
 }
 
 /// The share of `wanted` iterations, if `done` took so long.

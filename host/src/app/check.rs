@@ -115,6 +115,7 @@ impl App {
             told.warnings.extend(self.unpriced_others(who));
         }
         told.warnings.extend(self.missing_programs());
+        told.warnings.extend(self.telemetry_settings().1);
         let shared = RunResources::new(&self.project, &self.broker, self.changes());
         let known = ConfigRuntimeInfo {
             plugin_dirs: self.plugin_dirs.clone(),

@@ -11,7 +11,7 @@ mod prompt_estimate;
 pub use crate::{
     assemble::{
         App, ConnectedMcpServer, EntryRunner, Environment, GRANT_OPTION, LONE_RUN, LonePlugin, LonePluginFailure,
-        LonePluginHost, NO_MODEL, PreparedRun, ReadApi, Recording, RunSession, SessionCloser, changed, find_program,
+        LonePluginHost, NO_MODEL, PreparedRun, ReadApi, Recording, RunSession, SessionCloser, TelemetryFlush, changed, find_program,
         locked_plugins, sessions, skill_names,
     },
     config::DEFAULT_AGENT,

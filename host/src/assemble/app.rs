@@ -9,6 +9,7 @@ use tokio::sync::OnceCell;
 use super::{
     allowed_programs::allowed_programs, environment::Environment, locked_plugins::locked_plugins, mcp::McpClientPool,
     model_pool::ModelPool, plugin_limits::as_size, project_folder::ProjectFolder, rebuilt_tools::RebuiltTools,
+    telemetry::AppTelemetry,
 };
 use crate::{
     approval::ApprovalBroker,
@@ -84,6 +85,8 @@ pub struct App {
     pub(super) logins: Option<TokenStore>,
     /// Further bounds on what the agent or team that runs may spend.
     pub(super) budget: Budget,
+    /// Started for the first run.
+    pub(super) telemetry: Arc<OnceLock<AppTelemetry>>,
 }
 
 impl App {
@@ -171,14 +174,16 @@ impl App {
             approves_all: false,
             logins: None,
             budget: Budget::default(),
+            telemetry: Arc::default(),
         })
     }
 
-    /// Replaces the engine, the MCP connections and the slots for programs by those of another app.
+    /// Replaces the engine, the MCP connections, telemetry and the slots for programs by those of another app.
     pub(crate) fn with_engine_of(mut self, other: &Self) -> Self {
         let slots = other.programs.ground().slots.clone();
         self.programs = allowed_programs(&self.config, &self.environment, slots);
         (self.engine, self.clients) = (Arc::clone(&other.engine), Arc::clone(&other.clients));
+        self.telemetry = Arc::clone(&other.telemetry);
         // The compiler belongs to the engine that it compiles for.
         self.compiler = Arc::clone(&other.compiler);
         self.catalog.set_compiler(&self.compiler);

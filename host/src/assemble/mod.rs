@@ -15,6 +15,7 @@
 //! - `agent_assembly.rs` puts the parts of an agent into its blueprint (`agent_blueprint.rs`), `default_agent.rs` makes the
 //!   agent of a config without agents, and `runner_factory.rs` makes the blueprints of teams (`runner_blueprint.rs`).
 //! - `run_session.rs` records runs as sessions, which `session_closer.rs` closes, and `prepared_run.rs` is where all of this comes together.
+//! - `telemetry.rs` attaches what takes part in the events of a run: its session, and the export of telemetry.
 
 mod agent_assembly;
 mod agent_blueprint;
@@ -49,6 +50,7 @@ mod runner_blueprint;
 mod runner_factory;
 mod session_closer;
 mod startup_notices;
+mod telemetry;
 mod tool_conflicts;
 
 pub(crate) use agent_assembly::no_price;
@@ -73,4 +75,5 @@ pub(crate) use run_resources::RunResources;
 pub use run_session::{Recording, RunSession, changed, sessions};
 pub use session_closer::SessionCloser;
 pub(crate) use startup_notices::StartupNotices;
+pub use telemetry::TelemetryFlush;
 pub(crate) use tool_conflicts::{add_plugin_tools, extend};

@@ -56,6 +56,7 @@ impl App {
         let mut notices = StartupNotices { notes: Vec::new(), warnings: self.project.warnings().to_vec() };
         notices.warnings.extend(self.recover_changes());
         notices.warnings.extend(self.missing_programs());
+        notices.warnings.extend_from_slice(self.telemetry_warnings());
         let shared = RunResources::new(&self.project, &self.broker, self.changes());
         let models = ModelCache::new(&shared.stores);
         let mut default;

@@ -63,6 +63,7 @@ impl Config {
         if let Some(name) = &self.entry_agent {
             found.note(self.who(name).map(drop).map_err(|report| report.cause("named by entry_agent")));
         }
+        self.telemetry.iter().for_each(|telemetry| found.note(telemetry.check()));
         found.note(self.check_circles());
         self.teams.iter().for_each(|team| found.note(self.check_team(team)));
         if self.is_sound() {

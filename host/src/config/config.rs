@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::{
     AgentConfig, ContextConfig, CredentialConfig, GitConfig, LimitsConfig, McpServerConfig, OpenApiConfig,
     PluginSignaturesConfig, ProgramConfig, ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig,
-    ThemeChoice, ToolboxUse, UserEntries, explain::unknown, located_yaml::misplaced_key, recover,
+    TelemetryConfig, ThemeChoice, ToolboxUse, UserEntries, explain::unknown, located_yaml::misplaced_key, recover,
 };
 use crate::{
     capability::HttpGrant,
@@ -79,6 +79,8 @@ pub struct Config {
     /// Resource limits of plugin calls.
     #[serde(default)]
     pub limits: LimitsConfig,
+    /// The export of traces, metrics and log records; `None`: the environment may turn it on.
+    pub telemetry: Option<TelemetryConfig>,
     /// The colours at a terminal; only a user-wide config may set them.
     pub theme: Option<ThemeChoice>,
     /// Approvals of the person for this project, for plugins that may ask for it. It is never read from the config

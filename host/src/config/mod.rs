@@ -45,6 +45,7 @@ mod shareable_config;
 mod signatures;
 mod steps;
 mod team;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod theme;
@@ -88,6 +89,7 @@ pub use steps::{HostMiddleware, OWN_MIDDLEWARE, StepUse};
 pub use team::{
     HandoffChats, HandoffParams, HostCoordinator, LoopParams, MemberUse, RolesParams, TeamConfig, TeamStopCondition,
 };
+pub use telemetry::{OtlpConfig, TelemetryConfig, TelemetryProtocol};
 pub use theme::ThemeChoice;
 pub use toolbox::{
     DEFAULT_NAMESPACE, HostToolbox, HostToolboxUse, McpServerUse, ShippedToolbox, ShippedToolboxUse, ToolboxUse,

@@ -100,6 +100,7 @@ impl Config {
             sessions,
             runs,
             limits,
+            telemetry,
             theme,
             approved: _,
             root: _,
@@ -139,6 +140,12 @@ impl Config {
         self.sessions = self.sessions.over(&sessions);
         self.runs = self.runs.over(&runs);
         self.limits = self.limits.over(&limits);
+        // As a whole: no header of the person goes to an endpoint of the project.
+        entries.has_replaced_telemetry = self.telemetry.is_some() && telemetry.is_some();
+        if self.telemetry.is_none() {
+            entries.has_telemetry = telemetry.is_some();
+            self.telemetry = telemetry;
+        }
         // Refused in the config of a project.
         (self.theme, self.plugin_index) = (theme, plugin_index);
         self.user = entries;

@@ -16,6 +16,10 @@ pub struct UserEntries {
     pub plugin_signatures: PluginSignaturesConfig,
     /// `true` if the agents and teams are those of the user-wide config.
     pub has_runners: bool,
+    /// `true` if the settings of telemetry are those of the user-wide config.
+    pub has_telemetry: bool,
+    /// `true` if the user-wide config has settings of telemetry in whose place the project has its own.
+    pub has_replaced_telemetry: bool,
     /// `true` if the default model is the one that the user-wide config names.
     pub has_default_provider: bool,
     /// `true` if the toolboxes are the default ones, which nobody has named.

@@ -10,7 +10,7 @@ use super::{
     folder_watcher::FolderWatcher, serve_options::ServeOptions,
 };
 use crate::{
-    app::App,
+    app::{App, TelemetryFlush},
     approval::ApprovalInbox,
     assemble::StartupNotices,
     chat::{ToolCall, ToolResult, ToolResultContent},
@@ -86,6 +86,11 @@ impl AppServer {
     /// Returns the credentials that are known by now, which no client is sent.
     pub fn secrets(&self) -> Secrets {
         self.state.now().app.secrets()
+    }
+
+    /// Returns the end of telemetry, which the program waits for before it ends.
+    pub fn telemetry_flush(&self) -> TelemetryFlush {
+        self.state.now().app.telemetry_flush()
     }
 
     /// Waits until pending batches are cancelled and MCP servers are closed, before the program ends.

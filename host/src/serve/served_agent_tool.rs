@@ -82,7 +82,7 @@ impl ServedAgentTool {
             cx.events.emit(Event::Warning { message }).await;
         }
         let session = prepared.session.take();
-        session.iter().for_each(|session| session.listen(&cx.events));
+        self.app.observe(&cx.events, &prepared, session.as_ref());
         let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name()))
             .with_run(Arc::clone(&cx.run))
             .with_events(cx.events.clone());

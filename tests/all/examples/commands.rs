@@ -164,6 +164,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("man", How::By("all/manual.rs")),
         ],
     ),
+    ("docs/telemetry.md", &[("run \"What is a monad, in one sentence?\"", NEEDS_A_MODEL)]),
     (
         "docs/user-config.md",
         &[("config path", How::By("all/user_config/shown.rs")), ("config show", How::By("all/user_config/shown.rs"))],

@@ -307,7 +307,12 @@ impl BatchArgs {
     async fn report(&self, end: Result<BatchEnd, Report>, runner: Arc<TaskRunner>) -> Result<u8, Report> {
         let (counts, elapsed) = (runner.progress.counts(), runner.progress.elapsed());
         let words = counts.words(elapsed);
-        let closing = async { tokio::join!(runner.app.settled(), runner.app.close_servers()) };
+        let closing = async {
+            tokio::join!(runner.app.settled(), runner.app.close_servers());
+            if let Some(warning) = runner.app.telemetry_flush().finish().await {
+                warn(&warning);
+            }
+        };
         if let Ok(BatchEnd::Interrupted(code)) = end {
             let _ = tokio::time::timeout(limits::CANCEL_GRACE, closing).await;
             tell(&format!("stopped: {words}\n"));

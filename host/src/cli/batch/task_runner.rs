@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     agent::RunAnswer,
-    app::{App, Recording, RunSession, SessionCloser},
+    app::{App, PreparedRun, Recording, RunSession, SessionCloser},
     cli::{
         launch::LaunchFlags,
         panic_report::bug,
@@ -157,7 +157,7 @@ impl TaskRunner {
         let outcome = {
             let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name()))
                 .with_run(run_id())
-                .with_events(self.events(session.as_ref()));
+                .with_events(self.events(&prepared, session.as_ref()));
             let mut working = pin!(work.run(&prepared, &cx, &chat));
             // Declared after the run so that it is dropped first: a cancelled run records nothing more.
             let closing = SessionCloser(session);
@@ -222,10 +222,10 @@ impl TaskRunner {
         })
     }
 
-    /// Returns the sink for the events of a run: they go to its session, and warnings are noted to be shown.
-    fn events(&self, session: Option<&RunSession>) -> EventSink {
+    /// Returns the sink for the events of a run: they go to its session and to telemetry, and warnings are noted to be shown.
+    fn events(&self, prepared: &PreparedRun, session: Option<&RunSession>) -> EventSink {
         let (events, progress) = (EventSink::new(), Arc::clone(&self.progress));
-        session.iter().for_each(|session| session.listen(&events));
+        self.app.observe(&events, prepared, session);
         events.tap(Arc::new(move |event| {
             if let Event::Warning { message } = &event.event {
                 progress.note_warning(message);

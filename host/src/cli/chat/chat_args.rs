@@ -121,6 +121,7 @@ impl ChatArgs {
             }
         };
         let PreparedChat { theme, dialog, session, app, facts, projects } = prepared;
+        let exporting = Arc::clone(&app);
         let history = InputHistory::read(trust::kept("chat-history.jsonl"));
         let screen = ChatScreen::new(io::stdout(), Arc::new(terminal_size), theme.theme(), theme.rewraps_lines());
         let state = ChatState::new(ChatInput::new(history));
@@ -137,6 +138,9 @@ impl ChatArgs {
         if let Some(session) = session {
             let session = name(&session);
             tell(&format!("{DIM}session {session}; continue it with: shelly-host chat --resume {session}{PLAIN}\n"));
+        }
+        if let Some(warning) = exporting.telemetry_flush().finish().await {
+            warn(&warning);
         }
         Ok(code)
     }

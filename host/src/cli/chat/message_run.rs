@@ -193,7 +193,7 @@ async fn answer(
     let mut prepared = app.agent(agent.as_deref(), model.as_deref(), recording).await?;
     secrets::hide(app.secrets());
     let session = prepared.session.take();
-    session.iter().for_each(|session| session.listen(&events));
+    app.observe(&events, &prepared, session.as_ref());
     let work = PendingWork::of(session.as_ref(), message)?;
     let chat = session.as_ref().map_or(chat, |session| session.chat.clone());
     if session.as_ref().is_none_or(|session| !session.is_unfinished) {

@@ -173,6 +173,9 @@ impl McpServeArgs {
             }
         };
         let _ = timeout(limits::CANCEL_GRACE, serving.settled()).await;
+        if let Some(warning) = serving.telemetry_flush().finish().await {
+            warn(&warning);
+        }
         // All events are shown, unless a client's call is still running.
         drop(serve);
         drop((serving, server, events, broker));

@@ -54,7 +54,7 @@ pub(super) async fn execute(
     secrets::hide(app.secrets());
 
     let (events, stream) = EventSink::channel();
-    session.iter().for_each(|session| session.listen(&events));
+    app.observe(&events, &prepared, session.as_ref());
     let mut progress = match &schema {
         // JSON is no Markdown: it is printed whole, when it was checked.
         Some(_) => RunDisplay::lines(with.output, with.level()),
@@ -83,6 +83,7 @@ pub(super) async fn execute(
         }
     };
     drop((cx, broker));
+    let telemetry = app.telemetry_flush();
     let agents = prepared.agent_group.ledger();
     let name = session.as_ref().map(|session| session.journal.id().to_owned());
     let outcome = match outcome {
@@ -100,6 +101,7 @@ pub(super) async fn execute(
                 shown: FinishedDisplay::default(),
                 schema: None,
                 has_stream: true,
+                telemetry,
             });
         }
     };
@@ -117,6 +119,7 @@ pub(super) async fn execute(
                 shown: FinishedDisplay::default(),
                 schema: None,
                 has_stream: true,
+                telemetry,
             });
         }
         // A display that crashed has shown nothing whole.
@@ -130,7 +133,7 @@ pub(super) async fn execute(
         },
         Err(error) => InvocationOutcome::Failed(explain(&prepared, &error)),
     };
-    Ok(FinishedInvocation { outcome, agents, session: name, shown, schema, has_stream: true })
+    Ok(FinishedInvocation { outcome, agents, session: name, shown, schema, has_stream: true, telemetry })
 }
 
 /// Waits until an agent has started, and tells a person at the terminal who waits long what takes the time.

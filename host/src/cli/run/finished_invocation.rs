@@ -1,4 +1,6 @@
-use crate::{agent::RunAnswer, cli::live::FinishedDisplay, error::Report, model::Ledger, task::AnswerSchema};
+use crate::{
+    agent::RunAnswer, app::TelemetryFlush, cli::live::FinishedDisplay, error::Report, model::Ledger, task::AnswerSchema,
+};
 
 /// The end of an invocation that got as far as preparing its run.
 pub(super) struct FinishedInvocation {
@@ -13,6 +15,8 @@ pub(super) struct FinishedInvocation {
     pub schema: Option<AnswerSchema>,
     /// `true` if the stream of events was begun, where that is the output.
     pub has_stream: bool,
+    /// The end of telemetry, which is waited for once the outcome is shown.
+    pub telemetry: TelemetryFlush,
 }
 
 /// The outcome of an invocation.
@@ -38,6 +42,7 @@ impl FinishedInvocation {
             shown: FinishedDisplay::default(),
             schema: None,
             has_stream: false,
+            telemetry: TelemetryFlush::default(),
         }
     }
 }

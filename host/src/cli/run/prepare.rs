@@ -8,7 +8,7 @@ use super::{
     task_material_args::TaskMaterialArgs,
 };
 use crate::{
-    app::{App, ProjectTrustStatus, Recording},
+    app::{App, ProjectTrustStatus, Recording, TelemetryFlush},
     approval::ApprovalBroker,
     chat::Message,
     cli::{
@@ -85,6 +85,7 @@ pub(super) fn prepare(
             shown: FinishedDisplay::of_no_run(with.output, theme),
             schema,
             has_stream: false,
+            telemetry: TelemetryFlush::default(),
         })));
     }
     let is_attended = ask::is_attended();

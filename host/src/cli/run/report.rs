@@ -22,7 +22,7 @@ pub(super) fn report(
     started: Instant,
 ) -> u8 {
     let output = with.output;
-    let FinishedInvocation { outcome, agents, session, shown, schema, has_stream } = match finished {
+    let FinishedInvocation { outcome, agents, session, shown, schema, has_stream, telemetry: _ } = match finished {
         Ok(finished) => finished,
         Err(report) => {
             render::begin_stream(None, output);

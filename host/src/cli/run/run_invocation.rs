@@ -43,9 +43,15 @@ impl RunInvocation {
         };
         let started = Instant::now();
         let finished = runtime.block_on(self.run());
+        let telemetry = finished.as_ref().map(|finished| finished.telemetry.clone()).unwrap_or_default();
+        let code = report(finished, &self.with, self.material.schema.as_deref(), started);
+        // Only now: a collector may be slow.
+        if let Some(warning) = runtime.block_on(telemetry.finish()) {
+            render::warn(&warning);
+        }
         // A guest in a computation yields within a tick; nothing else is waited for.
         runtime.shutdown_background();
-        report(finished, &self.with, self.material.schema.as_deref(), started)
+        code
     }
 
     /// Takes options that the command line does not name from the session to resume.

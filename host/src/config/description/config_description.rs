@@ -4,7 +4,7 @@ use super::{
     AgentRuntimeInfo, ConfigRuntimeInfo, PluginRuntimeInfo, agents::agent_section, apis::api_section,
     credentials::credential_section, fixed_limits, plugins::PluginDescriber, programs::program_section,
     providers::provider_section, section::SectionDescription, servers::server_section, teams::team_section,
-    toolboxes::toolbox_section, user_entries::disclose_user_entries,
+    telemetry::telemetry_section, toolboxes::toolbox_section, user_entries::disclose_user_entries,
 };
 use crate::{
     config::{
@@ -54,6 +54,7 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
         sessions: SessionsConfig { record, max_bytes, max_total_bytes },
         runs,
         limits: bounds,
+        telemetry,
         theme,
         root,
         // Approvals are not part of the file; they are disclosed with the permissions file, where they are stored.
@@ -146,6 +147,8 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
     // Numbers of agents and resources of plugin calls, below the fixed limits of the host.
     section.show("runs", runs.setting());
     section.show("limits", bounds.setting(known.guest_memory));
+    let described = telemetry_section(&telemetry.clone().unwrap_or_default());
+    section.show_section("telemetry", if user.has_telemetry { described.without_facts() } else { described });
     // A project cannot set it.
     section.show("theme", or(*theme, ThemeChoice::default(), "default"));
     section.show("house", fixed_limits::house());

@@ -22,6 +22,7 @@ mod section;
 mod servers;
 mod shared_settings;
 mod teams;
+mod telemetry;
 mod toolboxes;
 #[cfg(test)]
 mod trust_tests;

@@ -174,6 +174,31 @@ fn inward_config_changes_keep_facts_unchanged() {
 }
 
 #[test]
+fn collector_of_telemetry_is_a_fact() {
+    let text =
+        "telemetry: {otlp: {endpoint: 'https://otel.example/${TEAM}', headers: {authorization: 'Bearer ${TOKEN}'}}}";
+    let all = lines(text);
+    let shown = "`https://otel.example/${TEAM}`";
+    assert_eq!(
+        all,
+        [
+            format!("telemetry has the environment variable `TEAM` in its address {shown}"),
+            format!("telemetry sends the environment variable `TOKEN` in a header, to {shown}"),
+            format!(
+                "the collector of telemetry is at {shown}; names, times and costs of all runs are sent there, with their \
+                 warnings and the logs of plugins"
+            ),
+        ]
+    );
+    let with_content = lines(&text.replace("{otlp", "{content: true, otlp"));
+    assert!(with_content[2].ends_with("and their messages, arguments and results"), "{with_content:?}");
+    assert_ne!(lines(&text.replace("otel.example", "evil.example")), all);
+    assert_eq!(lines(&text.replace("otlp:", "service: birds, otlp:")), all, "a word in the data");
+    let content_alone = lines("telemetry: {content: true}");
+    assert_eq!(content_alone.len(), 1, "the environment may turn it on: {content_alone:?}");
+}
+
+#[test]
 fn plugin_facts_list_requests_and_credentials() {
     const WAY_OUT: &str = "
 credentials:

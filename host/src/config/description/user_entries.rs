@@ -19,6 +19,10 @@ pub(super) fn disclose_user_entries(section: &mut SectionDescription, config: &C
         let line = format!("{} takes the place of the one in your user-wide config", subject(kind, name));
         section.disclose(risk(kind), line);
     }
+    if config.user.has_replaced_telemetry {
+        let line = "the settings of telemetry take the place of those in your user-wide config";
+        section.disclose(RiskLevel::Sends, line.to_owned());
+    }
 }
 
 fn risk(kind: ConfigEntryKind) -> RiskLevel {

@@ -33,6 +33,21 @@ fn user_wide_config_alone_needs_no_consent() {
 }
 
 #[test]
+fn telemetry_of_a_project_takes_the_place_of_the_users() {
+    let of_user = "telemetry: {content: true, otlp: {endpoint: 'https://mine.example', headers: {x-key: '${KEY}'}}}";
+    assert_eq!(lines("", of_user), [""; 0]);
+    let of_project = "telemetry: {otlp: {endpoint: 'https://theirs.example'}}";
+    let both = lines(of_project, of_user);
+    let says = "the settings of telemetry take the place of those in your user-wide config";
+    assert!(both.iter().any(|line| line == says) && both.len() == 2, "{both:?}");
+    assert_eq!(lines(of_project, "").len(), 1);
+    let user = UserConfig::parse(Path::new("/home/me/config.yaml"), of_user).unwrap();
+    let config = Config::parse_with_user(of_project, "/project".into(), Some(user)).unwrap();
+    let telemetry = config.telemetry.unwrap();
+    assert!(!telemetry.content && telemetry.otlp.unwrap().headers.is_empty(), "as a whole, without the person's key");
+}
+
+#[test]
 fn each_use_of_a_user_entry_is_a_fact() {
     let is = |what: &str| format!("the {what} is that of your user-wide config");
     for (project, used) in [

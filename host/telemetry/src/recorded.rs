@@ -1,0 +1,61 @@
+//! The data that events of runs become.
+
+use opentelemetry_proto::tonic::{logs::v1::LogRecord, trace::v1::Span};
+use shelly_core::limits;
+
+use crate::{
+    message_content::Redactor,
+    metric_set::{Instrument, Labels, Measurement},
+    observed_run::ObservedRun,
+    span_draft::SpanDraft,
+    trace_context::{SpanContext, TraceSampler},
+};
+
+/// Spans that have ended, log records and measurements.
+#[derive(Default)]
+pub(crate) struct RecordedTelemetry {
+    pub spans: Vec<Span>,
+    pub logs: Vec<LogRecord>,
+    pub measurements: Vec<Measurement>,
+    /// Spans that were not begun, because too many were open.
+    pub dropped: u64,
+}
+
+impl RecordedTelemetry {
+    /// Adds a span that ends now, in nanoseconds since 1970.
+    pub fn end(&mut self, mut span: SpanDraft, now: u64) {
+        span.end(now);
+        self.add(span);
+    }
+
+    /// Adds a span whose end is set, if its trace is exported.
+    pub fn add(&mut self, span: SpanDraft) {
+        self.spans.extend(span.into_span());
+    }
+
+    pub fn measure(&mut self, instrument: &'static Instrument, labels: Labels, value: f64) {
+        self.measurements.push(Measurement { instrument, labels, value });
+    }
+
+    /// Returns `true` if another span may be opened beside this many; otherwise counts one that is not.
+    pub fn may_open(&mut self, open: usize) -> bool {
+        let may_open = open < limits::TELEMETRY_OPEN_SPANS;
+        self.dropped += u64::from(!may_open);
+        may_open
+    }
+}
+
+/// The facts and settings by which events are recorded.
+pub(crate) struct RecordingContext {
+    pub run: ObservedRun,
+    pub sampler: TraceSampler,
+    pub parent: Option<SpanContext>,
+    /// `true` if messages, arguments and results are recorded.
+    pub has_content: bool,
+}
+
+impl RecordingContext {
+    pub fn redact(&self) -> &Redactor {
+        &self.run.redact
+    }
+}
