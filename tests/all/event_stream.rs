@@ -105,7 +105,7 @@ providers:
         - calls:
             - tool: delegate
               arguments: {tasks: [{agent: helper, task: Count., context: c}, {agent: helper, task: Again., context: c}]}
-        - calls: [{tool: count_text, arguments: {text: one two}}, {tool: count_text, arguments: {}}]
+        - calls: [{tool: count_text, arguments: {text: one two}}, {tool: count_text, arguments: {text: b}}]
         - Done.
   - name: helper-script
     kind: plugin
