@@ -24,6 +24,7 @@
 //! | [`agent`] | the agent loop, effects and middleware; delegation between agents |
 //! | [`team`] | agents that share one conversation, and the coordinators that choose who works next |
 //! | [`session`] | the journal of a session on disk, from which it resumes after a crash |
+//! | [`trace`] | what the runs of a session did, read back for people and other programs |
 //! | [`telemetry`] | traces, metrics and log records of runs, exported with OpenTelemetry |
 //! | [`plugin`] | the sandbox: components as tools, effects, middleware, models and coordinators |
 //! | [`packages`] | plugins as packages: their sources, the store that holds them, the lock file that names them |
@@ -94,6 +95,8 @@ pub use shelly_provider as provider;
 pub use shelly_session as session;
 #[doc(inline)]
 pub use shelly_telemetry as telemetry;
+#[doc(inline)]
+pub use shelly_trace as trace;
 
 use shelly_core::files;
 

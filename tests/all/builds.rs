@@ -133,6 +133,7 @@ fn crates_build_without_libraries_of_others() {
     for (krate, never) in [
         ("shelly-core", &[&http_client[..], &sandbox, &["rmcp", "clap", "rusqlite", "libsqlite3-sys"]][..]),
         ("shelly-session", &[&http_client, &sandbox, &["rmcp", "clap"]]),
+        ("shelly-trace", &[&http_client, &sandbox, &["rmcp", "clap"]]),
         ("shelly-net", &[&sandbox, &["rmcp", "clap"]]),
         ("shelly-provider", &[&sandbox, &["rmcp", "clap"]]),
         ("shelly-mcp", &[&sandbox, &["clap"]]),

@@ -78,6 +78,7 @@ mod terminal;
 mod tidy;
 mod tls;
 mod toolboxes;
+mod trace;
 mod transcripts;
 mod trust;
 mod user_config;

@@ -38,7 +38,7 @@ pub fn host() -> Vec<(String, String)> {
 }
 
 /// The crates below `host/` of which each is one module, by the names that other crates call them.
-const CRATES: [(&str, &str); 11] = [
+const CRATES: [(&str, &str); 12] = [
     ("shelly_author", "author"),
     ("shelly_mcp", "mcp"),
     ("shelly_net", "net"),
@@ -50,6 +50,7 @@ const CRATES: [(&str, &str); 11] = [
     ("shelly_shipped", "shipped"),
     ("shelly_telemetry", "telemetry"),
     ("shelly_terminal", "terminal"),
+    ("shelly_trace", "trace"),
 ];
 
 /// The module of a source file: `agent` for `host/core/src/agent/agent_loop.rs`, `net` for `host/net/src/client.rs`.
@@ -70,7 +71,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 44] = [
+const MAY_NAME: [(&str, &[&str]); 45] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -106,6 +107,7 @@ const MAY_NAME: [(&str, &[&str]); 44] = [
     ("conformance", &["agent", "approval", "builtin", "plugin", "process", "team", "tool", "model", "capability"]),
     ("session", &["agent", "encodings", "files", "model", "trust"]),
     ("shipped", &["plugin"]),
+    ("trace", &["agent", "files", "model", "session"]),
     (
         "config",
         &[
@@ -200,6 +202,7 @@ const MAY_NAME: [(&str, &[&str]); 44] = [
             "terminal",
             "task",
             "tool",
+            "trace",
             "trial",
             "trust",
         ],

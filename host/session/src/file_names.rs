@@ -2,6 +2,8 @@
 
 /// The journal.
 pub(super) const JOURNAL: &str = "journal.jsonl";
+/// The recorded events.
+pub(super) const EVENTS: &str = "events.jsonl";
 /// The folder of the attachments.
 pub(super) const ATTACHMENTS: &str = "attachments";
 /// The file that a process locks while it writes.

@@ -3,7 +3,8 @@ use std::{collections::HashSet, io, path::Path, sync::Arc, time::SystemTime};
 use super::{
     Authorship, ForkOrigin, JournalReader, SessionError, SessionHeader, SessionStore, StorageEntryKind,
     error::disk,
-    file_names::{ATTACHMENTS, JOURNAL},
+    event_lines::{EventLineEnvelope, EventLines},
+    file_names::{ATTACHMENTS, EVENTS, JOURNAL},
     session_origin::SessionOrigin,
 };
 use shelly_core::digest::Sha256Digest;
@@ -31,6 +32,7 @@ impl SessionStore {
             };
             let start = self.write_header(folder, &header)?;
             let end = self.copy_lines(&mut journal, last, folder, start)?;
+            self.copy_events(&self.folder.join(&from), last, folder)?;
             match origin {
                 // The lines have codes of the original's chain, so the copy's mark covers them.
                 Some(origin) => self.mark(folder, id, origin, (last, end)).map(drop),
@@ -94,6 +96,29 @@ impl SessionStore {
         }
         file.sync().map_err(disk("write", &path))?;
         Ok(end)
+    }
+
+    /// Copies the recorded events that happened when the journal had at most `last` lines.
+    fn copy_events(&self, from: &Path, last: u64, to: &Path) -> Result<(), SessionError> {
+        let (from, to) = (from.join(EVENTS), to.join(EVENTS));
+        match self.storage.entry(&from) {
+            Ok(entry) if entry.kind == StorageEntryKind::File => {}
+            // A fork does not depend on events.
+            _ => return Ok(()),
+        }
+        let mut lines = self.storage.open(&from).and_then(EventLines::of).map_err(disk("read", &from))?;
+        let (file, mut end) = (self.storage.open_or_create(&to).map_err(disk("write", &to))?, 0);
+        while let Some(mut line) = lines.next_line().map_err(disk("read", &from))? {
+            match EventLineEnvelope::of(&line) {
+                Some(envelope) if envelope.n > last => break,
+                Some(_) => {}
+                None => continue,
+            }
+            line.push(b'\n');
+            file.write_all_at(&line, end).map_err(disk("write", &to))?;
+            end += line.len() as u64;
+        }
+        Ok(())
     }
 
     /// Hard-links the attachment, or copies it where linking fails.

@@ -19,8 +19,11 @@
 //! | `ownership`, `journal_verifier` | the key, and the check of marks and lines |
 //! | `attachments`, `attachment_files` | long strings of records, in files of their own |
 //! | `secrets` | values that must not reach the disk |
-//! | `writer`, `session` | the thread that writes, and the session that is open for writing |
+//! | `message_place`, `event_facts`, `event_body` | events without what the journal holds already |
+//! | `event_lines`, `event_log` | the file of recorded events |
+//! | `known_runs`, `writer`, `session` | the thread that writes, and the session that is open for writing |
 //! | `reader`, `transcript`, `recall` | a journal read back: its lines, its conversations, results that were cut |
+//! | `session_events` | events read back |
 //! | `store`, `list`, `measured_usage`, `search`, `fork`, `prune` | the folder of all sessions |
 //!
 //! # What it must not name
@@ -73,14 +76,20 @@ mod attachments;
 mod authorship;
 mod disk_usage;
 mod error;
+mod event_body;
+mod event_facts;
+mod event_lines;
+mod event_log;
 mod file_names;
 mod fork;
 mod journal_verifier;
+mod known_runs;
 mod line_chain;
 mod line_format;
 mod list;
 mod measured_usage;
 mod memory_disk;
+mod message_place;
 mod ownership;
 mod prune;
 mod reader;
@@ -88,6 +97,7 @@ mod recall;
 mod search;
 mod secrets;
 mod session;
+mod session_events;
 mod session_header;
 mod session_mark;
 mod session_origin;
@@ -111,6 +121,7 @@ pub use reader::{JournalLine, JournalLineContent, JournalReader};
 pub use search::{SessionSearchHit, SessionSearchResults};
 pub use secrets::{SecretStream, Secrets};
 pub use session::Session;
+pub use session_events::{RecordedEvent, SessionEvents};
 pub use session_header::{ForkOrigin, LaunchOptions, SessionHeader, SessionPart, SessionPartKind, VERSION};
 pub use storage::{DiskStorage, SessionStorage, StorageEntry, StorageEntryKind, StoredFile};
 pub use store::{NewSession, OpenedSession, SessionOpenOptions, SessionStore, SessionStoreOptions};
@@ -118,6 +129,8 @@ pub use transcript::{RunTranscript, Transcript, TranscriptMessage};
 
 #[cfg(test)]
 mod damage_tests;
+#[cfg(test)]
+mod event_tests;
 #[cfg(test)]
 mod fault_tests;
 #[cfg(test)]

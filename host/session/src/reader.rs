@@ -206,6 +206,15 @@ impl JournalReader {
                 return Ok(None);
             }
         };
+        let line = self.raw(start, n, text)?;
+        self.watch.see(n, line.text.as_bytes());
+        self.looked_at += length + 1;
+        self.n = n;
+        Ok(Some(line))
+    }
+
+    /// Parses the envelope of the line with this number.
+    fn raw(&self, start: u64, n: u64, text: String) -> Result<RawJournalLine, SessionError> {
         let envelope: LineEnvelope<'_> = serde_json::from_str(&text)
             .map_err(|error| self.damaged(n, start, format!("not a line of a session: {error}")))?;
         if envelope.n != n {
@@ -214,10 +223,18 @@ impl JournalReader {
         let LineEnvelope { t, run, ref kind, .. } = envelope;
         let is_own = kind == OPENED;
         let attached = envelope.attached;
-        self.watch.see(n, text.as_bytes());
-        self.looked_at += length + 1;
-        self.n = n;
-        Ok(Some(RawJournalLine { start, text, n, t, run, is_own, attached }))
+        Ok(RawJournalLine { start, text, n, t, run, is_own, attached })
+    }
+
+    /// Reads the line with this number, which lies between two offsets, once more.
+    pub(super) fn line_between(&self, n: u64, start: u64, end: u64) -> Result<JournalLine, SessionError> {
+        let length = usize::try_from(end.saturating_sub(start)).unwrap_or_default();
+        let mut line = vec![0; length];
+        let read = self.file.read_full_at(&mut line, start).map_err(disk("read", &self.path()))?;
+        line.truncate(read);
+        let text =
+            checked(line.strip_suffix(b"\n").unwrap_or(&line)).map_err(|reason| self.damaged(n, start, reason))?;
+        self.understood(self.raw(start, n, text.to_owned())?)
     }
 
     /// Buffers the next line and returns its length without its line end; `None` if the file ends before.

@@ -1,21 +1,27 @@
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     future::Future,
     io,
     path::{Path, PathBuf},
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     thread,
 };
 
 use super::{
     Secrets, SessionHeader, SessionPart,
     attachments::JournalLineBody,
+    event_body::{event_members, stream_members},
+    event_facts::EventFacts,
+    known_runs::KnownRuns,
     line_chain::LineChain,
     session_record::SessionRecord,
     writer::{JournalQueue, JournalWriter, write},
 };
-use shelly_core::agent::journal::{JournalPosition, JournalRecord, JournalWriteError, Recorder};
+use shelly_core::{
+    agent::journal::{JournalPosition, JournalRecord, JournalWriteError, Recorder},
+    event::StreamEvent,
+};
 
 /// A session that is open for writing; it is locked against other writers until it is dropped. Dropping it first writes
 /// everything to disk.
@@ -27,6 +33,10 @@ pub struct Session {
     secrets: Secrets,
     /// The runs that a person started.
     top: Mutex<HashSet<u64>>,
+    /// The runs that were interrupted, by instance.
+    interrupted: HashMap<Arc<str>, u64>,
+    /// Set once events are recorded.
+    event_facts: OnceLock<Mutex<EventFacts>>,
     thread: Option<thread::JoinHandle<()>>,
     not_marked: Option<String>,
 }
@@ -40,13 +50,24 @@ impl Session {
         (last, total, most): (u64, u64, u64),
         chain: Option<LineChain>,
         secrets: Secrets,
-        top: HashSet<u64>,
+        KnownRuns { top, instances: interrupted }: KnownRuns,
     ) -> io::Result<Self> {
         let folder = writer.folder.clone();
         let queue = Arc::new(JournalQueue::new(last, total, most, chain));
         let for_thread = Arc::clone(&queue);
         let thread = thread::Builder::new().name("journal".into()).spawn(move || write(&for_thread, writer))?;
-        Ok(Self { header, folder, queue, secrets, top: Mutex::new(top), thread: Some(thread), not_marked: None })
+        let (top, event_facts) = (Mutex::new(top), OnceLock::new());
+        Ok(Self {
+            header,
+            folder,
+            queue,
+            secrets,
+            top,
+            interrupted,
+            event_facts,
+            thread: Some(thread),
+            not_marked: None,
+        })
     }
 
     /// Returns the name of the session.
@@ -88,6 +109,25 @@ impl Session {
         lost.map_or(Ok(()), Err)
     }
 
+    /// Notes that the events of one more sink are recorded from now on.
+    pub fn begin_events(&self) {
+        self.event_facts.get_or_init(|| Mutex::new(EventFacts::new(&self.interrupted)));
+        self.queue.push_event(&stream_members());
+    }
+
+    /// Records an event after [`Session::begin_events`]. Never waits: an event for which there is no room is left out and
+    /// counted. A piece of a reply is not recorded, and a message that the journal holds only by its place there.
+    pub fn record_event(&self, event: &StreamEvent) {
+        let Some(facts) = self.event_facts.get() else { return };
+        let members = {
+            let mut facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
+            event_members(event, &mut facts, &self.secrets)
+        };
+        if let Some(members) = members {
+            self.queue.push_event(&members);
+        }
+    }
+
     pub(super) fn opened(&self, parts: Vec<SessionPart>) {
         let own = SessionRecord::Opened { pid: std::process::id(), host: env!("CARGO_PKG_VERSION").into(), parts };
         self.queue.push(0, false, JournalLineBody::own(&own));
@@ -111,7 +151,11 @@ const CLOSED: &str = "the session is closed";
 
 impl Recorder for Session {
     fn write(&self, run: u64, record: &JournalRecord) -> JournalPosition {
-        self.queue.push(run, self.is_top(run, record), JournalLineBody::of(record, &self.secrets))
+        let position = self.queue.push(run, self.is_top(run, record), JournalLineBody::of(record, &self.secrets));
+        if let Some(facts) = self.event_facts.get() {
+            facts.lock().unwrap_or_else(PoisonError::into_inner).note(run, record, position.0);
+        }
+        position
     }
 
     fn kept(&self, mark: JournalPosition) -> Pin<Box<dyn Future<Output = Result<(), JournalWriteError>> + Send + '_>> {

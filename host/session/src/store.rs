@@ -1,5 +1,4 @@
 use std::{
-    collections::HashSet,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -11,7 +10,9 @@ use super::{
     JournalLineContent, JournalReader, LaunchOptions, MeasuredUsage, Secrets, Session, SessionDiskUsage, SessionError,
     SessionHeader, SessionPart, SessionStorage, StorageEntryKind, StoredFile,
     error::disk,
-    file_names::{ATTACHMENTS, JOURNAL, LOCK, NEW},
+    event_log::EventLogWriter,
+    file_names::{ATTACHMENTS, EVENTS, JOURNAL, LOCK, NEW},
+    known_runs::KnownRuns,
     line_chain::LineChain,
     session_header::header_line,
     session_origin::SessionOrigin,
@@ -45,6 +46,9 @@ pub struct SessionStoreOptions {
     pub sessions_bytes: u64,
     /// The maximum bytes of one session; beyond it writing fails and its runs end.
     pub session_bytes: u64,
+    /// The maximum bytes of the recorded events of one session, at most [`limits::SESSION_EVENTS_BYTES`]; beyond it none is
+    /// recorded. They do not count for `session_bytes`.
+    pub events_bytes: u64,
     /// The credentials that are never written.
     pub secrets: Secrets,
     /// The key by which this person's sessions are recognized.
@@ -61,6 +65,7 @@ impl Default for SessionStoreOptions {
             sessions: limits::SESSIONS,
             sessions_bytes: limits::SESSIONS_BYTES,
             session_bytes: limits::SESSION_BYTES,
+            events_bytes: limits::SESSION_EVENTS_BYTES,
             secrets: Secrets::default(),
             own: UserKey::default(),
             measured: MeasuredUsage::default(),
@@ -199,6 +204,7 @@ impl SessionStore {
             JournalWriter {
                 storage: Arc::clone(&self.storage),
                 id: String::new(),
+                events: self.event_log(&folder, 1),
                 folder,
                 journal,
                 end,
@@ -207,7 +213,7 @@ impl SessionStore {
             },
             (1, end),
             chain,
-            HashSet::new(),
+            KnownRuns::default(),
         )?;
         Ok(session.with_not_marked(not_marked))
     }
@@ -251,16 +257,14 @@ impl SessionStore {
         let mut journal = self.watched(&id)?;
         let mut header = journal.header().clone();
         header.id.clone_from(&id);
-        let (mut records, mut parts, mut top) = (Vec::new(), header.parts.clone(), HashSet::new());
+        let (mut records, mut parts, mut runs) = (Vec::new(), header.parts.clone(), KnownRuns::default());
         let mut damage = None;
         for line in &mut journal {
             match line {
                 Ok(line) => match line.what {
                     JournalLineContent::Opened { parts: newer, .. } => parts = newer,
                     JournalLineContent::Record(record) => {
-                        if matches!(record, JournalRecord::Began { delegation_key: None, .. }) {
-                            top.insert(line.run);
-                        }
+                        runs.add(line.run, &record);
                         records.push((line.run, record));
                     }
                 },
@@ -293,17 +297,18 @@ impl SessionStore {
         if file.len().map_err(disk("read", &path))? > end {
             file.truncate(end).and_then(|()| file.sync()).map_err(disk("write", &path))?;
         }
-        let total = self.bytes_of(&id);
+        let total = self.bytes_of(&id).saturating_sub(self.events_bytes_of(&id));
         let writer = JournalWriter {
             storage: Arc::clone(&self.storage),
             id,
+            events: self.event_log(&folder, last),
             folder,
             journal: file,
             end,
             kept: end,
             _lock: lock,
         };
-        let session = self.start(header, writer, (last, total), chain, top)?;
+        let session = self.start(header, writer, (last, total), chain, runs)?;
         session.opened(opening.parts);
         Ok(OpenedSession { session, records, parts, warnings })
     }
@@ -324,13 +329,24 @@ impl SessionStore {
         mut writer: JournalWriter,
         (last, total): (u64, u64),
         chain: Option<LineChain>,
-        top: HashSet<u64>,
+        runs: KnownRuns,
     ) -> Result<Session, SessionError> {
         writer.id.clone_from(&header.id);
         let path = writer.journal_path();
         let bounds = (last, total, self.options.session_bytes);
-        Session::start(header, writer, bounds, chain, self.options.secrets.clone(), top)
+        Session::start(header, writer, bounds, chain, self.options.secrets.clone(), runs)
             .map_err(disk("start to write", &path))
+    }
+
+    /// Returns the writer of the events of the session in this folder, whose journal has `last` lines.
+    fn event_log(&self, folder: &Path, last: u64) -> EventLogWriter {
+        EventLogWriter::new(&self.storage, folder, (last, self.options.events_bytes.min(limits::SESSION_EVENTS_BYTES)))
+    }
+
+    /// Returns the size of the recorded events of a session in bytes; 0 if there are none.
+    fn events_bytes_of(&self, id: &str) -> u64 {
+        let entry = self.storage.entry(&self.folder.join(id).join(EVENTS));
+        entry.ok().filter(|entry| entry.kind == StorageEntryKind::File).map_or(0, |entry| entry.len)
     }
 
     /// Copies a journal before a part of it is cut off.

@@ -17,6 +17,7 @@ use super::{
     SessionError, SessionStorage, StorageEntryKind, StoredFile,
     attachments::{JournalAttachment, JournalLineBody},
     error::disk,
+    event_log::{EventLogWriter, PendingEvents},
     file_names::{ATTACHMENTS, JOURNAL},
     line_chain::LineChain,
     line_format::append_line,
@@ -39,6 +40,8 @@ pub(super) struct JournalWriter {
     pub journal: Box<dyn StoredFile>,
     pub end: u64,
     pub kept: u64,
+    /// The recorded events.
+    pub events: EventLogWriter,
     /// Held as long as the session is open.
     pub _lock: Box<dyn StoredFile>,
 }
@@ -64,6 +67,8 @@ struct PendingLines {
     attachments: Vec<JournalAttachment>,
     /// The bytes of lines and attachments.
     bytes: usize,
+    /// The events that wait to be written.
+    events: PendingEvents,
     /// The number of the last queued line.
     last: u64,
     /// The last line for which a caller waits.
@@ -129,6 +134,20 @@ impl JournalQueue {
             self.wake.notify_one();
         }
         mark
+    }
+
+    /// Queues the members of an event. They are written with the next line, or [after a
+    /// delay](limits::SESSION_EVENTS_DELAY); nobody waits for them.
+    pub fn push_event(&self, members: &[u8]) {
+        let mut pending = self.lock();
+        if pending.lost.is_some() {
+            return;
+        }
+        let (is_first, n) = (pending.events.is_empty(), pending.last);
+        pending.events.add(n, members);
+        if is_first && pending.is_asleep {
+            self.wake.notify_one();
+        }
     }
 
     /// Returns the number of the last queued line.
@@ -225,22 +244,30 @@ pub(super) fn write(queue: &JournalQueue, mut writer: JournalWriter) {
     let (mut written, mut kept) = (queue.last().0, queue.last().0);
     // The time by which written data must be synced; `None` if all of it is.
     let mut due: Option<Instant> = None;
+    // The time by which queued events must be written; `None` if there are none.
+    let mut events_due: Option<Instant> = None;
     loop {
         let mut pending = queue.lock();
         let must_sync = loop {
-            let is_late = due.is_some_and(|due| due <= Instant::now());
-            let must_sync = pending.wanted > kept || is_late || pending.lost.is_some();
+            let now = Instant::now();
+            let must_sync = pending.wanted > kept || is_past(due, now) || pending.lost.is_some();
             if !pending.lines.is_empty() || (due.is_some() && must_sync) {
                 break must_sync;
+            }
+            if !pending.events.is_empty() {
+                let events_due = events_due.get_or_insert(now + limits::SESSION_EVENTS_DELAY);
+                if *events_due <= now || pending.lost.is_some() {
+                    break must_sync;
+                }
             }
             if pending.lost.is_some() {
                 return;
             }
             pending.is_asleep = true;
-            pending = match due {
+            pending = match due.into_iter().chain(events_due).min() {
                 None => queue.wake.wait(pending).unwrap_or_else(PoisonError::into_inner),
                 Some(due) => {
-                    let left = due.saturating_duration_since(Instant::now());
+                    let left = due.saturating_duration_since(now);
                     queue.wake.wait_timeout(pending, left).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
@@ -249,6 +276,8 @@ pub(super) fn write(queue: &JournalQueue, mut writer: JournalWriter) {
         std::mem::swap(&mut lines, &mut pending.lines);
         let attachments = std::mem::take(&mut pending.attachments);
         let last = pending.last;
+        let events = pending.events.take(last);
+        events_due = None;
         pending.bytes = 0;
         drop(pending);
         let mut done = match lines.is_empty() {
@@ -276,9 +305,15 @@ pub(super) fn write(queue: &JournalQueue, mut writer: JournalWriter) {
             pending.attachments = Vec::new();
             return;
         }
+        // After the journal, whose lines they refer to, and after its sync, for which an agent may wait.
+        writer.events.append(&events);
         lines.clear();
         lines.shrink_to(1 << 20);
     }
+}
+
+fn is_past(due: Option<Instant>, now: Instant) -> bool {
+    due.is_some_and(|due| due <= now)
 }
 
 /// Notifies waiting callers that nothing more will be written, however the thread ends.

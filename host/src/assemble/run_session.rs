@@ -77,11 +77,13 @@ pub struct RunSession {
 }
 
 impl RunSession {
-    /// Records decisions, and the values that plugins are given, from events: the code that emits them does not know the
-    /// session.
+    /// Records all events beside the journal, and in it decisions and the values that plugins are given: the code that emits
+    /// them does not know the session.
     pub fn listen(&self, events: &EventSink) {
         let journal = Arc::clone(&self.journal);
-        events.tap(Arc::new(move |event| {
+        journal.begin_events();
+        events.record(Arc::new(move |event| {
+            journal.record_event(event);
             let record = match &event.event {
                 Event::QuestionAnswered { agent, question, outcome, by, .. } => JournalRecord::Decided {
                     agent: agent.clone(),

@@ -15,7 +15,7 @@ use super::{
     panic_report::bug,
     plugin, provider,
     render::{self, RunOutputFormat},
-    run, session, signals, usage_hints,
+    run, session, signals, trace, usage_hints,
     wanted_output::wanted_output,
 };
 use crate::{
@@ -44,6 +44,7 @@ pub(super) enum CliCommand {
     /// List, show, resume, copy and remove sessions.
     #[command(subcommand)]
     Session(session::SessionCommand),
+    Trace(trace::TraceArgs),
     /// List plugins, inspect or try one, or certify what it can reach.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
@@ -77,7 +78,8 @@ Exit codes:
        failed or did not begin; index --check: the index is out of date; doctor: there is a
        problem; plugin call, step, complete: the plugin has returned an error; plugin test: a
        case failed; plugin check: there is a problem; conformance: an attack did not end as
-       expected; session: a part is damaged, or a change cannot be undone
+       expected; session: a part is damaged, or a change cannot be undone; trace --diff: the
+       runs differ
     2  wrong usage, config or task, or a project or a session that is not trusted
     3  a required plugin cannot be used; plugin call, step, complete: the plugin cannot be
        loaded, crashed, timed out or exceeded a limit
@@ -172,6 +174,9 @@ fn execute(command: CliCommand) -> u8 {
         CliCommand::Index(index) => index.execute(),
         CliCommand::Config(config) => config.execute(),
         CliCommand::Session(session) => session.execute(),
+        CliCommand::Trace(trace) => {
+            trace.execute().unwrap_or_else(|report| render::failed(&report, RunOutputFormat::Text))
+        }
         CliCommand::Plugin(plugin) => plugin.execute(),
         CliCommand::Agent(agent) => agent.execute(),
         CliCommand::Provider(provider) => provider.execute(),

@@ -47,6 +47,7 @@ mod silent_models;
 mod stdout;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod trust;
 mod trust_list;
 mod usage_hints;

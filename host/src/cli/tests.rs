@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 300] = [
+const SHOWN: [(&str, &str, &str); 307] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input/plugins.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -58,6 +58,13 @@ const SHOWN: [(&str, &str, &str); 300] = [
     ("session resume --up-to-damage", "sessions/resume.rs", "damaged_session_resumes_only_with_up_to_damage"),
     ("session resume SESSION", "sessions/resume.rs", "failed_session_resumes_and_reports_config_changes"),
     ("session resume TASK", "sessions/resume.rs", "session_resume_reads_the_task_from_stdin"),
+    ("trace ID", "trace.rs", "summary_shows_the_tree_of_runs"),
+    ("trace --config", "trace.rs", "page_holds_the_lines_of_the_trace"),
+    ("trace --html", "trace.rs", "page_holds_the_lines_of_the_trace"),
+    ("trace --open", "trace.rs", "page_is_opened_in_a_browser"),
+    ("trace --format", "trace.rs", "trace_is_printed_for_other_programs"),
+    ("trace --out", "trace.rs", "trace_is_printed_for_other_programs"),
+    ("trace --diff", "trace.rs", "two_runs_are_compared"),
     ("mcp list SERVER", "mcp.rs", "unapproved_mcp_tools_are_left_out"),
     ("mcp list --config", "mcp.rs", "mcp_servers_start_only_in_trusted_projects"),
     ("mcp list --trust", "mcp.rs", "unapproved_mcp_tools_are_left_out"),

@@ -148,12 +148,14 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("session ", How::InASession),
             ("run --session release", How::InASession),
             ("run --after release", How::InASession),
+            ("trace last", How::InASession),
         ],
     ),
     (
         "docs/trust.md",
         &[("run \"What is this project?\"", How::Needs("a project of somebody else; tests/all/trust.rs has one"))],
     ),
+    ("docs/trace.md", &[("trace last", How::By("all/trace.rs"))]),
     ("docs/testing-plugins.md", &[("plugin test", How::By("all/plugin_cases.rs"))]),
     ("docs/trying-plugins.md", &[("plugin call", How::By("all/plugin_commands.rs"))]),
     (

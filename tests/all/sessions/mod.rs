@@ -19,6 +19,7 @@ mod remembered;
 mod resume;
 pub mod same_end;
 mod shown;
+mod traced;
 mod world;
 
 use std::{

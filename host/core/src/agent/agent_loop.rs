@@ -307,7 +307,7 @@ impl AgentLoop<'_> {
             cx.events.emit(Event::ModelStarted { agent, iteration, tokens, parts, window }).await;
         }
         // A reply that a middleware may still replace must not be shown before.
-        let shown = watched && !run.runner.may_replace_answers() && !self.models.may_replace_replies();
+        let shown = cx.events.has_readers() && !run.runner.may_replace_answers() && !self.models.may_replace_replies();
         let started = Instant::now();
         let asked = ask(&run.me, &self.models, ModelRequest { model: None, request, shown }, &mut run.usage);
         let outcome = in_time(&run.me.budget_account, asked).await;

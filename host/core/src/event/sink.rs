@@ -3,7 +3,7 @@ use std::{
     future::Future,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::SystemTime,
 };
@@ -37,6 +37,8 @@ struct EventHub {
     runs: AtomicU64,
     /// Callbacks that are called first, synchronously; created for the first tap.
     taps: OnceLock<RwLock<Arc<[EventTap]>>>,
+    /// Set once a tap wants the events that are otherwise created for readers.
+    is_recorded: AtomicBool,
     /// Readers for which the run waits.
     followers: RwLock<Arc<[Arc<EventQueue>]>>,
     /// Readers for which the run does not wait; created for the first observer.
@@ -133,6 +135,15 @@ impl EventSink {
         *taps = taps.iter().cloned().chain([tap]).collect();
     }
 
+    /// Registers a callback like [`tap`](Self::tap), for which all events are created as for a reader, except the pieces of
+    /// replies.
+    pub fn record(&self, tap: Arc<dyn Fn(&StreamEvent) + Send + Sync>) {
+        if let Some(scope) = &self.0 {
+            self.tap(tap);
+            scope.hub.is_recorded.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Emits an event. It reaches every tap and reader before this function returns; the future waits while a follower is
     /// behind. Followers that have gone away are skipped.
     pub fn emit(&self, event: Event) -> impl Future<Output = ()> + Send + use<> {
@@ -171,14 +182,20 @@ impl EventSink {
     }
 
     /// Returns `true` if there may be a reader or a tap. [`Event::PluginCall`] is created for either, questions and warnings
-    /// always, all other events only for [readers](Self::is_watched).
+    /// always, all other events only for [readers and recorders](Self::is_watched).
     pub fn is_heard(&self) -> bool {
         self.0.as_ref().is_some_and(|scope| scope.hub.is_heard())
     }
 
-    /// Returns `true` if there may be a reader. Lets a caller skip creating an event that no reader would get.
+    /// Returns `true` if there may be a reader or a [recorder](Self::record). Lets a caller skip creating an event that
+    /// nobody would get.
     pub fn is_watched(&self) -> bool {
         self.0.as_ref().is_some_and(|scope| scope.hub.is_watched())
+    }
+
+    /// Returns `true` if there may be a reader, which also gets the pieces of replies.
+    pub fn has_readers(&self) -> bool {
+        self.0.as_ref().is_some_and(|scope| scope.hub.has_readers())
     }
 }
 
@@ -188,6 +205,10 @@ impl EventHub {
     }
 
     fn is_watched(&self) -> bool {
+        self.is_recorded.load(Ordering::Relaxed) || self.has_readers()
+    }
+
+    fn has_readers(&self) -> bool {
         self.observers.get().is_some_and(|observers| observers.receiver_count() > 0)
             || self.followers.read().unwrap_or_else(PoisonError::into_inner).iter().any(|queue| !queue.is_closed())
     }
@@ -371,6 +392,8 @@ mod tests {
         none.tap(tap("c"));
         assert!(!none.is_heard() && !unheard.is_heard() && watched.0.is_heard());
         assert!(format!("{sink:?}").contains("is_tapped: true"));
+        sink.record(tap("d"));
+        assert!(sink.is_watched() && !sink.has_readers(), "a recorder is no reader, but wants its events");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

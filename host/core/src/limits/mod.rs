@@ -29,6 +29,7 @@ mod state;
 mod task;
 mod telemetry;
 mod terminal;
+mod trace;
 mod trial;
 mod trust;
 
@@ -59,5 +60,6 @@ pub use state::*;
 pub use task::*;
 pub use telemetry::*;
 pub use terminal::*;
+pub use trace::*;
 pub use trial::*;
 pub use trust::*;

@@ -78,6 +78,26 @@ pub const SESSION_USAGE_PART: usize = 16;
 /// The age at which an incompletely created session, as a crash leaves it, is removed.
 pub const SESSION_LEFTOVER_AGE: Duration = Duration::from_secs(3_600);
 
+// ---- recorded events
+
+/// The maximum bytes of one session's recorded events, about 300,000 events; beyond it none is recorded. They come in
+/// addition to [`SESSION_BYTES`].
+pub const SESSION_EVENTS_BYTES: u64 = 64 << 20;
+/// The maximum bytes of one recorded event as JSON; a longer one is left out and counted. The longest are those of plugins
+/// with their random bytes.
+pub const SESSION_EVENT_BYTES: usize = 128 << 10;
+/// The maximum bytes of a message that is recorded with its event because the journal does not hold it; a longer one is left
+/// out.
+pub const SESSION_EVENT_MESSAGE_BYTES: usize = 64 << 10;
+/// The maximum bytes of recorded events that wait for the disk; beyond it events are left out and counted. A run never waits
+/// for them.
+pub const SESSION_PENDING_EVENTS_BYTES: usize = 4 << 20;
+/// The maximum delay between an event and its write: a person who reads a running session sees the last half second later.
+pub const SESSION_EVENTS_DELAY: Duration = Duration::from_millis(500);
+/// The number of newest messages and results whose place in the journal is remembered for their events, which follow at
+/// once.
+pub const SESSION_MESSAGE_PLACES: usize = 4_096;
+
 // ---- display of sessions
 
 /// The maximum characters of a call's arguments in `session show`; the rest is cut. One or two lines of a terminal.

@@ -24,5 +24,6 @@ pub use run_result::{
 };
 pub use styled_text::styled_lines;
 pub use terminal_text::{
-    BOLD, DIM, GREEN, PLAIN, RED, YELLOW, escaped, indented_json, json_line, name, one_line, path_name, without_colours,
+    BOLD, DIM, GREEN, PLAIN, RED, YELLOW, escaped, indented_json, json_line, json_safe_line, name, one_line, path_name,
+    without_colours,
 };

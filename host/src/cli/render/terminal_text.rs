@@ -34,6 +34,11 @@ pub fn indented_json(value: &impl Serialize) -> String {
     safe_json(serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
+/// Returns a line that is JSON already, or a part of it, as [`json_line`] does.
+pub fn json_safe_line(json: String) -> String {
+    safe_json(json)
+}
+
 /// Removes credentials from JSON, and escapes as JSON does what acts on a terminal: the text stays valid JSON.
 fn safe_json(json: String) -> String {
     // Line breaks within strings are escaped already.

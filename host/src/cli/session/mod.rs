@@ -18,3 +18,6 @@ mod undo;
 pub use export::exported_markdown;
 pub use list::session_table;
 pub use session_command::SessionCommand;
+pub use session_project_args::SessionProjectArgs;
+pub use table::table;
+pub use times::when;

@@ -1,0 +1,185 @@
+/** The page of a server: a start view, a run that is followed, or the trace of a session. */
+
+import { render } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { followFetch, sseFrames, textLines } from "../feed";
+import { TracePage } from "../page";
+import { App } from "../state";
+import { theme } from "../theme";
+import { ApiError, address, authorization, path, readToken, request, setToken, type Problem } from "./api";
+import { Home } from "./home";
+import { errorText } from "./questions";
+import { RunBar } from "./run";
+
+interface Route {
+  run: string;
+  session: string;
+}
+
+function route(): Route {
+  const part = new URLSearchParams(location.hash.slice(1));
+  return { run: part.get("live") ?? "", session: part.get("session") ?? "" };
+}
+
+function TokenForm({ done }: { done: () => void }) {
+  return (
+    <main class="home-body">
+      <form class="card" onSubmit={(event) => {
+        event.preventDefault();
+        setToken(String(new FormData(event.currentTarget).get("token") ?? ""));
+        done();
+      }}>
+        <h1>A token is needed</h1>
+        <p class="muted">`shelly-host serve` prints an address with it when it starts: open that, or put the token here.</p>
+        <div class="answers">
+          <input name="token" type="password" aria-label="Token" autocomplete="off" required />
+          <button type="submit" class="primary">Go on</button>
+        </div>
+      </form>
+    </main>
+  );
+}
+
+interface ViewProps {
+  home: () => void;
+  unauthorized: () => void;
+}
+
+function RunView({ run, home, unauthorized }: ViewProps & { run: string }) {
+  const app = useMemo(() => new App(), [run]);
+  useEffect(() => {
+    app.isLoading = false;
+    app.follows = true;
+    app.readLink();
+    return followFetch(address(`/runs/${path(run)}/events`), authorization, {
+      lines: (lines) => app.addLines(lines),
+      state: (state, detail) => app.update(() => {
+        app.feed = { state, detail };
+        if (state === "ended") app.reducer.finish();
+      }),
+    });
+  }, [app]);
+  return <TracePage app={app} extra={<RunBar id={run} home={home} unauthorized={unauthorized} />} />;
+}
+
+/** Reads the recorded events of a session, as a stream of events or as lines. */
+async function readSession(app: App, session: string, stop: AbortSignal): Promise<void> {
+  const answer = await fetch(address(`/sessions/${path(session)}/events`), { headers: { ...authorization(), accept: "text/event-stream" }, signal: stop });
+  if (!answer.ok || !answer.body) throw new ApiError(answer.status, (await answer.json().catch(() => ({}))) as Problem);
+  const isSse = answer.headers.get("content-type")?.includes("event-stream");
+  let waiting: string[] = [];
+  const flush = () => {
+    if (waiting.length > 0) app.addLines(waiting);
+    waiting = [];
+  };
+  const add = (line: string) => {
+    waiting.push(line);
+    if (waiting.length >= 500) flush();
+  };
+  if (isSse) {
+    for await (const frame of sseFrames(answer.body)) {
+      if (frame.event === "end") break;
+      if (frame.data && frame.event !== "gap") add(frame.data);
+    }
+  } else {
+    for await (const line of textLines(answer.body)) if (line.trim()) add(line);
+  }
+  flush();
+}
+
+interface SessionDetail {
+  title?: string;
+  agent?: string;
+  created?: string;
+  messages?: { role?: string; agent?: string; text?: string }[];
+}
+
+/** The conversation of a session as events, for a server that has no others of it. */
+function conversationLines(session: string, found: SessionDetail): string[] {
+  const around = { run: session, time: found.created, session, agent: found.agent ?? "agent" };
+  const messages = Array.isArray(found.messages) ? found.messages : [];
+  return [
+    { ...around, event: "run_started", task: found.title ?? "" },
+    ...messages.map(({ role, agent, text }) => ({
+      ...around, event: "message_added", role: role ?? "", message: { sender: agent ?? "", role: role ?? "", parts: [{ type: "text", value: text ?? "" }] },
+    })),
+  ].map((line) => JSON.stringify(line));
+}
+
+function SessionView({ session, home, unauthorized }: ViewProps & { session: string }) {
+  const app = useMemo(() => new App(), [session]);
+  const [error, setError] = useState("");
+  useEffect(() => {
+    const stop = new AbortController();
+    app.isLoading = true;
+    app.readLink();
+    const read = async () => {
+      const found = await request<SessionDetail>("GET", `/sessions/${path(session)}`);
+      if (stop.signal.aborted) return;
+      app.update(() => { app.meta = { ...app.meta, title: found.title ?? session, session }; });
+      try {
+        await readSession(app, session, stop.signal);
+      } catch (error) {
+        if (stop.signal.aborted || !(error instanceof ApiError) || error.status !== 404) throw error;
+        app.addLines(conversationLines(session, found));
+        setError("The server has no events of this session: this is its conversation, without times.");
+      }
+    };
+    read().catch((error: unknown) => {
+      if (stop.signal.aborted) return;
+      if (error instanceof ApiError && error.status === 401) unauthorized();
+      else setError(errorText(error));
+    }).finally(() => {
+      app.reducer.finish();
+      app.update(() => { app.isLoading = false; });
+    });
+    return () => stop.abort();
+  }, [app]);
+  const bar = (
+    <>
+      <section class="run-bar" aria-label="The session"><button type="button" class="quiet" onClick={home}>‹ All runs</button></section>
+      {error && <div class="notices" role="alert"><p>{error}</p></div>}
+    </>
+  );
+  return <TracePage app={app} extra={bar} />;
+}
+
+function ServePage() {
+  const [at, setAt] = useState(route);
+  const [needsToken, setNeedsToken] = useState(false);
+  const [, draw] = useState(0);
+  useEffect(() => {
+    const changed = () => {
+      readToken();
+      const next = route();
+      setAt((at) => (at.run === next.run && at.session === next.session ? at : next));
+    };
+    addEventListener("hashchange", changed);
+    addEventListener("popstate", changed);
+    theme.start(() => draw((count) => count + 1));
+    return () => {
+      removeEventListener("hashchange", changed);
+      removeEventListener("popstate", changed);
+    };
+  }, []);
+  const go = (key: "live" | "session" | "", name: string) => {
+    location.hash = key ? new URLSearchParams({ [key]: name }).toString() : "";
+    setAt({ run: key === "live" ? name : "", session: key === "session" ? name : "" });
+  };
+  const unauthorized = () => setNeedsToken(true);
+  const home = () => go("", "");
+  if (needsToken) return <TokenForm done={() => setNeedsToken(false)} />;
+  if (at.run) return <RunView key={at.run} run={at.run} home={home} unauthorized={unauthorized} />;
+  if (at.session) return <SessionView key={at.session} session={at.session} home={home} unauthorized={unauthorized} />;
+  return (
+    <Home
+      openRun={(run) => go("live", run)} openSession={(session) => go("session", session)} unauthorized={unauthorized}
+      draw={() => draw((count) => count + 1)}
+    />
+  );
+}
+
+export function startServe(root: HTMLElement): void {
+  readToken();
+  render(<ServePage />, root);
+}
