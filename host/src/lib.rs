@@ -32,7 +32,7 @@
 //! | [`skill`], [`project`] | procedures in folders; a project's `.shelly` folder, and its context in the system prompt |
 //! | [`config`], [`app`] | from a config file to a runnable agent, and what else can be done with it |
 //! | [`task`] | a task with its attached files and the schema of its answer |
-//! | [`serve`] | agents served to MCP clients |
+//! | [`serve`] | agents served to clients: over MCP, and over the HTTP API |
 //! | [`trial`] | single calls of a plugin outside of any agent |
 //! | [`cli`] | the command line |
 //!

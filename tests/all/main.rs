@@ -69,6 +69,8 @@ mod reply_order;
 #[cfg(unix)]
 mod scripted_build;
 mod security;
+#[cfg(unix)]
+mod serve;
 mod serving;
 mod sessions;
 mod steps;

@@ -1,5 +1,5 @@
-//! Outgoing network access of `shelly-host`: one HTTP client for the whole process, the sources of credentials,
-//! and the network access of plugins within their grants.
+//! Network access of `shelly-host`: one HTTP client for the whole process, the sources of credentials, the network access of
+//! plugins within their grants, and the HTTP server.
 //!
 //! The client for models follows no redirects, uses no proxy except a configured one, and limits the time and size of
 //! everything a server sends. It retries transient failures and turns every failure into a
@@ -17,6 +17,7 @@
 //! | `client`, `exchange` | the client: requests for a successful response, for any response |
 //! | `response`, `sse`, `rate` | what a server sends: a bounded body, its events, its rate limits |
 //! | `status`, `failure`, `retry` | what a failure means, its message without credentials, and when a request is repeated |
+//! | [`http_server`] | the server: connections, access, requests and streams of events, for a service of another crate |
 //! | [`egress`] | requests of plugins: checked against a grant, with credentials that the plugin does not see |
 //!
 //! # What it must not name
@@ -44,6 +45,7 @@ pub mod egress;
 mod exchange;
 mod failure;
 mod http_request;
+pub mod http_server;
 mod proxy;
 mod rate;
 mod request_header;

@@ -18,7 +18,7 @@
 //! | `line_chain`, `session_mark`, `session_origin`, `authorship` | how a session shows that this person created it |
 //! | `ownership`, `journal_verifier` | the key, and the check of marks and lines |
 //! | `attachments`, `attachment_files` | long strings of records, in files of their own |
-//! | `secrets` | values that must not reach the disk |
+//! | `secrets`, `event_redactor` | values that must not reach the disk, and those in events for people |
 //! | `message_place`, `event_facts`, `event_body` | events without what the journal holds already |
 //! | `event_lines`, `event_log` | the file of recorded events |
 //! | `known_runs`, `writer`, `session` | the thread that writes, and the session that is open for writing |
@@ -80,6 +80,7 @@ mod event_body;
 mod event_facts;
 mod event_lines;
 mod event_log;
+mod event_redactor;
 mod file_names;
 mod fork;
 mod journal_verifier;
@@ -110,6 +111,7 @@ mod writer;
 pub use authorship::Authorship;
 pub use disk_usage::SessionDiskUsage;
 pub use error::SessionError;
+pub use event_redactor::EventRedactor;
 #[doc(hidden)]
 pub use line_format::journal_line;
 pub use list::{SessionStatus, SessionSummary};

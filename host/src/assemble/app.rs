@@ -21,8 +21,8 @@ use crate::{
     model::{BatchedCompleter, PriceTable},
     net::Keyring,
     plugin::{
-        CatalogEntry, CompileConfig, CompiledPlugin, ComponentCompiler, OutrankedPlugin, PluginCatalog, PluginDirs,
-        PluginEngine, PluginLocation, PluginManifest, ShippedPlugins,
+        CatalogEntry, CompileConfig, CompiledPlugin, ComponentCompiler, GuestMemoryUse, OutrankedPlugin, PluginCatalog,
+        PluginDirs, PluginEngine, PluginLocation, PluginManifest, ShippedPlugins,
     },
     process::{AllowedPrograms, ProcessSlots},
     session::MeasuredUsage,
@@ -215,6 +215,11 @@ impl App {
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
+    }
+
+    /// Returns the memory that plugins hold; `None` if no plugin was used yet.
+    pub fn guest_memory_use(&self) -> Option<GuestMemoryUse> {
+        self.engine.get().map(|engine| engine.guest_memory())
     }
 
     /// Takes the engine's warnings about compiled code; each is returned once.

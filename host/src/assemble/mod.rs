@@ -15,6 +15,7 @@
 //! - `agent_assembly.rs` puts the parts of an agent into its blueprint (`agent_blueprint.rs`), `default_agent.rs` makes the
 //!   agent of a config without agents, and `runner_factory.rs` makes the blueprints of teams (`runner_blueprint.rs`).
 //! - `run_session.rs` records runs as sessions, which `session_closer.rs` closes, and `prepared_run.rs` is where all of this comes together.
+//!   `pending_work.rs` is what is left to be done in a session, and `failure_hints.rs` explains why a run has failed.
 //! - `telemetry.rs` attaches what takes part in the events of a run: its session, and the export of telemetry.
 
 mod agent_assembly;
@@ -27,6 +28,7 @@ mod credentials;
 mod default_agent;
 mod entry_runner;
 mod environment;
+mod failure_hints;
 mod http_models;
 mod locked_plugins;
 mod lone_plugin;
@@ -35,6 +37,7 @@ mod model_cache;
 mod model_names;
 mod model_pool;
 mod models;
+mod pending_work;
 mod plugin_grants;
 mod plugin_limits;
 mod plugin_tools;
@@ -59,12 +62,14 @@ pub use apis::ReadApi;
 pub use app::App;
 pub use entry_runner::EntryRunner;
 pub use environment::Environment;
+pub use failure_hints::{explain, how_to_mend};
 pub use locked_plugins::locked_plugins;
 pub use lone_plugin::{GRANT_OPTION, LONE_RUN, LonePlugin, LonePluginFailure, LonePluginHost};
 pub use mcp::ConnectedMcpServer;
 pub(crate) use model_cache::{ModelCache, ResolvedModel};
 pub(crate) use model_names::model_name;
 pub use models::NO_MODEL;
+pub use pending_work::PendingWork;
 pub(crate) use plugin_grants::own_ceiling;
 pub(crate) use plugin_limits::as_size;
 pub(crate) use plugins::{check_only, only_of};

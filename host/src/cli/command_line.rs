@@ -15,7 +15,7 @@ use super::{
     panic_report::bug,
     plugin, provider,
     render::{self, RunOutputFormat},
-    run, session, signals, trace, usage_hints,
+    run, serve, session, signals, trace, usage_hints,
     wanted_output::wanted_output,
 };
 use crate::{
@@ -54,6 +54,7 @@ pub(super) enum CliCommand {
     /// Check that models answer.
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
+    Serve(serve::ServeArgs),
     Mcp(mcp::McpArgs),
     /// List the APIs of the config, and approve their operations.
     #[command(subcommand)]
@@ -180,6 +181,7 @@ fn execute(command: CliCommand) -> u8 {
         CliCommand::Plugin(plugin) => plugin.execute(),
         CliCommand::Agent(agent) => agent.execute(),
         CliCommand::Provider(provider) => provider.execute(),
+        CliCommand::Serve(serve) => serve.execute(),
         CliCommand::Mcp(mcp) => mcp.execute(),
         CliCommand::Openapi(openapi) => openapi.execute(),
         CliCommand::Conformance(conformance) => conformance.execute(),

@@ -20,6 +20,7 @@ mod doctor;
 #[cfg(test)]
 mod git_commit;
 mod host_environment;
+mod http_access;
 mod index;
 mod init;
 mod input;
@@ -38,6 +39,7 @@ mod run;
 mod run_id;
 mod runner_args;
 mod secrets;
+mod serve;
 mod session;
 mod session_name;
 mod session_projects;

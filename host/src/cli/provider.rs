@@ -9,11 +9,10 @@ use super::{
     config_path::read_config,
     host_environment::{compiling, environment, plugin_dirs},
     render::{self, CliOutputFormat, json_line, name, one_line, print, tell},
-    run::how_to_mend,
     trust,
 };
 use crate::{
-    app::{App, ModelProbe},
+    app::{App, ModelProbe, how_to_mend},
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     chat::{Message, Role},
     config::ProviderKind,

@@ -1,14 +1,13 @@
-//! The session in which a run is recorded, and the work that is left in it.
+//! The session in which a run is recorded, by its name on the command line.
 
 use super::{launch::LaunchFlags, session_name::named, trust};
 use crate::{
-    agent::{RunAnswer, RunEnding, RunError, journal::JournalState},
-    app::{PreparedRun, Recording, RunSession, sessions},
+    agent::{RunAnswer, RunEnding, journal::JournalState},
+    app::{Recording, sessions},
     capability::BudgetBreakdown,
-    chat::{Chat, Message, Usage},
+    chat::Usage,
     config::Config,
     error::{ErrorKind, Report},
-    event::RunCx,
     model::Ledger,
     session::{JournalLineContent, SessionError, SessionHeader, SessionStore},
 };
@@ -113,46 +112,4 @@ pub fn read(store: &SessionStore, id: &str) -> Result<(SessionHeader, JournalSta
         }
     }
     Ok((header, JournalState::of(records).map_err(|error| error.to_string())?))
-}
-
-/// The work that is left.
-pub enum PendingWork {
-    /// Finishes an interrupted run, which may be given further messages.
-    Finish(Vec<Message>),
-    /// Begins a run with these messages; without any it continues the conversation.
-    Begin(Vec<Message>),
-}
-
-impl PendingWork {
-    /// Returns the work that is left, or an error if there is none. That error comes only here for a damaged session,
-    /// which has to be opened first.
-    pub fn of(session: Option<&RunSession>, task: Option<Message>) -> Result<Self, Report> {
-        let Some(session) = session else { return Ok(Self::Begin(task.into_iter().collect())) };
-        if session.is_unfinished {
-            return Ok(Self::Finish(task.into_iter().collect()));
-        }
-        if task.is_none() && !session.has_failed {
-            let id = session.journal.id();
-            let what = format!("the readable part of the session `{id}` is already complete");
-            let hint = format!("give it a task: shelly-host session resume {id} \"…\"");
-            return Err(Report::new(ErrorKind::Usage, what).hint(hint));
-        }
-        let recalled = session.summary.as_deref().filter(|summary| !summary.is_empty());
-        let recalled = recalled.map(|summary| {
-            let text = format!("<earlier_session>\n{}\n</earlier_session>", summary.replace("</", "<\\/"));
-            Message::note("session", text)
-        });
-        Ok(Self::Begin(recalled.into_iter().chain(task).collect()))
-    }
-
-    pub async fn run(self, prepared: &PreparedRun, cx: &RunCx, chat: &Chat) -> Result<RunAnswer, RunError> {
-        let input = match self {
-            Self::Begin(input) => input,
-            Self::Finish(more) => match prepared.entrant.runner().resume(cx, chat, more.clone()).await {
-                Some(outcome) => return outcome,
-                None => more,
-            },
-        };
-        prepared.entrant.runner().run(cx, chat, input).await
-    }
 }

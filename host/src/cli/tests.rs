@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 307] = [
+const SHOWN: [(&str, &str, &str); 326] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input/plugins.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -254,6 +254,25 @@ const SHOWN: [(&str, &str, &str); 307] = [
     ("mcp logout --trust", "mcp_login.rs", "mcp_login_accepts_a_configured_server_name"),
     ("mcp login --port", "mcp_login.rs", "mcp_login_names_a_busy_port"),
     ("mcp logout SERVER", "mcp_login.rs", "mcp_login_stores_a_private_token_and_logout_removes_it"),
+    ("serve --config", "serve/options.rs", "options_select_config_agent_and_model"),
+    ("serve --plugins", "serve/options.rs", "options_select_config_agent_and_model"),
+    ("serve --agent", "serve/options.rs", "options_select_config_agent_and_model"),
+    ("serve --model", "serve/options.rs", "options_select_config_agent_and_model"),
+    ("serve --no-session", "serve/options.rs", "options_select_config_agent_and_model"),
+    ("serve --approve", "serve/options.rs", "policy_answers_questions_where_nobody_is_asked"),
+    ("serve --trust", "serve/options.rs", "project_is_served_once_it_is_trusted"),
+    ("serve --listen", "serve/options.rs", "project_is_served_once_it_is_trusted"),
+    ("serve --max-cost", "serve/options.rs", "runs_questions_and_costs_are_bounded"),
+    ("serve --max-runs", "serve/options.rs", "runs_questions_and_costs_are_bounded"),
+    ("serve --question-time", "serve/options.rs", "runs_questions_and_costs_are_bounded"),
+    ("serve --insecure-http", "serve/options.rs", "access_is_as_the_command_line_says"),
+    ("serve --token-file", "serve/options.rs", "access_is_as_the_command_line_says"),
+    ("serve --token-env", "serve/options.rs", "access_is_as_the_command_line_says"),
+    ("serve --no-token", "serve/options.rs", "access_is_as_the_command_line_says"),
+    ("serve --allow-host", "serve/options.rs", "access_is_as_the_command_line_says"),
+    ("serve --allow-origin", "serve/options.rs", "access_is_as_the_command_line_says"),
+    ("serve --mcp", "serve/access.rs", "description_fits_the_server"),
+    ("mcp --token-file", "serve/options.rs", "mcp_server_takes_its_token_from_a_file"),
     ("mcp --config", "serving.rs", "agents_skills_and_attachments_are_served"),
     ("mcp --plugins", "serving.rs", "mcp_call_is_approved_by_the_client_or_a_flag"),
     ("mcp --agent", "serving.rs", "agents_skills_and_attachments_are_served"),

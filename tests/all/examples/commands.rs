@@ -125,6 +125,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("mcp --config shelly.yaml --http", How::By("all/serving.rs")),
         ],
     ),
+    ("docs/serving.md", &[("serve --config examples/01-quick-start/shelly.yaml", How::By("all/serve/examples.rs"))]),
     (
         "docs/plugins.md",
         &[

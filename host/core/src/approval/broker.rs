@@ -10,8 +10,8 @@ use tokio::{
 };
 
 use super::{
-    ApprovalInbox, HeadlessPolicy, OpenQuestion, OpenQuestionAnswer, PermissionSubject, Question, QuestionKind,
-    TrustedSubjects, Verdict, question::shown_detail,
+    ApprovalInbox, HeadlessPolicy, InboxQuestion, OpenQuestion, OpenQuestionAnswer, PermissionSubject, Question,
+    QuestionKind, TrustedSubjects, Verdict, question::shown_detail,
 };
 use crate::{
     error::Fault,
@@ -276,6 +276,13 @@ impl BrokerShared {
 }
 
 impl BrokerState {
+    /// Returns the open questions, in the order in which they were asked.
+    pub(super) fn open_questions(&self) -> Vec<InboxQuestion> {
+        let question =
+            |(id, open): (&u64, &UnansweredQuestion)| InboxQuestion { id: *id, question: Arc::clone(&open.question) };
+        self.open.iter().map(question).collect()
+    }
+
     fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id

@@ -76,6 +76,29 @@ impl ApprovalInbox {
         (unseen, closed)
     }
 
+    /// Returns the open questions, in the order in which they were asked, whether they were handed out or not.
+    pub fn open(&self) -> Vec<InboxQuestion> {
+        self.shared.state().open_questions()
+    }
+
+    /// Waits until the ids of the open questions are others than these, which are in ascending order, and returns the
+    /// questions; `None` once the broker is gone. Dropping the future loses nothing.
+    pub async fn other_than(&self, known: &[u64]) -> Option<Vec<InboxQuestion>> {
+        loop {
+            let changed = self.shared.changed.notified();
+            {
+                let state = self.shared.state();
+                if state.closed {
+                    return None;
+                }
+                if !state.open.keys().eq(known) {
+                    return Some(state.open_questions());
+                }
+            }
+            changed.await;
+        }
+    }
+
     /// Waits until the question is no longer open.
     pub async fn closed(&self, id: u64) {
         loop {

@@ -387,3 +387,27 @@ async fn events_name_the_asking_agent_and_the_decider() {
         assert_eq!(stream.next_event().await, Some(Event::QuestionAnswered { agent, id, question, outcome, by }));
     }
 }
+
+#[tokio::test]
+async fn open_questions_are_listed_until_they_close() {
+    let broker = broker(HeadlessPolicy::Never);
+    let mut inbox = broker.attend().unwrap();
+    let (ada, bob) = (RunCx::new("ada").with_run("one"), RunCx::new("bob").with_run("two"));
+    assert!(inbox.open().is_empty() && poll!(pin!(inbox.other_than(&[]))).is_pending());
+    let mut first = Box::pin(broker.ask(&ada, open("why?")));
+    let mut second = Box::pin(broker.permit(&bob, tool("t"), "{}"));
+    assert!(poll!(first.as_mut()).is_pending() && poll!(second.as_mut()).is_pending());
+    let ids = |questions: &[InboxQuestion]| questions.iter().map(|asked| asked.id).collect::<Vec<_>>();
+    assert_eq!(inbox.next().await.unwrap().id, 1);
+    assert_eq!(ids(&inbox.open()), [1, 2], "whether they were handed out or not");
+    assert_eq!(ids(&inbox.other_than(&[1]).await.unwrap()), [1, 2]);
+    let mut changes = Box::pin(inbox.other_than(&[1, 2]));
+    assert!(poll!(changes.as_mut()).is_pending());
+    drop(second);
+    assert_eq!(ids(&changes.await.unwrap()), [1], "the second was withdrawn");
+    inbox.answer(1, text("so")).unwrap();
+    assert_eq!(first.await, Ok(Some(text("so"))));
+    assert!(inbox.open().is_empty());
+    drop(broker);
+    assert!(inbox.other_than(&[]).await.is_none());
+}

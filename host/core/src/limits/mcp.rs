@@ -156,29 +156,13 @@ pub const MCP_SERVE_LOOK: Duration = Duration::from_secs(1);
 pub const MCP_SERVE_LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// The maximum bytes of one HTTP request's body: arguments, and the answer to a question with them.
 pub const MCP_SERVE_BODY_BYTES: usize = 4 * ARGUMENT_BYTES;
-/// The time in which the head of an HTTP request must arrive, and then its body.
-pub const MCP_SERVE_REQUEST_TIME: Duration = Duration::from_secs(30);
-/// The maximum bytes of the head of an HTTP request.
-pub const MCP_SERVE_HEAD_BYTES: usize = 64 << 10;
-/// The number of concurrent HTTP connections. For one more, the oldest connection that waits for a request is closed; while
-/// all are active, it waits.
-pub const MCP_SERVE_CONNECTIONS: usize = 128;
-/// The number of HTTP connections that are kept for their next request; beyond it each ends with its answer, so that idle
-/// ones never take up all connections.
-pub const MCP_SERVE_CONNECTIONS_KEPT: usize = MCP_SERVE_CONNECTIONS * 3 / 4;
-/// The pause after a connection could not be accepted: too many files are open, and some will be closed.
-pub const MCP_SERVE_ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The number of concurrent HTTP sessions. For one more, the least recently used session without a running request is ended;
 /// while all are active, it is refused.
 pub const MCP_SERVE_HTTP_SESSIONS: usize = 64;
 /// The time without any message after which an HTTP session ends.
 pub const MCP_SERVE_IDLE_TIME: Duration = Duration::from_secs(30 * 60);
-/// The interval at which a silent stream sends a keep-alive.
-pub const MCP_SERVE_KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The time after which a client resumes a broken stream.
 pub const MCP_SERVE_RETRY: Duration = Duration::from_secs(3);
-/// The minimum bytes of a bearer token that a person chooses: a shorter one can be guessed.
-pub const MCP_SERVE_TOKEN_BYTES: usize = 16;
 
 // ---- OAuth of the MCP client
 

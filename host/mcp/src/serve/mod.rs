@@ -4,12 +4,10 @@
 //! [`McpResourceProvider`] provides the resources. A client is as untrusted as an MCP server: its messages are counted and
 //! cut, its calls are bounded, and its calls are cancelled when it disconnects.
 
-mod access_policy;
 mod argument_completion;
 mod call_notifier;
 mod client_call_slots;
 mod client_elicitor;
-mod connections;
 mod handler;
 mod http;
 mod parked_calls;
@@ -22,10 +20,8 @@ mod server_state;
 mod sessions;
 #[cfg(test)]
 mod tests;
-mod write_timeout;
 
-pub use access_policy::{AccessPolicy, BearerToken};
-pub use http::PATH;
+pub use http::{McpHttpService, PATH};
 pub use server::McpServer;
 pub use server_setup::{
     McpCatalog, McpPrompt, McpResource, McpResourceContent, McpResourceProvider, McpServerSetup, McpToolCaller,

@@ -71,8 +71,8 @@ impl HttpSessions {
         let mut local = LocalSessionManager::default();
         local.session_config.keep_alive = Some(limits::MCP_SERVE_IDLE_TIME);
         local.session_config.sse_retry = Some(limits::MCP_SERVE_RETRY);
-        local.session_config.init_timeout = Some(limits::MCP_SERVE_REQUEST_TIME);
-        local.session_config.completed_cache_ttl = limits::MCP_SERVE_REQUEST_TIME;
+        local.session_config.init_timeout = Some(limits::SERVE_REQUEST_TIME);
+        local.session_config.completed_cache_ttl = limits::SERVE_REQUEST_TIME;
         Self { local, making: Mutex::new(()), used: Arc::default() }
     }
 

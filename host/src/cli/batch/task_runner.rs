@@ -21,13 +21,12 @@ use super::{
 };
 use crate::{
     agent::RunAnswer,
-    app::{App, PreparedRun, Recording, RunSession, SessionCloser},
+    app::{App, PendingWork, PreparedRun, Recording, RunSession, SessionCloser, explain},
     cli::{
         launch::LaunchFlags,
         panic_report::bug,
-        run::explain,
         run_id::run_id,
-        session_target::{CompletedSession, PendingWork, SessionTarget},
+        session_target::{CompletedSession, SessionTarget},
     },
     error::{ErrorKind, Report},
     event::{Event, EventSink, RunCx},

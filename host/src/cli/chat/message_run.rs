@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{
     agent::{AgentGroup, RunError, SendError},
-    app::{App, PreparedRun, Recording, RunSession, SessionCloser},
+    app::{App, PendingWork, PreparedRun, Recording, RunSession, SessionCloser, explain},
     chat::{Chat, Message},
-    cli::{run::explain, run_id::run_id, secrets, session_target::PendingWork},
+    cli::{run_id::run_id, secrets},
     error::{ErrorKind, Report},
     event::{Event, EventSink, EventStream, RunCx},
     model::Ledger,

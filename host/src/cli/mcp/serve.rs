@@ -1,9 +1,9 @@
 //! Serves tools and agents to MCP clients.
 
-use std::{env::VarError, io::IsTerminal, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use clap::Args;
-use tokio::{net::TcpListener, time::timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         ask::{self, ApprovalModeArg},
         config_path::read_config,
         host_environment::{compiling, environment, plugin_dirs},
-        launch,
+        http_access, launch,
         live::RunDisplay,
         render::{self, DIM, PLAIN, ProgressLevel, RunOutputFormat, name, tell, tell_prose, warn},
         secrets, signals, trust,
@@ -22,7 +22,8 @@ use crate::{
     error::{ErrorKind, Report},
     event::EventSink,
     limits,
-    mcp::serve::{AccessPolicy, BearerToken, McpServer, PATH},
+    mcp::serve::{McpServer, PATH},
+    net::http_server::AccessPolicy,
     plugin::PluginCatalog,
     serve::{AppReloader, AppServer, ServeOptions},
 };
@@ -59,11 +60,14 @@ pub struct McpServeArgs {
     verbose: bool,
     /// Serve over HTTP at this address: 127.0.0.1:8321, or :8321 for short; port 0 picks a free port. The path is /mcp. An
     /// address that other machines can reach needs a token.
-    #[arg(long, value_name = "ADDR", value_parser = address)]
+    #[arg(long, value_name = "ADDR", value_parser = http_access::address)]
     http: Option<SocketAddr>,
     /// The environment variable that holds the bearer token that clients must send.
     #[arg(long, value_name = "NAME", requires = "http")]
     token_env: Option<String>,
+    /// The file that holds the bearer token. If there is no such file, it is made with a new token, for you alone.
+    #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "token_env")]
+    token_file: Option<PathBuf>,
     /// A host name under which clients may reach this server, in addition to localhost; repeatable.
     #[arg(long, value_name = "NAME", requires = "http")]
     allow_host: Vec<String>,
@@ -75,14 +79,6 @@ pub struct McpServeArgs {
 /// The line for a person who starts the server by hand.
 const WAITING: &str = "waiting for an MCP client, which starts this command itself and speaks JSON to it; end it with \
                        Ctrl-C, or serve over HTTP with --http :8321\n";
-
-fn address(given: &str) -> Result<SocketAddr, String> {
-    let port = given.strip_prefix("localhost:").or_else(|| given.strip_prefix(':'));
-    let whole = port.map_or_else(|| given.to_owned(), |port| format!("127.0.0.1:{port}"));
-    whole
-        .parse()
-        .map_err(|_| "not an IP address with a port; write it as 127.0.0.1:8321, or :8321 for short".to_owned())
-}
 
 impl McpServeArgs {
     pub fn execute(self) -> u8 {
@@ -105,7 +101,7 @@ impl McpServeArgs {
         let policy = self.access_policy()?;
         // A wrong address is reported before anything else is done.
         let listener = match self.http {
-            Some(address) => Some(listen(address, &policy).await?),
+            Some(address) => Some(http_access::listen(address, &policy, "--http").await?),
             None => None,
         };
         let config = read_config(self.config.as_ref())?;
@@ -205,71 +201,11 @@ impl McpServeArgs {
     }
 
     fn access_policy(&self) -> Result<AccessPolicy, Report> {
-        let token = self.token_env.as_ref().map(|variable| {
-            let shown = variable.escape_debug();
-            let set = format!("set it to a random value: export {shown}=$(openssl rand -hex 32)");
-            let wrong = |why: String| {
-                let message = format!("the environment variable `{shown}` holds no usable token");
-                Report::new(ErrorKind::Usage, message).cause(why).hint(&*set)
-            };
-            let token = std::env::var(variable).map_err(|error| match error {
-                VarError::NotPresent => {
-                    let message = format!("the environment variable `{shown}`, which --token-env names, is not set");
-                    Report::new(ErrorKind::Usage, message).hint(&*set)
-                }
-                VarError::NotUnicode(_) => wrong("the token is not UTF-8 text".into()),
-            })?;
-            BearerToken::new(&token).map_err(wrong)
-        });
-        Ok(AccessPolicy {
-            token: token.transpose()?,
-            hosts: self.allow_host.clone(),
-            origins: self.allow_origin.clone(),
-        })
-    }
-}
-
-/// Listens at an address, if the access policy suits it.
-async fn listen(address: SocketAddr, policy: &AccessPolicy) -> Result<(TcpListener, SocketAddr), Report> {
-    policy.check(address).map_err(|why| {
-        let hint = match policy.token.is_none() && !address.ip().to_canonical().is_loopback() {
-            true => format!(
-                "listen on this machine alone with --http :{port}, or set a token: export TOKEN=$(openssl rand -hex 32), then \
-                 --token-env TOKEN",
-                port = address.port()
-            ),
-            false => "write a host as tools.example.com, an origin as https://tools.example.com".to_owned(),
+        let token = match (&self.token_file, &self.token_env) {
+            (Some(path), _) => Some(http_access::token_of_file(path)?),
+            (None, Some(variable)) => Some(http_access::token_of_variable(variable)?),
+            (None, None) => None,
         };
-        Report::new(ErrorKind::Usage, "cannot serve over HTTP").cause(why).hint(hint)
-    })?;
-    let cannot = |error: std::io::Error| {
-        Report::new(ErrorKind::Usage, format!("cannot listen on {address}"))
-            .cause(error)
-            .hint("choose another address or port; port 0 picks a free port")
-    };
-    let listener = TcpListener::bind(address).await.map_err(cannot)?;
-    let address = listener.local_addr().map_err(cannot)?;
-    Ok((listener, address))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn http_address_defaults_to_loopback() {
-        for (given, expected) in [
-            (":0", Some("127.0.0.1:0")),
-            (":8321", Some("127.0.0.1:8321")),
-            ("localhost:8321", Some("127.0.0.1:8321")),
-            ("0.0.0.0:80", Some("0.0.0.0:80")),
-            ("[::1]:80", Some("[::1]:80")),
-            ("8321", None),
-            ("example.com:80", None),
-            (":99999", None),
-            ("", None),
-        ] {
-            assert_eq!(address(given).ok(), expected.map(|address| address.parse().unwrap()), "{given}");
-        }
+        Ok(AccessPolicy { token, hosts: self.allow_host.clone(), origins: self.allow_origin.clone() })
     }
 }

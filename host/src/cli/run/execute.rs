@@ -11,11 +11,10 @@ use tokio::time::timeout;
 use super::{
     admit::AdmittedInvocation,
     common_run_args::CommonRunArgs,
-    failure_hints::explain,
     finished_invocation::{FinishedInvocation, InvocationOutcome},
 };
 use crate::{
-    app::RunSession,
+    app::{PendingWork, RunSession, explain},
     cli::{
         ask,
         compile_progress::{tell_above_progress, with_compile_progress},
@@ -24,7 +23,6 @@ use crate::{
         render::ProgressLevel,
         run_id::run_id,
         secrets,
-        session_target::PendingWork,
     },
     error::Report,
     event::{EventSink, RunCx},

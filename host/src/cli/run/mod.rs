@@ -3,7 +3,6 @@
 mod admit;
 mod common_run_args;
 mod execute;
-mod failure_hints;
 mod finished_invocation;
 mod prepare;
 mod report;
@@ -12,5 +11,4 @@ mod run_invocation;
 mod task_material_args;
 
 pub use common_run_args::CommonRunArgs;
-pub use failure_hints::{explain, how_to_mend};
 pub use run_args::{RunArgs, SessionResumeArgs, once};

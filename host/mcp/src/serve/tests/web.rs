@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::serve::{AccessPolicy, BearerToken};
+use shelly_net::http_server::{AccessPolicy, BearerToken};
 
 struct Web {
     bench: Bench,
@@ -106,7 +106,7 @@ async fn oversized_http_requests_are_refused() {
         (String::new(), "{".to_owned(), "400", "the message is not JSON"),
         (String::new(), "[]".into(), "400", "batches are not supported"),
         (String::new(), many, "400", "the message has more than 250000 values"),
-        (format!("x-long: {}\r\n", "x".repeat(2 * limits::MCP_SERVE_HEAD_BYTES)), initialize(), "431", ""),
+        (format!("x-long: {}\r\n", "x".repeat(2 * limits::SERVE_HEAD_BYTES)), initialize(), "431", ""),
         ("mcp-session-id: none\r\n".into(), initialize(), "404", "Session not found"),
         (String::new(), r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#.into(), "", "Session"),
     ] {
@@ -136,7 +136,7 @@ async fn half_a_request_is_not_waited_for() {
         let answer = web.say(half).await;
         assert!([expected, "408"].contains(&status(&answer)), "{half}: {answer}");
     }
-    assert!(before.elapsed() >= 3 * limits::MCP_SERVE_REQUEST_TIME, "{:?}", before.elapsed());
+    assert!(before.elapsed() >= 3 * limits::SERVE_REQUEST_TIME, "{:?}", before.elapsed());
 }
 
 fn session_of(answer: &str) -> String {
@@ -206,7 +206,7 @@ async fn connection_is_kept_unless_there_are_many() {
     let web = Web::start(AccessPolicy::default()).await;
     let get = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let mut held = Vec::new();
-    for n in 1..=limits::MCP_SERVE_CONNECTIONS_KEPT {
+    for n in 1..=limits::SERVE_CONNECTIONS_KEPT {
         let mut stream = TcpStream::connect(web.address).await.unwrap();
         stream.write_all(get).await.unwrap();
         let (mut answer, mut bytes) = (Vec::new(), [0; 1_024]);
@@ -215,7 +215,7 @@ async fn connection_is_kept_unless_there_are_many() {
             answer.extend_from_slice(&bytes[..count]);
         }
         let is_closed = String::from_utf8(answer).unwrap().contains("connection: close");
-        assert_eq!(is_closed, n == limits::MCP_SERVE_CONNECTIONS_KEPT, "{n}");
+        assert_eq!(is_closed, n == limits::SERVE_CONNECTIONS_KEPT, "{n}");
         held.push(stream);
     }
 }
@@ -237,7 +237,7 @@ async fn client_works_beside_abandoned_ones() {
     let session = begin_session(&web).await;
     let call =
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {"a": 1}}});
-    for _ in 0..limits::MCP_SERVE_CONNECTIONS {
+    for _ in 0..limits::SERVE_CONNECTIONS {
         let stream = TcpStream::connect(web.address).await.unwrap();
         abandoned.push(stream);
         let answer = web.send("POST", &format!("{JSON}{session}"), &call.to_string()).await;

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::{
-    McpClient, McpClientFeatures, McpHttpTarget, McpTarget, Pins, ProtocolRevisions, ServerConfig, serve::AccessPolicy,
-};
+use crate::{McpClient, McpClientFeatures, McpHttpTarget, McpTarget, Pins, ProtocolRevisions, ServerConfig};
 use shelly_core::tool::{ToolBox, ToolCx};
-use shelly_net::HttpClient;
+use shelly_net::{HttpClient, http_server::AccessPolicy};
 
 struct Ada;
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hyper::{HeaderMap, header};
+use hyper::{HeaderMap, StatusCode, header};
 use subtle::ConstantTimeEq as _;
 use url::Url;
 
@@ -24,14 +24,14 @@ pub struct AccessPolicy {
 pub struct BearerToken(Sha256Digest);
 
 impl BearerToken {
-    /// Returns a token that the user has chosen: at least [`limits::MCP_SERVE_TOKEN_BYTES`], of characters that a header
+    /// Returns a token that the user has chosen: at least [`limits::SERVE_TOKEN_BYTES`], of characters that a header
     /// can hold.
     ///
     /// # Errors
     ///
     /// A message that says what is wrong with the token, without quoting it.
     pub fn new(token: &str) -> Result<Self, String> {
-        let least = limits::MCP_SERVE_TOKEN_BYTES;
+        let least = limits::SERVE_TOKEN_BYTES;
         if token.len() < least {
             return Err(format!("the token has fewer than {least} bytes and could be guessed"));
         }
@@ -49,13 +49,26 @@ impl BearerToken {
 
 /// The reason why a request is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum AccessDenied {
+pub enum AccessDenied {
+    /// The name in `Host` is not one of this server.
     #[error("the name in `Host` is not allowed for this server; see --allow-host")]
     Host,
+    /// The web page that sent the request is of another site.
     #[error("the origin in `Origin` is not allowed; see --allow-origin")]
     Origin,
+    /// The request shows no token, or another one.
     #[error("a valid bearer token is required")]
     Token,
+}
+
+impl AccessDenied {
+    /// Returns the status of the answer.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
+            Self::Token => StatusCode::UNAUTHORIZED,
+        }
+    }
 }
 
 impl AccessPolicy {

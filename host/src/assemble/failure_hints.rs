@@ -1,10 +1,9 @@
 //! Explains why a run has failed, and what to do about it.
 
+use super::PreparedRun;
 use crate::{
     agent::{RunError, WindowExceeded},
-    app::PreparedRun,
-    cli::render::name,
-    error::{Fault, Report, without_number},
+    error::{Fault, Report, legible, without_number},
     net,
 };
 
@@ -46,7 +45,7 @@ fn how_to_fit(exceeded: &WindowExceeded, place: &str) -> String {
     } else {
         format!("shorten the conversation, with `effects: [compact]` under {place}")
     };
-    let model = name(model);
+    let model = legible(model);
     format!(
         "if the model's window is larger, set providers.{model}.context_window in the config, and the window of its server; \
          otherwise {less}, or use a model with a larger window"

@@ -83,11 +83,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn write_times_out_for_a_stuck_reader_but_not_a_slow_one() {
         let (mut client, here) = tokio::io::duplex(4);
-        let mut here = WriteTimeoutStream::new(here, limits::MCP_WRITE_TIME);
+        let mut here = WriteTimeoutStream::new(here, limits::SERVE_WRITE_TIME);
         let reading = tokio::spawn(async move {
             let mut some = [0; 4];
             for _ in 0..3 {
-                sleep(limits::MCP_WRITE_TIME / 2).await;
+                sleep(limits::SERVE_WRITE_TIME / 2).await;
                 client.read_exact(&mut some).await.unwrap();
             }
             client

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use shelly_core::limits;
 
-/// Open connections, at most [`limits::MCP_SERVE_CONNECTIONS`]. Clones share them.
+/// Open connections, at most [`limits::SERVE_CONNECTIONS`]. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Connections(Arc<SharedConnections>);
 
@@ -81,7 +81,7 @@ impl Connections {
 
     fn try_add(&self, peer: IpAddr) -> Option<ClientConnection> {
         let mut table = self.table();
-        if table.open.len() >= limits::MCP_SERVE_CONNECTIONS {
+        if table.open.len() >= limits::SERVE_CONNECTIONS {
             let closed = table.next_to_close()?;
             table.open.remove(&closed)?.closed.cancel();
         }
@@ -95,11 +95,16 @@ impl Connections {
 
     /// Returns `true` if there are too many connections to keep one open for another request.
     pub fn are_many(&self) -> bool {
-        self.table().open.len() >= limits::MCP_SERVE_CONNECTIONS_KEPT
+        self.table().open.len() >= limits::SERVE_CONNECTIONS_KEPT
+    }
+
+    /// Returns the number of open connections.
+    pub fn count(&self) -> usize {
+        self.table().open.len()
     }
 
     fn is_full(&self) -> bool {
-        self.table().open.len() >= limits::MCP_SERVE_CONNECTIONS
+        self.table().open.len() >= limits::SERVE_CONNECTIONS
     }
 
     fn table(&self) -> MutexGuard<'_, ConnectionTable> {
@@ -118,6 +123,11 @@ impl ConnectionTable {
 }
 
 impl ClientConnection {
+    /// Returns `true` if no whole request has come yet.
+    pub fn is_half_open(&self) -> bool {
+        self.all.table().open.get(&self.id).is_some_and(|open| open.used_for == ConnectionUse::HalfOpen)
+    }
+
     /// Records the use of the connection from now on.
     pub fn use_for(&self, used_for: ConnectionUse) {
         if let Some(open) = self.all.table().open.get_mut(&self.id) {
@@ -176,7 +186,7 @@ mod tests {
     async fn new_connection_closes_an_idle_one_never_a_busy_one() {
         let all = Connections::default();
         let mut open = Vec::new();
-        for n in 0..limits::MCP_SERVE_CONNECTIONS {
+        for n in 0..limits::SERVE_CONNECTIONS {
             tokio::time::advance(Duration::from_millis(1)).await;
             let connection = all.add(if n == 0 { B } else { A }).await;
             connection.use_for(match n {

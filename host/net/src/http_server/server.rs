@@ -1,0 +1,219 @@
+use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+use http_body_util::BodyExt;
+use hyper::{
+    HeaderMap, Method, Request, StatusCode,
+    body::Incoming,
+    header::{self, HeaderValue},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    access_policy::{AccessDenied, AccessPolicy},
+    connections::{ClientConnection, Connections, ReplyBody},
+    served_request::ServedRequest,
+    served_response::{ServedResponse, text_response},
+    write_timeout_stream::WriteTimeoutStream,
+};
+use shelly_core::limits;
+
+/// The answers of a server. A request is dropped when its client disconnects.
+pub trait HttpService: Send + Sync + 'static {
+    /// Returns what a request of this path must show. `Host` and `Origin` are checked in any case.
+    fn access(&self, method: &Method, path: &str) -> RouteAccess;
+
+    /// Answers a request that was admitted.
+    fn handle(&self, request: ServedRequest) -> BoxFuture<'_, ServedResponse>;
+
+    /// Returns the rules for web pages of other origins that the policy allows.
+    fn cross_origin(&self) -> CrossOriginRules;
+
+    /// Answers a request that was not admitted.
+    fn deny(&self, denied: AccessDenied) -> ServedResponse {
+        text_response(denied.status(), denied.to_string())
+    }
+}
+
+/// The condition under which a request is handled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouteAccess {
+    /// The request shows the bearer token, if the policy has one.
+    Token,
+    /// Everybody who reaches the server is answered.
+    Public,
+}
+
+/// The headers with which browsers let a page of another origin use a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CrossOriginRules {
+    /// The methods that a page may send, separated by commas.
+    pub methods: &'static str,
+    /// The headers that a page may send. `*` would not include `authorization`.
+    pub request_headers: &'static str,
+    /// The headers of an answer that a page may read.
+    pub exposed_headers: &'static str,
+}
+
+/// A server that admits requests by a policy and hands them to a service.
+pub struct HttpServer {
+    policy: AccessPolicy,
+    service: Arc<dyn HttpService>,
+    connections: Connections,
+}
+
+/// A running server, as its connections see it.
+struct RunningServer {
+    server: HttpServer,
+    address: SocketAddr,
+}
+
+impl HttpServer {
+    /// Creates a server.
+    pub fn new(policy: AccessPolicy, service: Arc<dyn HttpService>) -> Self {
+        Self { policy, service, connections: Connections::default() }
+    }
+
+    /// Counts the open connections from now on, for as long as the server runs.
+    pub fn connection_count(&self) -> impl Fn() -> usize + Send + Sync + use<> {
+        let connections = self.connections.clone();
+        move || connections.count()
+    }
+
+    /// Serves clients that connect, until `stop` is cancelled. Then no connection is accepted and no further request is
+    /// read; answers that are being sent have `grace` to end.
+    ///
+    /// # Errors
+    ///
+    /// A message if the [`AccessPolicy`] is not safe or not valid for the listener's address.
+    pub async fn serve(self, listener: TcpListener, stop: CancellationToken, grace: Duration) -> Result<(), String> {
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        self.policy.check(address)?;
+        let running = Arc::new(RunningServer { server: self, address });
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(_) = connections.join_next() => continue,
+                accepted = listener.accept() => accepted,
+            };
+            let Ok((stream, peer)) = accepted else {
+                // Too many files are open, or the client is gone already: both pass.
+                tokio::time::sleep(limits::SERVE_ACCEPT_PAUSE).await;
+                continue;
+            };
+            // An answer is written in pieces: with Nagle's algorithm each would wait for the client's delayed
+            // acknowledgement, 40 ms.
+            let _ = stream.set_nodelay(true);
+            let client = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                client = running.server.connections.add(peer.ip()) => Arc::new(client),
+            };
+            connections.spawn(Arc::clone(&running).attend(stream, client, stop.clone()));
+        }
+        drop(listener);
+        // Connections that do not end in time are dropped with the set.
+        let _ = timeout(grace, async { while connections.join_next().await.is_some() {} }).await;
+        Ok(())
+    }
+}
+
+impl RunningServer {
+    /// Serves one connection until it ends.
+    async fn attend(self: Arc<Self>, stream: TcpStream, client: Arc<ClientConnection>, stop: CancellationToken) {
+        let (closed, there) = (client.closed.clone(), Arc::clone(&client));
+        let answered = service_fn(move |request| {
+            let (running, client) = (Arc::clone(&self), Arc::clone(&client));
+            async move { Ok::<_, Infallible>(running.take(request, &client).await) }
+        });
+        let stream = TokioIo::new(WriteTimeoutStream::new(stream, limits::SERVE_WRITE_TIME));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits::SERVE_REQUEST_TIME)
+            .max_buf_size(limits::SERVE_HEAD_BYTES)
+            .serve_connection(stream, answered);
+        let mut connection = pin!(connection);
+        tokio::select! {
+            biased;
+            () = closed.cancelled() => return,
+            // An error of the connection concerns its client alone.
+            _ = connection.as_mut() => return,
+            () = stop.cancelled() => {}
+        }
+        // The library would still wait for the request.
+        if there.is_half_open() {
+            return;
+        }
+        connection.as_mut().graceful_shutdown();
+        tokio::select! {
+            biased;
+            () = closed.cancelled() => {}
+            _ = connection => {}
+        }
+    }
+
+    async fn take(&self, request: Request<Incoming>, connection: &Arc<ClientConnection>) -> ServedResponse {
+        let response = self.answer(request, connection).await;
+        let connection = Arc::clone(connection);
+        let mut response = response.map(|body| ReplyBody { body, connection }.boxed_unsync());
+        // A kept connection would hold its place while others wait.
+        if self.server.connections.are_many() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    async fn answer(&self, request: Request<Incoming>, connection: &Arc<ClientConnection>) -> ServedResponse {
+        let HttpServer { policy, service, .. } = &self.server;
+        let origin = match policy.admit(request.headers(), self.address) {
+            Ok(origin) => origin,
+            Err(denied) => return service.deny(denied),
+        };
+        let access = service.access(request.method(), request.uri().path());
+        let shown = match access {
+            RouteAccess::Public => Ok(()),
+            RouteAccess::Token => policy.knows(request.headers()),
+        };
+        let mut response = match shown {
+            // A preflight request of a browser has no token.
+            _ if request.method() == Method::OPTIONS && origin.is_some() => preflight(service.cross_origin()),
+            Err(denied) => unknown(service.deny(denied)),
+            Ok(()) => service.handle(ServedRequest::new(request, connection)).await,
+        };
+        if let Some(origin) = origin.and_then(|origin| HeaderValue::try_from(origin).ok()) {
+            share_with(response.headers_mut(), origin, service.cross_origin());
+        }
+        response
+    }
+}
+
+fn unknown(mut response: ServedResponse) -> ServedResponse {
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+fn preflight(rules: CrossOriginRules) -> ServedResponse {
+    let mut response = text_response(StatusCode::NO_CONTENT, String::new());
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_TYPE);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(rules.methods));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(rules.request_headers));
+    response
+}
+
+/// Lets a page of this allowed origin read the answer.
+fn share_with(headers: &mut HeaderMap, origin: HeaderValue, rules: CrossOriginRules) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::VARY, HeaderValue::from_static("origin"));
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(rules.exposed_headers));
+}

@@ -1,0 +1,343 @@
+//! Serves runs of agents over HTTP.
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use clap::Args;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    ask::{self, ApprovalModeArg},
+    http_access, launch,
+    render::{self, DIM, PLAIN, RunOutputFormat, path_name, tell, tell_prose, warn},
+    runner_args::{self, RunnerArgs},
+    secrets, signals, trust,
+};
+use crate::{
+    app::App,
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
+    capability::{Budget, Usd},
+    config::Config,
+    error::{ErrorKind, Report},
+    event::{Event, EventSink},
+    limits,
+    mcp::serve::{McpServer, PATH},
+    net::http_server::{AccessPolicy, BearerToken, HttpServer},
+    plugin::PluginCatalog,
+    serve::{
+        AppReloader, AppServer, ServeOptions,
+        hosted_runs::{RunHost, RunHostOptions},
+        http_api::HttpApi,
+    },
+};
+
+/// Serve agents over HTTP: an API for programs, and a page for a browser.
+///
+/// A client starts runs, follows their events, answers the questions of agents, and reads sessions. Runs are prepared,
+/// asked about and recorded as those of `shelly-host run`; the files of the project need your consent when the server is
+/// started. A request must show the token that is printed at the start. The server ends on a signal: runs at work are
+/// interrupted, and their sessions can be resumed.
+#[derive(Args, Clone)]
+#[command(after_help = "\
+Examples:
+  shelly-host serve
+  shelly-host serve --listen :0 --token-file .shelly/local/token
+  shelly-host serve --config shelly.yaml --max-runs 4 --max-cost 0.50
+  shelly-host serve --mcp --allow-origin https://app.example.com
+
+Open the printed address in a browser, or:
+  curl -H \"authorization: Bearer $TOKEN\" -H \"content-type: application/json\" \\
+    -d '{\"task\": \"How many words are in README.md?\"}' http://127.0.0.1:8322/api/v1/runs
+
+Standard output is not used. GET /openapi.json describes the API.")]
+pub struct ServeArgs {
+    /// The config file (default: .shelly/config.yaml or shelly.yaml).
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A directory of plugin folders; repeatable.
+    #[arg(long, value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+    /// The agent or team of requests that name none (default: the one of the session, or the entry agent of the config).
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// The model of requests that name none (default: the model of each agent).
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Answers requests for consent and questions of agents in this way, without asking. Without this option they wait
+    /// for an answer over HTTP.
+    #[arg(long, value_name = "WHEN", value_enum)]
+    approve: Option<ApprovalModeArg>,
+    /// Trust the project's config and permissions for this server without asking; see shelly-host config trust. Also
+    /// resume sessions that were not made here by you, and accept the current tools of MCP servers.
+    #[arg(long)]
+    trust: bool,
+    /// The maximum cost of one run in US dollars, including all of its sub-runs. A request can set a smaller one.
+    #[arg(long, value_name = "USD", value_parser = runner_args::cost)]
+    max_cost: Option<Usd>,
+    /// Do not record runs in sessions.
+    #[arg(long)]
+    no_session: bool,
+    /// The address: 127.0.0.1:8322, or :8322 for short; port 0 picks a free port.
+    #[arg(long, value_name = "ADDR", value_parser = http_access::address, default_value = "127.0.0.1:8322")]
+    listen: SocketAddr,
+    /// Listen at an address that other machines can reach, although the connection is not encrypted: whoever sees it sees
+    /// the token and the runs. Better let a proxy with TLS forward to this machine.
+    #[arg(long)]
+    insecure_http: bool,
+    /// Take the token from this file. If there is no such file, it is made with a new token, for you alone. Without this
+    /// option a token is made at the start and stored nowhere.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["token_env", "no_token"])]
+    token_file: Option<PathBuf>,
+    /// The environment variable that holds the token.
+    #[arg(long, value_name = "NAME", conflicts_with = "no_token")]
+    token_env: Option<String>,
+    /// Require no token: every program of every user on this machine can start runs. Only on a loopback address.
+    #[arg(long)]
+    no_token: bool,
+    /// A host name under which clients may reach this server, in addition to localhost; repeatable.
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
+    /// The origin of web pages that may send requests, such as https://app.example.com, in addition to localhost;
+    /// repeatable.
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+    /// The maximum number of runs at work at once; a further one is refused until one has ended.
+    #[arg(long, value_name = "N", value_parser = run_count, default_value_t = limits::SERVE_RUNS)]
+    max_runs: usize,
+    /// The time that a question waits for an answer before it is declined, such as 10m (default: 1h).
+    #[arg(long, value_name = "TIME", value_parser = question_time)]
+    question_time: Option<Duration>,
+    /// Also serve MCP clients, at the path /mcp.
+    #[arg(long)]
+    mcp: bool,
+}
+
+/// Parses the number of runs at work at once.
+fn run_count(text: &str) -> Result<usize, String> {
+    let most = limits::SERVE_RUNS_CEILING;
+    let count = text.parse().ok().filter(|count| (1..=most).contains(count));
+    count.ok_or_else(|| format!("the number of runs must be 1 to {most}"))
+}
+
+/// Parses the time that a question waits.
+fn question_time(text: &str) -> Result<Duration, String> {
+    let time =
+        humantime::parse_duration(text).map_err(|error| format!("{error}; write a time such as 90s, 10m or 1h"))?;
+    match time.is_zero() || time > limits::QUESTION_TIME {
+        true => {
+            Err(format!("the time must be more than 0 and at most {} hours", limits::QUESTION_TIME.as_secs() / 3_600))
+        }
+        false => Ok(time),
+    }
+}
+
+/// The token of a server, as far as it may be shown.
+enum ServedToken {
+    /// None is required.
+    NotRequired,
+    /// One that was made for this server, and is printed.
+    Made(String),
+    /// One that the person has.
+    Known(String),
+}
+
+impl ServeArgs {
+    pub fn execute(self) -> u8 {
+        let failed = |report: &Report| render::failed(report, RunOutputFormat::Text);
+        let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return failed(&Report::new(ErrorKind::Bug, "cannot start the async runtime").cause(error)),
+        };
+        let ended = runtime.block_on(self.run());
+        // A guest in a computation yields within a tick; nothing else is waited for.
+        runtime.shutdown_background();
+        ended.unwrap_or_else(|report| failed(&report))
+    }
+
+    async fn run(self) -> Result<u8, Report> {
+        // One listener covers the whole command: a signal between two of them would be lost.
+        let interrupt = signals::ended();
+        tokio::pin!(interrupt);
+        let (policy, token) = self.access()?;
+        // A wrong address is reported before anything else is done.
+        let (listener, address) = http_access::listen(self.listen, &policy, "--listen").await?;
+        let runner = self.runner();
+        let config = runner.read_config()?;
+        let policy_of_questions = self.approve.map_or(HeadlessPolicy::Never, HeadlessPolicy::from);
+        let broker = ApprovalBroker::new(policy_of_questions, TrustedSubjects::default());
+        let inbox = if self.approve.is_none() { broker.attend() } else { None };
+        let app = runner.app(config.clone(), broker.clone())?;
+        let standing = app.standing(&trust::store(), runner.config.is_some())?;
+        let trusted = tokio::select! {
+            biased;
+            code = &mut interrupt => return Ok(code),
+            trusted = trust::admitted(&standing, self.trust, ask::is_attended()) => trusted?,
+        };
+        broker.trust(trusted);
+        secrets::hide(app.secrets());
+        if !self.no_session && config.sessions.is_recording() {
+            launch::remember_session(&config.root, runner.config.as_deref());
+        }
+
+        let stop = CancellationToken::new();
+        let host = RunHost::new(app.clone(), inbox, self.options(&runner, &config));
+        let mcp = match self.mcp {
+            false => None,
+            true => Some(tokio::select! {
+                biased;
+                code = &mut interrupt => return Ok(code),
+                mcp = self.mcp_server(&app, &runner, &config, &broker) => mcp?,
+            }),
+        };
+        let endpoint = mcp.as_ref().map(|mcp| McpServer::new(mcp.served()).http_service(&stop));
+        let api = Arc::new(HttpApi::new(host.clone(), endpoint, stop.clone()));
+        let server = HttpServer::new(policy, Arc::clone(&api) as _);
+        api.count_connections(server.connection_count());
+        let mut serve = Box::pin(server.serve(listener, stop.clone(), limits::SERVE_STOP_GRACE));
+        self.tell_address(address, &token);
+        let code = tokio::select! {
+            biased;
+            code = &mut interrupt => code,
+            served = &mut serve => {
+                let why = served.err().unwrap_or_default();
+                return Err(Report::new(ErrorKind::Usage, "cannot serve over HTTP").cause(why));
+            }
+        };
+        // Clients read the end of their runs before the connections end.
+        tokio::select! {
+            () = host.shut_down() => {}
+            _ = &mut serve => {}
+        }
+        stop.cancel();
+        let _ = timeout(limits::SERVE_STOP_GRACE, &mut serve).await;
+        if let Some(mcp) = &mcp {
+            let _ = timeout(limits::CANCEL_GRACE, mcp.settled()).await;
+        }
+        let _ = timeout(limits::CANCEL_GRACE, async { tokio::join!(app.settled(), app.close_servers()) }).await;
+        if let Some(warning) = host.app().telemetry_flush().finish().await {
+            warn(&warning);
+        }
+        tell("stopped\n");
+        Ok(code)
+    }
+
+    fn runner(&self) -> RunnerArgs {
+        RunnerArgs {
+            config: self.config.clone(),
+            plugins: self.plugins.clone(),
+            agent: self.agent.clone(),
+            model: self.model.clone(),
+            approve: self.approve,
+            trust: self.trust,
+            max_cost: self.max_cost,
+            verbose: false,
+        }
+    }
+
+    fn options(&self, runner: &RunnerArgs, config: &Config) -> RunHostOptions {
+        RunHostOptions {
+            agent: self.agent.clone(),
+            model: self.model.clone(),
+            record: !self.no_session,
+            launch: runner.named().to_options(&config.root),
+            budget: Budget { usd: self.max_cost, ..Budget::default() },
+            is_trusted: self.trust,
+            max_runs: self.max_runs,
+            question_time: self.question_time.unwrap_or(limits::SERVE_QUESTION_TIME),
+        }
+    }
+
+    /// Starts the server for MCP clients. Questions of its calls wait among those of the runs.
+    async fn mcp_server(
+        &self,
+        app: &App,
+        runner: &RunnerArgs,
+        config: &Config,
+        broker: &ApprovalBroker,
+    ) -> Result<AppServer, Report> {
+        let (runner, config, broker) = (runner.clone(), config.clone(), broker.clone());
+        let reload: AppReloader = Arc::new(move || {
+            let mut runner = runner.clone();
+            // A directory whose plugins were all removed is not an error here.
+            runner.plugins.retain(|folder| PluginCatalog::has_plugin_in(folder));
+            let app = runner.app(config.clone(), broker.clone())?;
+            trust::check(&app.standing(&trust::store(), runner.config.is_some())?, runner.trust)?;
+            Ok(app)
+        });
+        let events = EventSink::new();
+        events.tap(Arc::new(|event| {
+            if let Event::Warning { message } = &event.event {
+                warn(message);
+            }
+        }));
+        let (agent, model) = (self.agent.clone(), self.model.clone());
+        let options = ServeOptions { agent, model, record: !self.no_session, events };
+        let server = AppServer::start(app.clone(), reload, None, options).await?;
+        server.notes.iter().for_each(|note| tell_prose(&format!("{DIM}{}{PLAIN}\n", render::name(note))));
+        server.warnings.iter().for_each(|warning| warn(warning));
+        Ok(server)
+    }
+
+    /// Returns the rules for access, and the token as it is shown.
+    fn access(&self) -> Result<(AccessPolicy, ServedToken), Report> {
+        if !http_access::is_loopback(self.listen) && !self.insecure_http {
+            let port = self.listen.port();
+            return Err(Report::new(ErrorKind::Usage, format!("other machines can reach {}", self.listen))
+                .cause("the connection is not encrypted: whoever sees it sees the token and the runs")
+                .hint(format!(
+                    "listen on this machine alone with --listen :{port} and let a proxy with TLS forward to it, or accept the \
+                     risk with --insecure-http"
+                )));
+        }
+        let (token, shown) = match (&self.token_file, &self.token_env) {
+            (Some(path), _) => {
+                let shown = format!("the token is in {}", path_name(path));
+                (Some(http_access::token_of_file(path)?), ServedToken::Known(shown))
+            }
+            (None, Some(variable)) => {
+                let shown = format!("the token is that of the environment variable {}", variable.escape_debug());
+                (Some(http_access::token_of_variable(variable)?), ServedToken::Known(shown))
+            }
+            (None, None) if self.no_token => (None, ServedToken::NotRequired),
+            (None, None) => {
+                let made = http_access::made_token()?;
+                let token = BearerToken::new(&made);
+                let token = token.map_err(|why| Report::new(ErrorKind::Bug, "the token cannot be used").cause(why))?;
+                (Some(token), ServedToken::Made(made))
+            }
+        };
+        let policy = AccessPolicy { token, hosts: self.allow_host.clone(), origins: self.allow_origin.clone() };
+        Ok((policy, shown))
+    }
+
+    fn tell_address(&self, address: SocketAddr, token: &ServedToken) {
+        match token {
+            ServedToken::NotRequired => {
+                tell(&format!("serving at http://{address}/\n"));
+                warn("no token is required: every program on this machine can start runs");
+            }
+            // A browser sends no fragment to the server, so the token is in no log.
+            ServedToken::Made(token) => tell(&format!("serving at http://{address}/#token={token}\n")),
+            ServedToken::Known(shown) => tell(&format!("serving at http://{address}/ ({shown})\n")),
+        }
+        if self.mcp {
+            tell(&format!("serving MCP clients at http://{address}{PATH}\n"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_of_the_options_are_checked() {
+        for (text, count) in [("1", Some(1)), ("1024", Some(1_024)), ("1025", None), ("0", None), ("x", None)] {
+            assert_eq!(run_count(text).ok(), count, "{text}");
+        }
+        for (text, time) in [("90s", Some(90)), ("12h", Some(12 * 3_600)), ("0s", None), ("13h", None), ("soon", None)]
+        {
+            assert_eq!(question_time(text).ok().map(|time| time.as_secs()), time, "{text}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{RunEventReader, RunHostError, run_events::RunEvents};
+use crate::{
+    agent::{AgentGroup, RunAnswer},
+    chat::Message,
+    error::{Report, cut},
+    limits,
+    model::Ledger,
+};
+
+/// A run from its request to its end.
+pub struct HostedRun {
+    id: Arc<str>,
+    task: String,
+    started: SystemTime,
+    pub(super) events: Arc<RunEvents>,
+    progress: watch::Sender<HostedRunProgress>,
+    /// The agents at work; `None` before the run begins and after its end.
+    group: Mutex<Option<Arc<AgentGroup>>>,
+    /// Cancelled when the run is to be dropped in the middle of a step.
+    pub(super) dropped: CancellationToken,
+    is_cancelled: AtomicBool,
+}
+
+/// The state of a hosted run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HostedRunState {
+    /// The agents are built: plugins are compiled, and servers connected.
+    Preparing,
+    /// The agents work, or wait for a person.
+    Running,
+    /// The run has an answer.
+    Completed,
+    /// The run ended with an error.
+    Failed,
+    /// A client cancelled the run. Its conversation is valid, and the next run of its session goes on with it.
+    Cancelled,
+    /// The server ended first. A run of its session without a task goes on where it was.
+    Interrupted,
+}
+
+/// The beginning and the end of a run, as far as they have come.
+#[derive(Debug, Clone, Default)]
+struct HostedRunProgress {
+    begun: Option<Arc<HostedRunStart>>,
+    end: Option<Arc<HostedRunEnd>>,
+}
+
+/// The facts of a run that has begun.
+#[derive(Debug)]
+pub(super) struct HostedRunStart {
+    /// The instance name of the agent or team.
+    pub agent: Arc<str>,
+    pub model: String,
+    /// The name of the session; `None` if nothing is recorded.
+    pub session: Option<String>,
+    pub warnings: Vec<String>,
+}
+
+/// The end of a run.
+#[derive(Debug)]
+pub(super) struct HostedRunEnd {
+    pub state: HostedRunState,
+    pub finished: SystemTime,
+    pub answer: Option<RunAnswer>,
+    /// The answer as JSON, if it follows a schema.
+    pub value: Option<Value>,
+    pub error: Option<Report>,
+    /// The usage of each agent in the session.
+    pub agents: Ledger,
+}
+
+/// A run as it is now.
+#[derive(Debug, Clone)]
+pub struct RunSnapshot {
+    /// The id.
+    pub id: Arc<str>,
+    /// The state.
+    pub state: HostedRunState,
+    /// The text of the task, at most [`limits::SERVE_TASK_CHARS`].
+    pub task: String,
+    /// The time of the request.
+    pub started: SystemTime,
+    /// The time of the end.
+    pub finished: Option<SystemTime>,
+    /// The instance name of the agent or team; `None` until it is built.
+    pub agent: Option<Arc<str>>,
+    /// Its model.
+    pub model: Option<String>,
+    /// The name of the session; `None` if nothing is recorded, or until it is open.
+    pub session: Option<String>,
+    /// Problems that did not keep the run from beginning.
+    pub warnings: Vec<String>,
+    /// The usage of each agent of the session so far.
+    pub agents: Ledger,
+    /// The sequence of the newest event; 0 if there is none.
+    pub last_event: u64,
+    /// The answer.
+    pub answer: Option<RunAnswer>,
+    /// The answer as JSON, if it follows a schema.
+    pub value: Option<Value>,
+    /// The failure.
+    pub error: Option<Report>,
+}
+
+impl HostedRunState {
+    /// All states, in the order of a run.
+    pub const ALL: [Self; 6] =
+        [Self::Preparing, Self::Running, Self::Completed, Self::Failed, Self::Cancelled, Self::Interrupted];
+
+    /// Returns `true` if the run is over.
+    pub fn has_ended(self) -> bool {
+        !matches!(self, Self::Preparing | Self::Running)
+    }
+
+    /// Returns the word for the state.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Preparing => "preparing",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl HostedRun {
+    pub(super) fn new(id: Arc<str>, task: &str) -> Self {
+        Self {
+            id,
+            task: cut(task, limits::SERVE_TASK_CHARS),
+            started: SystemTime::now(),
+            events: Arc::default(),
+            progress: watch::Sender::new(HostedRunProgress::default()),
+            group: Mutex::default(),
+            dropped: CancellationToken::new(),
+            is_cancelled: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the id.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// Returns the name of the session; `None` if nothing is recorded, or until it is open.
+    pub fn session(&self) -> Option<String> {
+        self.progress.borrow().begun.as_ref().and_then(|begun| begun.session.clone())
+    }
+
+    /// Returns the state.
+    pub fn state(&self) -> HostedRunState {
+        self.progress.borrow().state()
+    }
+
+    /// Returns the run as it is now.
+    pub fn snapshot(&self) -> RunSnapshot {
+        let progress = self.progress.borrow().clone();
+        let (begun, end) = (progress.begun.as_deref(), progress.end.as_deref());
+        let agents = match end {
+            Some(end) => end.agents.clone(),
+            None => self.group().map(|group| group.ledger()).unwrap_or_default(),
+        };
+        RunSnapshot {
+            id: Arc::clone(&self.id),
+            state: progress.state(),
+            task: self.task.clone(),
+            started: self.started,
+            finished: end.map(|end| end.finished),
+            agent: begun.map(|begun| Arc::clone(&begun.agent)),
+            model: begun.map(|begun| begun.model.clone()),
+            session: begun.and_then(|begun| begun.session.clone()),
+            warnings: begun.map(|begun| begun.warnings.clone()).unwrap_or_default(),
+            agents,
+            last_event: self.events.last(),
+            answer: end.and_then(|end| end.answer.clone()),
+            value: end.and_then(|end| end.value.clone()),
+            error: end.and_then(|end| end.error.clone()),
+        }
+    }
+
+    /// Returns the events after this sequence; 0: all of them. See [`RunHost::watch`](super::RunHost::watch) for readers
+    /// that are counted.
+    pub fn events_after(&self, sequence: u64) -> RunEventReader {
+        self.events.reader(sequence)
+    }
+
+    /// Waits until the run has begun: its agents are built, and its session is open.
+    ///
+    /// # Errors
+    ///
+    /// A [`RunHostError`] if it could not begin.
+    pub async fn begun(&self) -> Result<(), RunHostError> {
+        let mut progress = self.progress.subscribe();
+        // The sender lives as long as this run.
+        let known = progress.wait_for(|progress| progress.begun.is_some() || progress.end.is_some()).await;
+        let Ok(known) = known else { return Err(RunHostError::Stopping) };
+        match &known.end {
+            Some(end) if known.begun.is_none() => Err(match (&end.error, end.state) {
+                (Some(report), _) => RunHostError::NotBegun(report.clone()),
+                (None, HostedRunState::Cancelled) => RunHostError::Cancelled,
+                (None, _) => RunHostError::Stopping,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until the run has ended. Returns it as it is then.
+    pub async fn finished(&self) -> RunSnapshot {
+        // The sender lives as long as this run.
+        let _ = self.progress.subscribe().wait_for(|progress| progress.end.is_some()).await;
+        self.snapshot()
+    }
+
+    /// Gives an agent of the run a message that it reads before its next turn; `None`: the agent or team that was started.
+    ///
+    /// # Errors
+    ///
+    /// A [`RunHostError`] if the agent does not work, or does not take the message.
+    pub fn send(&self, agent: Option<&str>, text: &str) -> Result<(), RunHostError> {
+        let begun = self.progress.borrow().begun.clone();
+        let (Some(begun), Some(group)) = (begun, self.group()) else {
+            return Err(RunHostError::Send(crate::agent::SendError::NotWorking));
+        };
+        Ok(group.send(agent.unwrap_or(&begun.agent), Message::user(text))?)
+    }
+
+    /// Cancels the run: its running step ends, and the conversation stays valid. The second call, and a call before the
+    /// run has begun, drop it as a crash would; its session then continues where it was. Does nothing after the end.
+    pub fn cancel(&self) {
+        let begun = self.progress.borrow().begun.clone();
+        let is_first = !self.is_cancelled.swap(true, Ordering::SeqCst);
+        let is_told = begun.zip(self.group()).is_some_and(|(begun, group)| group.cancel(&begun.agent));
+        if !is_first || !is_told {
+            self.dropped.cancel();
+        }
+    }
+
+    /// Records that the run has begun.
+    pub(super) fn begin(&self, start: HostedRunStart, group: &Arc<AgentGroup>) {
+        *self.group.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(group));
+        self.progress.send_modify(|progress| progress.begun = Some(Arc::new(start)));
+    }
+
+    /// Records the end. No event comes after it.
+    pub(super) fn end(&self, end: HostedRunEnd) {
+        *self.group.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.progress.send_modify(|progress| progress.end = Some(Arc::new(end)));
+        self.events.end();
+    }
+
+    fn group(&self) -> Option<Arc<AgentGroup>> {
+        self.group.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the usage of each agent in the session so far; empty before the run begins and after its end.
+    pub(super) fn ledger(&self) -> Ledger {
+        self.group().map(|group| group.ledger()).unwrap_or_default()
+    }
+}
+
+impl HostedRunProgress {
+    fn state(&self) -> HostedRunState {
+        match (&self.begun, &self.end) {
+            (_, Some(end)) => end.state,
+            (Some(_), None) => HostedRunState::Running,
+            (None, None) => HostedRunState::Preparing,
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Runs that an API hosts: several at once, each in a session, with their events, questions and results.
+//!
+//! [`RunHost`] starts a [`RunRequest`] as a [`HostedRun`], by the steps of `shelly-host run`. It is the one place for runs
+//! that a client starts over a protocol, whatever the protocol is.
+//!
+//! - `run_request.rs` says what a client asks for, and `run_host_error.rs` why it is refused.
+//! - `run_events.rs` keeps the newest events of a run for readers that come late or again.
+//! - `hosted_run.rs` is a run from its request to its end, and `run_work.rs` does its work.
+//! - `run_questions.rs` keeps the questions of all runs until they are answered, or are declined because nobody answers.
+
+mod hosted_run;
+mod run_events;
+mod run_host;
+mod run_host_error;
+mod run_questions;
+mod run_request;
+mod run_work;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use hosted_run::{HostedRun, HostedRunState, RunSnapshot};
+pub use run_events::{RunEventReader, RunEventRecord, RunEventStep};
+pub use run_host::{RunHost, RunTotals};
+pub use run_host_error::RunHostError;
+pub use run_questions::{HostedQuestion, QuestionReply};
+pub use run_request::{RunHostOptions, RunRequest, RunTarget};

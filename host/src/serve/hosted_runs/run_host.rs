@@ -1,0 +1,279 @@
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    time::SystemTime,
+};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
+
+use super::{
+    HostedQuestion, HostedRun, HostedRunState, QuestionReply, RunEventReader, RunHostError, RunHostOptions, RunRequest,
+    RunTarget, hosted_run::HostedRunEnd, run_questions::RunQuestions, run_work::HostedRunWork,
+};
+use crate::{
+    app::App,
+    approval::{ApprovalInbox, QuestionKind, Verdict},
+    limits,
+    model::{Ledger, UsageTally},
+    session::Secrets,
+};
+
+/// Hosts the runs that clients start. Clones share the runs.
+///
+/// At most [`RunHostOptions::max_runs`] are at work at once. The newest [`limits::SERVE_RUNS_ENDED`] that have ended are
+/// remembered with their events.
+#[derive(Clone)]
+pub struct RunHost(Arc<RunHostState>);
+
+struct RunHostState {
+    app: Arc<App>,
+    options: Arc<RunHostOptions>,
+    runs: Mutex<RunTable>,
+    questions: Arc<RunQuestions>,
+    /// One permit for each run that may be at work.
+    permits: Arc<Semaphore>,
+    /// One permit for each stream of events that may be read.
+    watchers: Arc<Semaphore>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    secrets: Arc<RwLock<Secrets>>,
+    _declining: AbortOnDropHandle<()>,
+}
+
+/// The runs, in the order in which they began.
+#[derive(Default)]
+struct RunTable {
+    runs: VecDeque<Arc<HostedRun>>,
+    totals: RunTotals,
+}
+
+/// Counts over all runs of a host, from its start on.
+#[derive(Debug, Clone, Default)]
+pub struct RunTotals {
+    /// The number of runs that have ended in each state.
+    pub ended: [u64; HostedRunState::ALL.len()],
+    /// The usage of runs that have ended.
+    pub spent: UsageTally,
+    /// The number of events that were dropped from the memory of runs that are forgotten.
+    pub dropped_events: u64,
+}
+
+impl RunHost {
+    /// Creates a host without runs. Questions of agents wait in `inbox` for an answer; without one the policy of the app's
+    /// broker answers. It must be called in a runtime.
+    pub fn new(app: App, inbox: Option<ApprovalInbox>, options: RunHostOptions) -> Self {
+        let questions = Arc::new(RunQuestions::new(inbox, options.question_time));
+        let declining = Arc::clone(&questions);
+        let secrets = Arc::new(RwLock::new(app.secrets()));
+        Self(Arc::new(RunHostState {
+            app: Arc::new(app),
+            permits: Arc::new(Semaphore::new(options.max_runs)),
+            watchers: Arc::new(Semaphore::new(limits::SERVE_WATCHERS)),
+            options: Arc::new(options),
+            runs: Mutex::default(),
+            questions,
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            secrets,
+            _declining: AbortOnDropHandle::new(tokio::spawn(async move { declining.decline_late().await })),
+        }))
+    }
+
+    /// Returns the app.
+    pub fn app(&self) -> &Arc<App> {
+        &self.0.app
+    }
+
+    /// Returns the options.
+    pub fn options(&self) -> &RunHostOptions {
+        &self.0.options
+    }
+
+    /// Returns the credentials that are known by now, which no client is sent.
+    pub fn secrets(&self) -> Secrets {
+        self.0.secrets.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Starts a run, and waits until it has begun: its agents are built, and its session is open. If the future is
+    /// dropped, the run goes on.
+    ///
+    /// # Errors
+    ///
+    /// A [`RunHostError`] if the run could not begin.
+    pub async fn start(&self, request: RunRequest) -> Result<Arc<HostedRun>, RunHostError> {
+        let run = self.begin(request)?;
+        run.begun().await?;
+        Ok(run)
+    }
+
+    /// Starts a run without waiting until it has begun. It must be called in a runtime.
+    ///
+    /// # Errors
+    ///
+    /// A [`RunHostError`] if no run can be started now, or another one works in the session.
+    pub fn begin(&self, request: RunRequest) -> Result<Arc<HostedRun>, RunHostError> {
+        let host = &self.0;
+        if host.stop.is_cancelled() {
+            return Err(RunHostError::Stopping);
+        }
+        let most = host.options.max_runs;
+        let permit = Arc::clone(&host.permits).try_acquire_owned().map_err(|_| RunHostError::Busy { most })?;
+        if let RunTarget::Named(name) = &request.target {
+            let store = host.app.sessions();
+            // A name that no session can have is refused when the run is prepared.
+            if let Some(id) = store.resolve(name).ok().filter(|id| store.is_in_use(id)) {
+                return Err(RunHostError::SessionInUse { id });
+            }
+        }
+        let task = request.input.as_ref().map(|input| input.text.as_str()).unwrap_or_default();
+        let run = Arc::new(HostedRun::new(new_run_id(), task));
+        host.table().runs.push_back(Arc::clone(&run));
+        let (learned, known) = (Arc::clone(&host.secrets), Arc::clone(&host.secrets));
+        let work = HostedRunWork {
+            app: Arc::clone(&host.app),
+            options: Arc::clone(&host.options),
+            stop: host.stop.clone(),
+            learn: Arc::new(move |secrets| *learned.write().unwrap_or_else(PoisonError::into_inner) = secrets),
+            secrets: Arc::new(move || known.read().unwrap_or_else(PoisonError::into_inner).clone()),
+        };
+        let (host, hosted) = (self.clone(), Arc::clone(&run));
+        self.0.tasks.spawn(async move {
+            let end = work.perform(&hosted, request).await;
+            // Whoever learns of the end can start another run.
+            drop(permit);
+            host.0.table().end(&hosted, end);
+        });
+        Ok(run)
+    }
+
+    /// Returns the runs, the newest first.
+    pub fn runs(&self) -> Vec<Arc<HostedRun>> {
+        self.0.table().runs.iter().rev().cloned().collect()
+    }
+
+    /// Returns a run.
+    ///
+    /// # Errors
+    ///
+    /// [`RunHostError::NoRun`].
+    pub fn run(&self, id: &str) -> Result<Arc<HostedRun>, RunHostError> {
+        let runs = self.0.table();
+        let run = runs.runs.iter().find(|run| &**run.id() == id).cloned();
+        run.ok_or_else(|| RunHostError::NoRun { id: id.to_owned() })
+    }
+
+    /// Returns a reader of the events of a run after this sequence, and a permit that it holds as long as it reads.
+    ///
+    /// # Errors
+    ///
+    /// [`RunHostError::TooManyWatchers`].
+    pub fn watch(&self, run: &HostedRun, after: u64) -> Result<(RunEventReader, OwnedSemaphorePermit), RunHostError> {
+        let permit = Arc::clone(&self.0.watchers).try_acquire_owned().map_err(|_| RunHostError::TooManyWatchers)?;
+        Ok((run.events_after(after), permit))
+    }
+
+    /// Returns the number of streams of events that are read.
+    pub fn watchers(&self) -> usize {
+        limits::SERVE_WATCHERS - self.0.watchers.available_permits()
+    }
+
+    /// Returns the open questions, in the order in which they were asked.
+    pub fn questions(&self) -> Vec<HostedQuestion> {
+        self.0.questions.open()
+    }
+
+    /// Answers an open question.
+    ///
+    /// # Errors
+    ///
+    /// A [`RunHostError`] if it is not open, or expects another answer.
+    pub fn answer(&self, id: u64, reply: &QuestionReply) -> Result<(), RunHostError> {
+        if let QuestionReply::Verdict(Verdict::No, Some(words)) = reply {
+            let open = self.questions().into_iter().find(|open| open.id == id);
+            let asked = open.filter(|open| matches!(open.question.kind, QuestionKind::Permission { .. }));
+            // Before the answer, after which the agent may begin its next turn. The answer holds also if the agent has
+            // ended.
+            if let Some((question, run)) =
+                asked.and_then(|open| Some((open.question.clone(), self.run(&open.question.run).ok()?)))
+            {
+                let _ = run.send(Some(&question.from), words);
+            }
+        }
+        self.0.questions.answer(id, reply)
+    }
+
+    /// Returns the counts over all runs.
+    pub fn totals(&self) -> RunTotals {
+        let table = self.0.table();
+        let mut totals = table.totals.clone();
+        totals.dropped_events += table.runs.iter().map(|run| run.events.dropped()).sum::<u64>();
+        totals
+    }
+
+    /// Ends the host: no run begins any more, and those at work are interrupted as by a crash, so that their sessions can
+    /// be resumed. Returns once they have ended, or after [`limits::SERVE_INTERRUPT_TIME`].
+    pub async fn shut_down(&self) {
+        self.0.stop.cancel();
+        self.0.tasks.close();
+        let _ = timeout(limits::SERVE_INTERRUPT_TIME, self.0.tasks.wait()).await;
+    }
+
+    /// Returns `true` once the host ends.
+    pub fn is_stopping(&self) -> bool {
+        self.0.stop.is_cancelled()
+    }
+}
+
+impl RunHostState {
+    fn table(&self) -> MutexGuard<'_, RunTable> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunTable {
+    /// Records the end of a run. One that never began is forgotten: its client is told why. Forgets the oldest of those
+    /// that have ended, if there are too many.
+    fn end(&mut self, ended: &Arc<HostedRun>, end: HostedRunEnd) {
+        ended.end(end);
+        let snapshot = ended.snapshot();
+        if snapshot.agent.is_none() {
+            self.runs.retain(|run| !Arc::ptr_eq(run, ended));
+            return;
+        }
+        if let Some(at) = HostedRunState::ALL.iter().position(|state| *state == snapshot.state) {
+            self.totals.ended[at] += 1;
+        }
+        self.totals.add(&snapshot.agents);
+        let has_ended = |run: &&Arc<HostedRun>| run.state().has_ended();
+        while self.runs.iter().filter(has_ended).count() > limits::SERVE_RUNS_ENDED {
+            let Some(at) = self.runs.iter().position(|run| run.state().has_ended()) else { return };
+            let Some(oldest) = self.runs.remove(at) else { return };
+            self.totals.dropped_events += oldest.events.dropped();
+        }
+    }
+}
+
+impl RunTotals {
+    fn add(&mut self, agents: &Ledger) {
+        let spent = agents.total();
+        self.spent.completions = self.spent.completions.saturating_add(spent.completions);
+        self.spent.usage += spent.usage;
+        self.spent.usd = self.spent.usd.saturating_add(spent.usd);
+    }
+}
+
+/// Returns the id of a new run: its start time and a random part.
+fn new_run_id() -> Arc<str> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let mut chance = [0; 4];
+    // Without random bytes the time alone is the id.
+    let _ = getrandom::fill(&mut chance);
+    format!("run-{:x}-{:08x}", since.as_millis(), u32::from_le_bytes(chance)).into()
+}

@@ -1,0 +1,66 @@
+use std::time::Duration;
+
+use crate::{capability::Budget, limits, session::LaunchOptions, task::TaskInput};
+
+/// The options of all runs of a host.
+#[derive(Debug, Clone)]
+pub struct RunHostOptions {
+    /// The agent or team of requests that name none; `None`: the one of the session, or the entry agent of the config.
+    pub agent: Option<String>,
+    /// The model of requests that name none; `None`: that of each agent.
+    pub model: Option<String>,
+    /// Records the runs in sessions, unless the config says otherwise.
+    pub record: bool,
+    /// The options with which the host was started, for its sessions.
+    pub launch: LaunchOptions,
+    /// The most that one run may spend, whatever its request says.
+    pub budget: Budget,
+    /// `true` if the person goes on with sessions that somebody else may have made.
+    pub is_trusted: bool,
+    /// The maximum number of runs at work at once.
+    pub max_runs: usize,
+    /// The time that a question waits for its answer before it is declined.
+    pub question_time: Duration,
+}
+
+impl Default for RunHostOptions {
+    fn default() -> Self {
+        Self {
+            agent: None,
+            model: None,
+            record: true,
+            launch: LaunchOptions::default(),
+            budget: Budget::default(),
+            is_trusted: false,
+            max_runs: limits::SERVE_RUNS,
+            question_time: limits::SERVE_QUESTION_TIME,
+        }
+    }
+}
+
+/// A run that a client asks for.
+#[derive(Debug, Clone, Default)]
+pub struct RunRequest {
+    /// The agent or team.
+    pub agent: Option<String>,
+    /// The model of all agents of the run.
+    pub model: Option<String>,
+    /// The task; `None`: the interrupted or failed run of the session goes on.
+    pub input: Option<TaskInput>,
+    /// The session in which the run is recorded.
+    pub target: RunTarget,
+    /// The most that the run may spend.
+    pub budget: Budget,
+}
+
+/// The session in which a hosted run is recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum RunTarget {
+    /// A new session, unless the host or the config records none.
+    #[default]
+    New,
+    /// The session of this name, which is created if it does not exist.
+    Named(String),
+    /// No session; the run cannot be resumed.
+    Off,
+}

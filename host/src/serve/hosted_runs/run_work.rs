@@ -1,0 +1,199 @@
+//! The work of a hosted run: it is prepared, performed and ended, by the steps of `shelly-host run`.
+
+use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::SystemTime};
+
+use futures_util::FutureExt;
+use serde_json::Value;
+use tokio::time::timeout;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use super::{
+    HostedRun, HostedRunState, RunHostOptions, RunRequest, RunTarget,
+    hosted_run::{HostedRunEnd, HostedRunStart},
+};
+use crate::{
+    agent::{RunAnswer, RunError},
+    app::{App, PendingWork, PreparedRun, Recording, RunSession, SessionCloser, explain},
+    error::{ErrorKind, Report},
+    event::{EventSink, RunCx},
+    limits,
+    session::{EventRedactor, Secrets, SessionError},
+    task::{AnswerSchema, TaskInput},
+};
+
+/// The things of a host that one of its runs needs.
+pub(super) struct HostedRunWork {
+    pub app: Arc<App>,
+    pub options: Arc<RunHostOptions>,
+    /// Cancelled when the host ends: the run is then interrupted as by a crash, and its session can be resumed.
+    pub stop: CancellationToken,
+    /// Takes the credentials that are known once the run is prepared.
+    pub learn: Arc<dyn Fn(Secrets) + Send + Sync>,
+    /// Returns the credentials that no client may see.
+    pub secrets: Arc<dyn Fn() -> Secrets + Send + Sync>,
+}
+
+/// The outcome of the work of a run.
+struct WorkOutcome {
+    state: HostedRunState,
+    answer: Option<RunAnswer>,
+    value: Option<Value>,
+    error: Option<Report>,
+}
+
+impl WorkOutcome {
+    fn of(state: HostedRunState) -> Self {
+        Self { state, answer: None, value: None, error: None }
+    }
+
+    fn failed(report: Report) -> Self {
+        Self { error: Some(report), ..Self::of(HostedRunState::Failed) }
+    }
+}
+
+impl HostedRunWork {
+    /// Performs a run. Returns its end, which is not recorded yet.
+    pub async fn perform(self, run: &Arc<HostedRun>, request: RunRequest) -> HostedRunEnd {
+        let (events, mut stream) = EventSink::channel();
+        let (ring, secrets) = (Arc::clone(&run.events), Arc::clone(&self.secrets));
+        let recording = AbortOnDropHandle::new(tokio::spawn(async move {
+            let mut redactor = EventRedactor::default();
+            while let Some(event) = stream.next().await {
+                ring.push(&event, &mut redactor, &secrets());
+            }
+        }));
+        let work = AssertUnwindSafe(self.work(run, request, events)).catch_unwind();
+        let outcome = tokio::select! {
+            biased;
+            () = run.dropped.cancelled() => WorkOutcome::of(HostedRunState::Cancelled),
+            outcome = work => match outcome {
+                Ok(outcome) => outcome.unwrap_or_else(WorkOutcome::failed),
+                Err(_) => WorkOutcome::failed(Report::new(ErrorKind::Bug, "the run crashed")),
+            },
+        };
+        let agents = run.ledger();
+        // All events are kept before the end, unless something still holds their sink.
+        let _ = timeout(limits::SERVE_END_TIME, recording).await;
+        let WorkOutcome { state, answer, value, error } = outcome;
+        HostedRunEnd { state, finished: SystemTime::now(), answer, value, error, agents }
+    }
+
+    /// Prepares the run and performs it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if it cannot begin.
+    async fn work(&self, run: &HostedRun, request: RunRequest, events: EventSink) -> Result<WorkOutcome, Report> {
+        let RunRequest { agent, model, input, target, budget } = request;
+        let app = (*self.app).clone().with_budget(self.options.budget.meet(&budget));
+        let title = input.as_ref().map(|input| input.text.clone()).unwrap_or_default();
+        let (recording, of_session) = self.recording(&target, title)?;
+        let agent = agent.or(of_session).or_else(|| self.options.agent.clone());
+        let model = model.or_else(|| self.options.model.clone());
+        let mut prepared = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Ok(WorkOutcome::of(HostedRunState::Interrupted)),
+            prepared = app.agent(agent.as_deref(), model.as_deref(), recording) => prepared?,
+        };
+        let schema = input.as_ref().and_then(|input| input.schema.clone());
+        if let Some(schema) = &schema {
+            prepared.entrant = schema.enforce_on(prepared.entrant);
+        }
+        let session = prepared.session.take();
+        (self.learn)(app.secrets());
+        self.app.observe(&events, &prepared, session.as_ref());
+        let work = PendingWork::of(session.as_ref(), input.map(TaskInput::into_message))?;
+        run.begin(self.start(&prepared, session.as_ref()), &prepared.agent_group);
+        let name = Arc::clone(prepared.entrant.runner().name());
+        let cx = RunCx::new(name).with_run(Arc::clone(run.id())).with_events(events);
+        let outcome = self.until_stopped(work, &prepared, &cx, session).await;
+        drop(cx);
+        Ok(match outcome {
+            None => WorkOutcome::of(HostedRunState::Interrupted),
+            Some(Ok(answer)) => answered(answer, schema.as_ref()),
+            Some(Err(RunError::Cancelled)) => WorkOutcome::of(HostedRunState::Cancelled),
+            Some(Err(error)) => WorkOutcome::failed(explain(&prepared, &error)),
+        })
+    }
+
+    /// Does the work and closes the session; `None`: the host ends first.
+    async fn until_stopped(
+        &self,
+        work: PendingWork,
+        prepared: &PreparedRun,
+        cx: &RunCx,
+        session: Option<RunSession>,
+    ) -> Option<Result<RunAnswer, RunError>> {
+        let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
+        let mut working = pin!(work.run(prepared, cx, &chat));
+        // Declared after the run so that it is dropped first: a run that is dropped records nothing more.
+        let closing = SessionCloser(session);
+        let outcome = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => None,
+            outcome = working.as_mut() => Some(outcome),
+        };
+        if let Some(session) = &closing.0 {
+            // A failed write has ended the run already. After an interruption the journal ends here as in a crash.
+            let _ = session.journal.close().await;
+        }
+        outcome
+    }
+
+    fn start(&self, prepared: &PreparedRun, session: Option<&RunSession>) -> HostedRunStart {
+        let changed = session.iter().flat_map(|session| &session.changed);
+        let changed = changed.map(|what| format!("since the session was last used: {what}"));
+        let of_session = session.iter().flat_map(|session| session.warnings.iter().cloned());
+        let warnings = prepared.warnings.iter().cloned().chain(of_session).chain(changed);
+        let secrets = (self.secrets)();
+        HostedRunStart {
+            agent: Arc::clone(prepared.entrant.runner().name()),
+            model: prepared.model.model.clone(),
+            session: session.map(|session| session.journal.id().to_owned()),
+            warnings: warnings.take(limits::SERVE_WARNINGS).map(|warning| secrets.clean_text(&warning)).collect(),
+        }
+    }
+
+    /// Returns where a run is recorded, and the agent of an existing session.
+    fn recording(&self, target: &RunTarget, title: String) -> Result<(Recording, Option<String>), Report> {
+        let (app, options) = (&self.app, &self.options);
+        let new = |id| (Recording::New { id, title, follows: None, options: options.launch.clone() }, None::<String>);
+        let name = match target {
+            RunTarget::Off => return Ok((Recording::Off, None)),
+            RunTarget::New if !options.record || !app.config.sessions.is_recording() => {
+                return Ok((Recording::Off, None));
+            }
+            RunTarget::New => return Ok(new(None)),
+            RunTarget::Named(_) if !options.record => {
+                return Err(Report::new(ErrorKind::Usage, "this server records no sessions")
+                    .hint("leave the session out, or start the server without --no-session"));
+            }
+            RunTarget::Named(name) => name,
+        };
+        if name == "last" {
+            return Err(Report::new(ErrorKind::Usage, "`last` cannot be the name of a session")
+                .hint("name the session, or leave it out for a new one"));
+        }
+        let store = app.sessions();
+        match store.resolve(name) {
+            Ok(id) if id == *name => {
+                let agent = store.read(&id).map_err(|error| error.report())?.header().agent.clone();
+                let is_trusted = options.is_trusted;
+                Ok((Recording::Existing { id, up_to_damage: false, is_trusted }, Some(agent)))
+            }
+            Err(SessionError::NotFound { .. }) => Ok(new(Some(name.clone()))),
+            Ok(id) => {
+                let what = format!("`{name}` is only the beginning of the name of session `{id}`");
+                let hint = "write the full name to continue that session, or choose another name";
+                Err(Report::new(ErrorKind::Usage, what).hint(hint))
+            }
+            Err(error) => Err(error.report()),
+        }
+    }
+}
+
+/// Returns the outcome of a run with an answer.
+fn answered(answer: RunAnswer, schema: Option<&AnswerSchema>) -> WorkOutcome {
+    let value = schema.and_then(|schema| schema.value_of(&answer.message.text_content()).ok());
+    WorkOutcome { answer: Some(answer), value, ..WorkOutcome::of(HostedRunState::Completed) }
+}

@@ -1,0 +1,102 @@
+//! Hosted runs, with a model that never answers.
+
+use super::{
+    HostedRunState, RunEventStep, RunHostError, RunRequest, RunTarget,
+    testing::{SilentHost, request},
+};
+use crate::limits;
+
+/// Waits until a condition holds.
+async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn host_refuses_more_runs_than_it_may_have() {
+    let silent = SilentHost::new(2).await;
+    let host = &silent.host;
+    let first = host.start(request("one")).await.unwrap();
+    let second = host.start(request("two")).await.unwrap();
+    assert!(matches!(host.begin(request("three")), Err(RunHostError::Busy { most: 2 })));
+    assert_ne!(first.id(), second.id());
+    assert_eq!(first.state(), HostedRunState::Running);
+    first.cancel();
+    assert_eq!(first.finished().await.state, HostedRunState::Cancelled);
+    until(|| !matches!(host.begin(request("three")), Err(RunHostError::Busy { .. }))).await;
+    assert!(matches!(host.run("run-none"), Err(RunHostError::NoRun { .. })));
+}
+
+#[tokio::test]
+async fn ended_runs_are_forgotten_when_there_are_many() {
+    let silent = SilentHost::new(1).await;
+    let host = &silent.host;
+    let mut first = None;
+    for n in 0..=limits::SERVE_RUNS_ENDED {
+        let run = host.start(request(&n.to_string())).await.unwrap();
+        run.cancel();
+        run.cancel();
+        run.finished().await;
+        until(|| host.totals().ended.iter().sum::<u64>() > n as u64).await;
+        if first.is_none() {
+            first = Some(run);
+        }
+    }
+    assert_eq!(host.runs().len(), limits::SERVE_RUNS_ENDED);
+    assert!(matches!(host.run(first.unwrap().id()), Err(RunHostError::NoRun { .. })));
+    assert_eq!(host.runs()[0].snapshot().task, limits::SERVE_RUNS_ENDED.to_string(), "the newest comes first");
+}
+
+#[tokio::test]
+async fn run_that_cannot_begin_is_forgotten() {
+    let silent = SilentHost::new(1).await;
+    let host = &silent.host;
+    let unknown = RunRequest { agent: Some("bob".into()), ..request("hi") };
+    let Err(RunHostError::NotBegun(report)) = host.start(unknown).await else { panic!("there is no such agent") };
+    assert!(report.to_string().contains("bob"), "{report}");
+    until(|| host.runs().is_empty()).await;
+    let named = RunRequest { target: RunTarget::Named("s".into()), ..request("hi") };
+    let Err(RunHostError::NotBegun(report)) = host.start(named).await else { panic!("nothing is recorded") };
+    assert!(report.hint.unwrap().contains("--no-session"));
+}
+
+#[tokio::test]
+async fn only_so_many_streams_of_events_are_read() {
+    let silent = SilentHost::new(1).await;
+    let host = &silent.host;
+    let run = host.start(request("hi")).await.unwrap();
+    let watchers: Vec<_> = (0..limits::SERVE_WATCHERS).map(|_| host.watch(&run, 0).unwrap()).collect();
+    assert!(matches!(host.watch(&run, 0), Err(RunHostError::TooManyWatchers)));
+    assert_eq!(host.watchers(), limits::SERVE_WATCHERS);
+    drop(watchers);
+    assert!(host.watch(&run, 0).is_ok());
+}
+
+#[tokio::test]
+async fn shut_down_interrupts_runs_and_ends_their_events() {
+    let silent = SilentHost::new(1).await;
+    let host = &silent.host;
+    let run = host.start(request("hi")).await.unwrap();
+    assert!(matches!(run.events_after(0).next().await, RunEventStep::Event(_)), "it works");
+    host.shut_down().await;
+    let snapshot = run.finished().await;
+    assert_eq!((snapshot.state, snapshot.error), (HostedRunState::Interrupted, None));
+    let mut reader = run.events_after(0);
+    let mut events = Vec::new();
+    while let RunEventStep::Event(record) = reader.next().await {
+        assert!(record.event.run.as_ref().is_none_or(|id| id == run.id()));
+        events.push(record.event.sequence);
+    }
+    assert!(!events.is_empty() && events.is_sorted(), "{events:?}");
+    assert_eq!(snapshot.last_event, *events.last().unwrap());
+    assert!(matches!(host.begin(request("more")), Err(RunHostError::Stopping)) && host.is_stopping());
+    assert!(matches!(run.send(None, "hello"), Err(RunHostError::Send(_))), "nobody is at work");
+}
+
+#[tokio::test]
+async fn long_task_is_cut_in_the_description() {
+    let silent = SilentHost::new(1).await;
+    let run = silent.host.start(request(&"é".repeat(limits::SERVE_TASK_CHARS + 1))).await.unwrap();
+    assert_eq!(run.snapshot().task, format!("{}…", "é".repeat(limits::SERVE_TASK_CHARS)));
+}

@@ -1,0 +1,118 @@
+use std::sync::{LazyLock, OnceLock};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use http::{Method, StatusCode};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    event_routes,
+    idempotency::IdempotencyKeys,
+    listing_routes, metrics,
+    openapi_document::openapi_document,
+    page,
+    problem::{ApiResult, Problem},
+    question_routes,
+    routes::{self, ApiAction},
+    run_routes, session_routes,
+};
+use crate::{
+    limits,
+    mcp::serve::{McpHttpService, PATH as MCP_PATH},
+    net::http_server::{
+        AccessDenied, CrossOriginRules, HttpService, RouteAccess, ServedRequest, ServedResponse, bytes_response,
+        json_response,
+    },
+    serve::hosted_runs::RunHost,
+};
+
+/// The description of the API, which is the same for all servers of this release.
+static OPENAPI: LazyLock<String> = LazyLock::new(|| openapi_document().to_string());
+
+/// The HTTP API to the runs of a host, and, if it is there, the endpoint for MCP clients.
+pub struct HttpApi {
+    host: RunHost,
+    keys: IdempotencyKeys,
+    /// One permit for each body that starts a run and may be read.
+    bodies: Semaphore,
+    /// Cancelled when the server ends, which ends the streams of events.
+    stop: CancellationToken,
+    mcp: Option<McpHttpService>,
+    connections: OnceLock<Box<dyn Fn() -> usize + Send + Sync>>,
+}
+
+impl HttpApi {
+    /// Returns the API to these runs. Its streams of events end when `stop` is cancelled.
+    pub fn new(host: RunHost, mcp: Option<McpHttpService>, stop: CancellationToken) -> Self {
+        let bodies = Semaphore::new(limits::SERVE_RUN_BODIES);
+        Self { host, keys: IdempotencyKeys::default(), bodies, stop, mcp, connections: OnceLock::new() }
+    }
+
+    /// Sets the function that counts the open connections. Only the first call has an effect.
+    pub fn count_connections(&self, count: impl Fn() -> usize + Send + Sync + 'static) {
+        let _ = self.connections.set(Box::new(count));
+    }
+
+    async fn answer(&self, mut request: ServedRequest) -> ServedResponse {
+        match &self.mcp {
+            Some(mcp) if request.path() == MCP_PATH => return mcp.handle(request).await,
+            _ => {}
+        }
+        self.respond(&mut request).await.unwrap_or_else(|problem| self.refuse(&problem))
+    }
+
+    async fn respond(&self, request: &mut ServedRequest) -> ApiResult {
+        let (host, path) = (&self.host, request.path().to_owned());
+        let (route, arguments) = routes::find(request.method().as_str(), &path)?;
+        let argument = |at: usize| arguments.get(at).copied().unwrap_or_default();
+        match route.action {
+            ApiAction::Page => Ok(page::page()),
+            ApiAction::Health => listing_routes::health(host),
+            ApiAction::Metrics => {
+                let connections = self.connections.get().map_or(0, |count| count());
+                Ok(bytes_response(StatusCode::OK, metrics::CONTENT_TYPE, metrics::metrics(host, connections)))
+            }
+            ApiAction::OpenApi => Ok(json_response(StatusCode::OK, OPENAPI.as_str())),
+            ApiAction::StartRun => run_routes::start(host, &self.keys, &self.bodies, request).await,
+            ApiAction::ListRuns => run_routes::list(host),
+            ApiAction::ShowRun => run_routes::show(host, argument(0)),
+            ApiAction::CancelRun => run_routes::cancel(host, argument(0)),
+            ApiAction::SendMessage => run_routes::send(host, argument(0), request).await,
+            ApiAction::WatchRun => event_routes::watch(host, argument(0), request, &self.stop),
+            ApiAction::ListQuestions => question_routes::list(host, request),
+            ApiAction::AnswerQuestion => question_routes::answer(host, argument(0), request).await,
+            ApiAction::ListSessions => session_routes::list(host, request.query_value("limit")).await,
+            ApiAction::ShowSession => session_routes::show(host, argument(0)).await,
+            ApiAction::ReadAttachment => session_routes::attachment(host, argument(0), argument(1)).await,
+            ApiAction::ListAgents => listing_routes::agents(host),
+            ApiAction::ListPlugins => listing_routes::plugins(host).await,
+        }
+    }
+
+    fn refuse(&self, problem: &Problem) -> ServedResponse {
+        problem.response(|problem| run_routes::clean_json(&self.host, problem))
+    }
+}
+
+impl HttpService for HttpApi {
+    fn access(&self, method: &Method, path: &str) -> RouteAccess {
+        if routes::is_public(method.as_str(), path) { RouteAccess::Public } else { RouteAccess::Token }
+    }
+
+    fn handle(&self, request: ServedRequest) -> BoxFuture<'_, ServedResponse> {
+        self.answer(request).boxed()
+    }
+
+    fn cross_origin(&self) -> CrossOriginRules {
+        CrossOriginRules {
+            methods: "GET, POST, DELETE",
+            request_headers: "authorization, content-type, accept, last-event-id, idempotency-key, mcp-session-id, \
+                              mcp-protocol-version, mcp-method, mcp-name",
+            exposed_headers: "location, retry-after, mcp-session-id, www-authenticate",
+        }
+    }
+
+    fn deny(&self, denied: AccessDenied) -> ServedResponse {
+        self.refuse(&Box::<Problem>::from(denied))
+    }
+}

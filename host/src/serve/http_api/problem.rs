@@ -1,0 +1,182 @@
+use std::time::Duration;
+
+use http::{HeaderValue, StatusCode, header};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    agent::SendError,
+    approval::AnswerError,
+    error::{ErrorKind, Report},
+    limits,
+    net::http_server::{AccessDenied, BodyError, ServedResponse, bytes_response},
+    serve::hosted_runs::RunHostError,
+};
+
+/// A refusal, as RFC 9457 says.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct Problem {
+    /// Always `about:blank`: `code` says which problem it is.
+    #[serde(rename = "type")]
+    problem_type: &'static str,
+    /// The failure, in one line.
+    title: String,
+    /// The status of the answer; 0 for the failure of a run.
+    status: u16,
+    /// The kind of problem, for programs.
+    code: &'static str,
+    /// The causes, outermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    causes: Vec<String>,
+    /// A way to mend it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mend: Option<String>,
+    #[serde(skip)]
+    retry_after: Option<Duration>,
+    #[serde(skip)]
+    allow: Option<String>,
+}
+
+/// The result of handling a request.
+pub(super) type ApiResult = Result<ServedResponse, Box<Problem>>;
+
+impl Problem {
+    pub fn new(status: StatusCode, code: &'static str, title: impl Into<String>) -> Box<Self> {
+        Box::new(Self {
+            problem_type: "about:blank",
+            title: title.into(),
+            status: status.as_u16(),
+            code,
+            causes: Vec::new(),
+            mend: None,
+            retry_after: None,
+            allow: None,
+        })
+    }
+
+    pub fn mend(mut self: Box<Self>, mend: impl Into<String>) -> Box<Self> {
+        self.mend = Some(mend.into());
+        self
+    }
+
+    pub fn cause(mut self: Box<Self>, cause: impl Into<String>) -> Box<Self> {
+        self.causes.push(cause.into());
+        self
+    }
+
+    fn retry(mut self: Box<Self>, after: Duration) -> Box<Self> {
+        self.retry_after = Some(after);
+        self
+    }
+
+    /// Returns the refusal of a request that is wrong in itself.
+    pub fn bad_request(title: impl Into<String>) -> Box<Self> {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", title)
+    }
+
+    /// Returns the refusal of a request for something that is not there.
+    pub fn not_found(title: impl Into<String>) -> Box<Self> {
+        Self::new(StatusCode::NOT_FOUND, "not_found", title)
+    }
+
+    /// Returns the refusal of a method that the path does not have.
+    pub fn method(allowed: String) -> Box<Self> {
+        let mut problem = Self::new(StatusCode::METHOD_NOT_ALLOWED, "method", "the path does not have this method");
+        problem.mend = Some(format!("use {allowed}"));
+        problem.allow = Some(allowed);
+        problem
+    }
+
+    /// Returns the failure of a run, or of something that it needs.
+    pub fn of_report(report: &Report) -> Box<Self> {
+        let code = match report.kind {
+            ErrorKind::Run => "run",
+            ErrorKind::Usage => "usage",
+            ErrorKind::Plugin => "plugin",
+            ErrorKind::Provider => "provider",
+            ErrorKind::Bug => "bug",
+        };
+        let mut problem = Self::new(StatusCode::OK, code, report.message.clone());
+        problem.status = 0;
+        problem.causes.clone_from(&report.causes);
+        problem.mend.clone_from(&report.hint);
+        problem
+    }
+
+    /// Returns the refusal of a request that names what cannot be used.
+    pub fn unprocessable(report: &Report) -> Box<Self> {
+        let mut problem = Self::of_report(report);
+        problem.status = StatusCode::UNPROCESSABLE_ENTITY.as_u16();
+        problem.code = "unprocessable";
+        problem
+    }
+
+    /// Returns the answer.
+    pub fn response(&self, json: impl FnOnce(&Self) -> Vec<u8>) -> ServedResponse {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = bytes_response(status, "application/problem+json", json(self));
+        let headers = response.headers_mut();
+        if let Some(after) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
+        }
+        if let Some(allow) = self.allow.as_ref().and_then(|allow| HeaderValue::try_from(allow).ok()) {
+            headers.insert(header::ALLOW, allow);
+        }
+        response
+    }
+}
+
+impl From<RunHostError> for Box<Problem> {
+    fn from(error: RunHostError) -> Self {
+        let title = error.to_string();
+        let conflict = |title| Problem::new(StatusCode::CONFLICT, "conflict", title);
+        let too_many =
+            |title| Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", title).retry(limits::SERVE_RETRY_AFTER);
+        match error {
+            RunHostError::Busy { .. } => too_many(title).mend("try again when a run has ended, or cancel one"),
+            RunHostError::TooManyWatchers => too_many(title).mend("close a stream of events"),
+            RunHostError::Stopping => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", title)
+                .retry(limits::SERVE_RETRY_AFTER)
+                .mend("try again when the server has been started again"),
+            RunHostError::NoRun { .. } => Problem::not_found(title)
+                .mend("list the runs with GET /api/v1/runs; the sessions of older ones are in GET /api/v1/sessions"),
+            RunHostError::SessionInUse { .. } => {
+                conflict(title).mend("wait until the run in it has ended, or name another session")
+            }
+            RunHostError::NotBegun(report) => Problem::unprocessable(&report),
+            RunHostError::Cancelled | RunHostError::NobodyAsked => conflict(title),
+            RunHostError::Send(SendError::NotWorking) => {
+                conflict(title).mend("give the session of the run another task with POST /api/v1/runs")
+            }
+            RunHostError::Send(SendError::Full) => too_many(title),
+            RunHostError::Send(SendError::Unfit) => Problem::bad_request(title),
+            RunHostError::Answer(AnswerError::NotOpen { .. }) => Problem::not_found(title),
+            RunHostError::Answer(AnswerError::TrustIsFull) => conflict(title),
+            RunHostError::Answer(AnswerError::NotKept(_)) => {
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", title)
+            }
+            RunHostError::Answer(_) => Problem::bad_request(title),
+        }
+    }
+}
+
+impl From<BodyError> for Box<Problem> {
+    fn from(error: BodyError) -> Self {
+        let code = match error {
+            BodyError::TooLarge { .. } => "too_large",
+            BodyError::Unreadable => "bad_request",
+            BodyError::TooSlow => "timeout",
+        };
+        Problem::new(error.status(), code, error.to_string())
+    }
+}
+
+impl From<AccessDenied> for Box<Problem> {
+    fn from(denied: AccessDenied) -> Self {
+        match denied {
+            AccessDenied::Token => Problem::new(denied.status(), "token", denied.to_string())
+                .mend("send `Authorization: Bearer TOKEN` with the token that the server has printed at its start"),
+            AccessDenied::Host | AccessDenied::Origin => Problem::new(denied.status(), "forbidden", denied.to_string()),
+        }
+    }
+}

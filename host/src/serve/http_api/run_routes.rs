@@ -1,0 +1,96 @@
+//! Starting, showing and cancelling runs, and sending messages to them.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, StatusCode, header};
+use tokio::sync::Semaphore;
+
+use super::{
+    idempotency::IdempotencyKeys,
+    problem::{ApiResult, Problem},
+    request_bodies::{MessageBody, NewRunBody, parse_json, read_json, read_json_bytes},
+    views::{DoneView, RunView, RunsView, StartedRunView},
+};
+use crate::{
+    limits,
+    net::http_server::{ServedRequest, ServedResponse, json_response},
+    serve::hosted_runs::{HostedRun, RunHost},
+};
+
+/// The header with which a client repeats a request safely.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Returns an answer of JSON, without credentials.
+pub(super) fn json(host: &RunHost, status: StatusCode, view: &impl serde::Serialize) -> ServedResponse {
+    json_response(status, clean_json(host, view))
+}
+
+/// Returns a value as JSON, without credentials.
+pub(super) fn clean_json(host: &RunHost, view: &impl serde::Serialize) -> Vec<u8> {
+    let bytes = serde_json::to_vec(view).unwrap_or_default();
+    host.secrets().clean_json(bytes, |json| serde_json::from_slice::<serde::de::IgnoredAny>(json).is_ok())
+}
+
+pub(super) async fn start(
+    host: &RunHost,
+    keys: &IdempotencyKeys,
+    bodies: &Semaphore,
+    request: &mut ServedRequest,
+) -> ApiResult {
+    let key = request.header(IDEMPOTENCY_KEY).map(str::to_owned);
+    if key.is_none() && request.has_header(IDEMPOTENCY_KEY) {
+        return Err(Problem::bad_request("there are several idempotency keys, or the key is not visible ASCII text"));
+    }
+    let (run, is_new) = {
+        // Small bodies need no turn, so that clients who send theirs slowly hold up nobody. The semaphore is never closed.
+        let is_small = request.body_bytes().is_some_and(|bytes| bytes <= limits::SERVE_BODY_BYTES as u64);
+        let _turn = if is_small { None } else { bodies.acquire().await.ok() };
+        let body = read_json_bytes(request, limits::SERVE_RUN_BODY_BYTES).await?;
+        let wanted = parse_json::<NewRunBody>(&body)?.into_request()?;
+        match &key {
+            Some(key) => keys.begin((key, &body), host, || host.begin(wanted))?,
+            None => (host.begin(wanted)?, true),
+        }
+    };
+    run.begun().await?;
+    let view = StartedRunView { run: run.id().to_string(), session: run.session() };
+    let mut response = json(host, if is_new { StatusCode::CREATED } else { StatusCode::OK }, &view);
+    if let Ok(location) = HeaderValue::try_from(format!("/api/v1/runs/{}", run.id())) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+pub(super) fn list(host: &RunHost) -> ApiResult {
+    let questions = host.questions();
+    let runs = host.runs().iter().map(|run| RunView::of(run.snapshot(), &questions)).collect();
+    Ok(json(host, StatusCode::OK, &RunsView { runs }))
+}
+
+pub(super) fn show(host: &RunHost, id: &str) -> ApiResult {
+    let run = host.run(id)?;
+    Ok(view(host, StatusCode::OK, &run))
+}
+
+pub(super) fn cancel(host: &RunHost, id: &str) -> ApiResult {
+    let run = host.run(id)?;
+    if run.state().has_ended() {
+        return Ok(view(host, StatusCode::OK, &run));
+    }
+    run.cancel();
+    Ok(view(host, StatusCode::ACCEPTED, &run))
+}
+
+pub(super) async fn send(host: &RunHost, id: &str, request: &mut ServedRequest) -> ApiResult {
+    let run = host.run(id)?;
+    let MessageBody { text, agent } = read_json(request, limits::SERVE_BODY_BYTES).await?;
+    if text.trim().is_empty() {
+        return Err(Problem::bad_request("the message is empty"));
+    }
+    run.send(agent.as_deref(), &text)?;
+    Ok(json(host, StatusCode::ACCEPTED, &DoneView {}))
+}
+
+fn view(host: &RunHost, status: StatusCode, run: &Arc<HostedRun>) -> ServedResponse {
+    json(host, status, &RunView::of(run.snapshot(), &host.questions()))
+}

@@ -1,0 +1,159 @@
+//! The sessions of the project. They are read from the disk, on threads that may block.
+
+use http::{HeaderValue, StatusCode, header};
+
+use super::{
+    problem::{ApiResult, Problem},
+    run_routes::json,
+    views::{
+        SessionAttachmentView, SessionDetailView, SessionMessageView, SessionStateView, SessionView, SessionsView,
+        UsageView, cost, shown_time,
+    },
+};
+use crate::{
+    chat::Role,
+    digest::Sha256Digest,
+    error::cut,
+    limits,
+    net::http_server::bytes_response,
+    serve::hosted_runs::RunHost,
+    session::{JournalReader, SessionError, SessionStatus, SessionStore, SessionSummary, Transcript},
+};
+
+/// Lists the sessions, at most as many as the parameter of the query says.
+pub(super) async fn list(host: &RunHost, limit: Option<String>) -> ApiResult {
+    let most = match limit.map(|limit| limit.parse::<usize>()) {
+        None => limits::SERVE_SESSIONS,
+        Some(Ok(limit)) => limit.min(limits::SERVE_SESSIONS),
+        Some(Err(_)) => return Err(Problem::bad_request("the limit is not a whole number")),
+    };
+    let store = host.app().sessions();
+    let sessions = blocking(move || {
+        let sessions = store.list(most)?;
+        Ok(sessions.into_iter().map(|summary| view(&store, summary)).collect::<Vec<_>>())
+    });
+    Ok(json(host, StatusCode::OK, &SessionsView { sessions: sessions.await? }))
+}
+
+pub(super) async fn show(host: &RunHost, id: &str) -> ApiResult {
+    let (store, id) = (host.app().sessions(), id.to_owned());
+    let detail = blocking(move || detail(&store, &whole_name(&store, &id)?)).await?;
+    Ok(json(host, StatusCode::OK, &detail))
+}
+
+pub(super) async fn attachment(host: &RunHost, id: &str, digest: &str) -> ApiResult {
+    let not_found = || Problem::not_found("there is no such attachment of a session that this person made");
+    let digest = Sha256Digest::of_hex(digest).ok_or_else(not_found)?;
+    let (store, id) = (host.app().sessions(), id.to_owned());
+    let content = blocking(move || {
+        let id = whole_name(&store, &id)?;
+        // The content of a session that came with the project may be anything.
+        if store.is_own(&id)? { store.attachment(&id, &digest) } else { Ok(None) }
+    });
+    let content = content.await?.ok_or_else(not_found)?;
+    let mut response = bytes_response(StatusCode::OK, "application/octet-stream", content);
+    // Whatever it is, a browser does not show it as a page of this server.
+    response.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    Ok(response)
+}
+
+/// Runs `work` on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
+) -> Result<T, Box<Problem>> {
+    let done = tokio::task::spawn_blocking(work).await;
+    let done =
+        done.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the sessions cannot be read"))?;
+    done.map_err(|error| match error {
+        SessionError::NotFound { .. } | SessionError::BadName { .. } | SessionError::Ambiguous { .. } => {
+            Problem::not_found("there is no such session").mend("GET /api/v1/sessions lists the sessions")
+        }
+        other => Problem::unprocessable(&other.report()),
+    })
+}
+
+/// Returns the name of a session if it is whole: the beginning of a name is none here.
+fn whole_name(store: &SessionStore, id: &str) -> Result<String, SessionError> {
+    let found = store.resolve(id)?;
+    if found == id { Ok(found) } else { Err(SessionError::NotFound { given: id.to_owned() }) }
+}
+
+fn view(store: &SessionStore, summary: SessionSummary) -> SessionView {
+    let SessionSummary { id, modified, in_use, content, .. } = summary;
+    let own = store.is_marked(&id).unwrap_or(false);
+    let modified = shown_time(modified);
+    match content {
+        Ok((header, status)) => SessionView {
+            session: id,
+            title: header.title,
+            agent: header.agent,
+            model: header.model,
+            state: if in_use { SessionStateView::InUse } else { state(status) },
+            created: Some(shown_time(header.created)),
+            modified,
+            own,
+        },
+        Err(reason) => SessionView {
+            session: id,
+            title: reason,
+            agent: String::new(),
+            model: String::new(),
+            state: SessionStateView::Unreadable,
+            created: None,
+            modified,
+            own,
+        },
+    }
+}
+
+fn state(status: SessionStatus) -> SessionStateView {
+    match status {
+        SessionStatus::Empty => SessionStateView::Empty,
+        SessionStatus::Unfinished => SessionStateView::Interrupted,
+        SessionStatus::Finished => SessionStateView::Answered,
+        SessionStatus::Failed => SessionStateView::Failed,
+    }
+}
+
+/// Reads a session as far as it is intact.
+fn detail(store: &SessionStore, id: &str) -> Result<SessionDetailView, SessionError> {
+    let journal: JournalReader = store.read(id)?;
+    let header = journal.header().clone();
+    let mut transcript = Transcript::default();
+    journal.map_while(Result::ok).for_each(|line| transcript.add(line));
+    let summary = store.list(limits::SESSIONS)?.into_iter().find(|summary| summary.id == id);
+    let session = summary.map(|summary| view(store, summary)).unwrap_or_else(|| SessionView {
+        session: id.to_owned(),
+        title: header.title.clone(),
+        agent: header.agent.clone(),
+        model: header.model.clone(),
+        state: SessionStateView::Unreadable,
+        created: Some(shown_time(header.created)),
+        modified: shown_time(header.created),
+        own: false,
+    });
+    let mut messages = Vec::new();
+    for said in transcript.top().flat_map(|run| run.said()).filter(|said| !said.note) {
+        let role = match said.message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::System | Role::Tool => continue,
+        };
+        let text = cut(&said.message.text_content(), limits::SERVE_MESSAGE_CHARS);
+        if !text.trim().is_empty() {
+            messages.push(SessionMessageView { role, text });
+        }
+    }
+    messages.drain(..messages.len().saturating_sub(limits::SERVE_SESSION_MESSAGES));
+    let attachments = store.attachments(id, limits::SESSION_FILES).unwrap_or_default();
+    let attachments =
+        attachments.into_iter().map(|(digest, bytes)| SessionAttachmentView { digest: digest.hex(), bytes });
+    let total = transcript.ledger().total();
+    Ok(SessionDetailView {
+        session,
+        usage: UsageView::of(&total),
+        cost_usd: cost(&total),
+        messages,
+        attachments: attachments.collect(),
+    })
+}

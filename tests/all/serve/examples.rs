@@ -1,0 +1,59 @@
+//! The commands of the page on serving, and the client among the examples.
+
+use std::{fs, path::Path};
+
+use super::*;
+use crate::examples::repository;
+
+#[test]
+fn documented_server_counts_words_over_http() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/serving.md")).unwrap();
+    let command = page.split("```sh\nshelly-host ").nth(1).unwrap().lines().next().unwrap();
+    let words: Vec<_> = command.split_whitespace().chain(["--listen", ":0"]).collect();
+    let place = repository();
+    let served = HttpServed::of(place.command(&words));
+    // The body of the page's own request.
+    let body = page.split("-d '").nth(1).unwrap().split('\'').next().unwrap();
+    let run = served.run(&serde_json::from_str(body).unwrap());
+    let ended = served.ended(&run);
+    assert!(ended["result"]["text"].as_str().unwrap().contains("README.md has"), "{ended}");
+    let session = ended["session"].as_str().unwrap();
+    let shown = served.get(&format!("/api/v1/sessions/{session}")).json();
+    let file = &shown["attachments"][0];
+    if let Some(digest) = file["digest"].as_str() {
+        let content = served.get(&format!("/api/v1/sessions/{session}/attachments/{digest}"));
+        assert_eq!((content.status, content.header("content-disposition")), (200, Some("attachment")), "{content:?}");
+    }
+    let none = served.get(&format!("/api/v1/sessions/{session}/attachments/{}", "0".repeat(64)));
+    assert_eq!(none.status, 404, "{none:?}");
+}
+
+#[test]
+fn example_client_follows_a_run() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("not tested: python3 is not installed");
+        return;
+    }
+    let place = Place::new();
+    let asks = json!({"question": "Which colour?", "options": []});
+    let model = ModelServer::start(move |asked| match asked.contains("\"tool\"") {
+        false => calls("ask_user", &asks),
+        true => says(if asked.contains("sea green") { "Sea green it is." } else { "What?" }),
+    });
+    place.file("shelly.yaml", model.config(""));
+    let served = HttpServed::start(&place, &[]);
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/http/client.py");
+    let mut python = Command::new("python3");
+    python
+        .arg(client)
+        .args(["Paint", "it."])
+        .env("TOKEN", &served.token)
+        .env("SERVER", format!("http://{}", served.address));
+    let child = python.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.unwrap();
+    child.stdin.take().unwrap().write_all(b"sea green\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && stdout.ends_with("Sea green it is.\n"), "{stdout}{stderr}");
+    assert!(stdout.contains("Which colour?") && stderr.contains("helper calls ask_user"), "{stdout}{stderr}");
+}

@@ -1,0 +1,66 @@
+//! Many readers of one run, and readers that do not read.
+
+use super::*;
+
+#[test]
+fn hundred_clients_watch_one_run() {
+    let (gate, place) = (ReplyGate::default(), Place::new());
+    let model = ModelServer::start({
+        let gate = gate.clone();
+        move |_| {
+            gate.wait();
+            says("Four.")
+        }
+    });
+    place.file("shelly.yaml", model.config(""));
+    let served = HttpServed::start(&place, &[]);
+    let run = served.run(&json!({"task": "hi"}));
+    let path = format!("/api/v1/runs/{run}/events");
+    let mut watchers: Vec<_> = (0..100).map(|_| served.watch(&path, "")).collect();
+    for watcher in &mut watchers {
+        watcher.until(|event| is_run_event(event, "model_started"));
+    }
+    let metrics = served.get("/metrics").body;
+    assert!(metrics.contains("shelly_event_streams 100\n"), "{metrics}");
+    gate.open();
+    let mut rests = watchers.into_iter().map(EventReader::rest);
+    let first = rests.next().unwrap();
+    assert_eq!(first.last().unwrap().name, "end");
+    assert!(rests.all(|rest| rest == first), "all read the same");
+    // Readers that are gone leave their places.
+    served.wait_for("/healthz", |_| served.get("/metrics").body.contains("shelly_event_streams 0\n"));
+}
+
+#[test]
+fn reader_that_never_reads_delays_nobody() {
+    let place = Place::new();
+    let piece = "word ".repeat(200);
+    let model = ModelServer::start(move |_| {
+        let delta = |text: &str| json!({"choices": [{"delta": {"content": text}}]});
+        let mut events: Vec<_> = (0..600).map(|_| delta(&piece)).collect();
+        events.push(json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}));
+        let events: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        answer("200 OK\r\ncontent-type: text/event-stream", &events)
+    });
+    place.file("shelly.yaml", model.config(""));
+    let served = HttpServed::start(&place, &[]);
+    let run = served.run(&json!({"task": "hi"}));
+    let path = format!("/api/v1/runs/{run}/events");
+    let deaf: Vec<_> = (0..5)
+        .map(|_| {
+            let mut stream = served.connect();
+            stream.write_all(format!("GET {path} HTTP/1.1\r\n{}\r\n", served.known()).as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    let events = served.watch(&path, "").rest();
+    assert_eq!(events.last().unwrap().data["state"], "completed", "{:?}", events.last());
+    assert!(!events.iter().any(|event| ["gap", "behind"].contains(&&*event.name)));
+    let deltas = events.iter().filter(|event| is_run_event(event, "model_delta"));
+    let text: String = deltas.map(|event| event.data["delta"]["text"].as_str().unwrap_or_default()).collect();
+    let ended = served.ended(&run);
+    assert_eq!(ended["result"]["text"].as_str().unwrap().trim_end().len(), 600 * 1_000 - 1, "{}", text.len());
+    drop(deaf);
+    let (code, said) = served.terminate();
+    assert_eq!(code, 143, "{said}");
+}
