@@ -33,6 +33,7 @@
 //! | [`config`], [`app`] | from a config file to a runnable agent, and what else can be done with it |
 //! | [`task`] | a task with its attached files and the schema of its answer |
 //! | [`serve`] | agents served to clients: over MCP, and over the HTTP API |
+//! | [`acp`] | conversations with agents served to editors |
 //! | [`trial`] | single calls of a plugin outside of any agent |
 //! | [`cli`] | the command line |
 //!
@@ -104,6 +105,7 @@ pub mod builtin;
 pub mod conformance;
 pub mod project;
 
+pub mod acp;
 pub mod app;
 mod assemble;
 pub mod config;

@@ -8,6 +8,7 @@ mod script;
 mod support;
 mod vendors;
 
+mod acp;
 mod agent_tools;
 mod allocations;
 #[cfg(unix)]

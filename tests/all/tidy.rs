@@ -71,7 +71,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 45] = [
+const MAY_NAME: [(&str, &[&str]); 46] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -194,9 +194,11 @@ const MAY_NAME: [(&str, &[&str]); 45] = [
             "tool",
         ],
     ),
+    ("acp", &["agent", "app", "approval", "config", "files", "session", "state", "task"]),
     (
         "cli",
         &[
+            "acp",
             "agent",
             "app",
             "approval",

@@ -535,7 +535,11 @@ impl SessionStore {
     }
 
     /// Returns a name such as `20261122-101530-7f3a9c`: UTC time and random digits.
-    fn new_name(&self) -> Result<String, SessionError> {
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`] if the system has no random bytes.
+    pub fn new_name(&self) -> Result<String, SessionError> {
         let time = humantime::format_rfc3339_seconds(files::writable_date(SystemTime::now())).to_string();
         let digits: String = time.chars().filter(char::is_ascii_digit).collect();
         let (day, time) = digits.split_at(digits.len().min(8));

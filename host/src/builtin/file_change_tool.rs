@@ -7,7 +7,7 @@ use crate::{
     change::{ChangeApplier, ChangeOrigin, ChangePlan},
     chat::ToolCall,
     error::{Fault, seconds},
-    event::{AnsweredBy, Event, RunCx},
+    event::{AnsweredBy, Event, FileDifference, RunCx},
     limits,
     tool::{ChangeProposalPart, Tool, ToolCx, ToolOutput, WrappedTool},
 };
@@ -57,7 +57,8 @@ impl FileChangeTool {
         let changes = ChangeProposalPart::changes(&pieces);
         let here = self.changes.clone();
         let plan = blocking(move || here.plan(&changes).map_err(Fault::from)).await?;
-        let by = self.permitted(&cx.run, &plan).await?;
+        let differences: Arc<[FileDifference]> = plan.differences().collect();
+        let by = self.permitted(&cx.run, &plan, &differences).await?;
         if WrappedTool::is_repeatable(self) {
             // If the host is interrupted now, the record must show that this call may have taken effect.
             cx.begin_now().await?;
@@ -76,17 +77,24 @@ impl FileChangeTool {
             Ok(())
         })
         .await?;
-        for summary in summaries {
+        for (summary, difference) in summaries.into_iter().zip(&*differences) {
             let (added, removed) = summary.lines.unzip();
             let (agent, call, tool) = (Arc::clone(&cx.run.agent), call.id.clone(), self.spec().name.clone());
             let (act, path, to) = (summary.act, summary.path, summary.to);
-            cx.run.events.emit(Event::FileChange { agent, call, tool, act, path, to, added, removed, by }).await;
+            let difference = Some(Arc::new(difference.clone()));
+            let change = Event::FileChange { agent, call, tool, act, path, to, added, removed, by, difference };
+            cx.run.events.emit(change).await;
         }
         Ok(ToolOutput::Reply(content))
     }
 
     /// Asks for approval, and returns who gave it; `None` if the config needs none.
-    async fn permitted(&self, cx: &RunCx, plan: &ChangePlan) -> Result<Option<AnsweredBy>, Fault> {
+    async fn permitted(
+        &self,
+        cx: &RunCx,
+        plan: &ChangePlan,
+        differences: &Arc<[FileDifference]>,
+    ) -> Result<Option<AnsweredBy>, Fault> {
         if self.asks == ChangeApprovalPolicy::Remarkable && plan.is_plain() {
             return Ok(None);
         }
@@ -99,7 +107,7 @@ impl FileChangeTool {
             content: plan.digest().hex(),
             always_asked: plan.is_remarkable(),
         };
-        let ruling = self.broker.permit(cx, subject, &plan.shown()).await?;
+        let ruling = self.broker.permit_changes(cx, subject, &plan.shown(), differences).await?;
         if ruling.verdict != Verdict::No {
             return Ok(Some(ruling.by));
         }

@@ -7,7 +7,7 @@ use std::{
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind as ClapKind};
 
 use super::{
-    agent, batch,
+    acp, agent, batch,
     build_info::LONG_VERSION,
     chat, completions, config, conformance, doctor,
     host_environment::compile_here,
@@ -56,6 +56,7 @@ pub(super) enum CliCommand {
     Provider(provider::ProviderCommand),
     Serve(serve::ServeArgs),
     Mcp(mcp::McpArgs),
+    Acp(acp::AcpArgs),
     /// List the APIs of the config, and approve their operations.
     #[command(subcommand)]
     Openapi(openapi::OpenApiCommand),
@@ -183,6 +184,7 @@ fn execute(command: CliCommand) -> u8 {
         CliCommand::Provider(provider) => provider.execute(),
         CliCommand::Serve(serve) => serve.execute(),
         CliCommand::Mcp(mcp) => mcp.execute(),
+        CliCommand::Acp(acp) => acp.execute(),
         CliCommand::Openapi(openapi) => openapi.execute(),
         CliCommand::Conformance(conformance) => conformance.execute(),
         CliCommand::Doctor(doctor) => doctor.execute(),

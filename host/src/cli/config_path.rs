@@ -90,6 +90,20 @@ pub fn read_config_to_install(named: Option<&PathBuf>) -> Result<Config, Report>
     read_with_agents(config_path(named.cloned()).as_deref(), &agents).map_err(ConfigErrors::first)
 }
 
+/// Reads the config of a command that runs an agent in this folder, which is absolute, like [`read_config_with_toolboxes`] does
+/// in the current one, and without a message about what was found.
+pub fn read_config_of(folder: &Path, named: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<Config, Report> {
+    let path = named.cloned().or_else(|| search_in(folder).used().map(|found| found.path.clone()));
+    let user = user_config().map_err(ConfigErrors::first)?;
+    let config = Config::of_project_with_agents(path.as_deref(), user, folder.to_owned(), &agents_of_person());
+    Ok(with_default_toolboxes(config.map_err(ConfigErrors::first)?, plugins).0)
+}
+
+/// Searches the config of a folder, whose path is absolute and without links.
+pub fn search_in(folder: &Path) -> ProjectSearch {
+    ProjectSearch::of(folder, folder, home().as_deref())
+}
+
 /// Reads the config of a project over the user-wide config; without a path, the user-wide config for the current folder.
 pub fn read_over_user_config(path: Option<&Path>) -> Result<Config, ConfigErrors> {
     read_with_agents(path, &agents_of_person())

@@ -1,6 +1,7 @@
 //! The command line, with one file for each subcommand. Only this module uses the terminal, the environment and the
 //! process.
 
+mod acp;
 mod agent;
 mod ask;
 mod batch;

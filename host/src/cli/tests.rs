@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 326] = [
+const SHOWN: [(&str, &str, &str); 336] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input/plugins.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -43,6 +43,16 @@ const SHOWN: [(&str, &str, &str); 326] = [
     ("chat --continue", "chat.rs", "chat_takes_the_options_of_a_run"),
     ("chat --resume", "chat.rs", "chat_takes_the_options_of_a_run"),
     ("chat --dev", "chat/development.rs", "first_build_must_succeed_unless_there_is_an_earlier_one"),
+    ("acp --config", "acp/mod.rs", "editor_uses_the_options_of_the_command"),
+    ("acp --plugins", "acp/mod.rs", "editor_uses_the_options_of_the_command"),
+    ("acp --agent", "acp/mod.rs", "editor_uses_the_options_of_the_command"),
+    ("acp --model", "acp/mod.rs", "editor_uses_the_options_of_the_command"),
+    ("acp --approve", "acp/mod.rs", "editor_uses_the_options_of_the_command"),
+    ("acp --trust", "acp/mod.rs", "untrusted_project_is_refused_with_the_command"),
+    ("acp --max-cost", "acp/mod.rs", "editor_uses_the_options_of_the_command"),
+    ("acp --verbose", "acp/mod.rs", "editor_uses_the_options_of_the_command"),
+    ("acp --no-session", "acp/conversations.rs", "conversation_without_a_session_is_not_recorded"),
+    ("acp --allow-client-mcp", "acp/mod.rs", "servers_of_the_editor_need_the_operator"),
     ("session resume --config", "sessions/resume.rs", "killed_session_resumes_with_another_model_and_agent"),
     ("session resume --plugins", "sessions/resume.rs", "killed_session_resumes_with_another_model_and_agent"),
     ("session resume --agent", "sessions/resume.rs", "killed_session_resumes_with_another_model_and_agent"),

@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::{HostToolbox, egress::networks, values::SetDuration, variables::expand_at};
+use super::{
+    Config, HostToolbox, McpServerUse, ToolboxUse, egress::networks, values::SetDuration, variables::expand_at,
+};
 use crate::{
     error::{ErrorKind, Report},
     limits,
@@ -232,6 +234,35 @@ impl McpServerConfig {
     }
 }
 
+impl Config {
+    /// Adds servers that are not in its files, with all of their tools, to every agent. Returns why one cannot be added, for
+    /// each of those.
+    pub fn add_servers(&mut self, servers: Vec<McpServerConfig>) -> Vec<Report> {
+        let mut refused = Vec::new();
+        for server in servers {
+            let is_taken = self.mcp_servers.iter().any(|known| known.name == server.name);
+            let taken = || {
+                let message = format!("the config has an MCP server `{}` already", server.name.escape_debug());
+                Report::new(ErrorKind::Usage, message).hint("give one of them another name")
+            };
+            if let Err(report) = if is_taken { Err(taken()) } else { server.check() } {
+                refused.push(report);
+                continue;
+            }
+            let uses = McpServerUse { name: server.name.clone(), ..McpServerUse::default() };
+            match self.agents.is_empty() {
+                // The toolboxes of a config are those of its default agent.
+                true => self.toolboxes.push(ToolboxUse::Server(uses)),
+                false => {
+                    self.agents.iter_mut().for_each(|agent| agent.toolboxes.push(ToolboxUse::Server(uses.clone())));
+                }
+            }
+            self.mcp_servers.push(server);
+        }
+        refused
+    }
+}
+
 /// Parses the URL of a server.
 ///
 /// # Errors
@@ -248,10 +279,29 @@ pub fn check_url(url: &str) -> Result<Url, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, McpServerUse, ToolboxUse};
 
     fn parse(text: &str) -> Result<Config, Report> {
         Config::parse(text, "/project".into())
+    }
+
+    #[test]
+    fn servers_are_added_to_all_agents() {
+        let server = |name: &str| McpServerConfig {
+            name: name.into(),
+            command: Some("srv".into()),
+            output_chars: 1,
+            ..McpServerConfig::default()
+        };
+        for (text, agents) in [("agents: [{name: a}, {name: b}]", 2), ("", 0)] {
+            let mut config = parse(text).unwrap();
+            let servers = vec![server("files"), server("files"), server("an odd name"), server("exec")];
+            let refused: Vec<_> = config.add_servers(servers).iter().map(ToString::to_string).collect();
+            assert_eq!(refused.len(), 3, "{refused:?}");
+            assert!(refused[0].contains("has an MCP server `files` already"), "{refused:?}");
+            let has_it = |uses: &Vec<ToolboxUse>| uses.iter().filter(|uses| uses.name() == "files").count() == 1;
+            assert_eq!(config.agents.iter().filter(|agent| has_it(&agent.toolboxes)).count(), agents);
+            assert_eq!(has_it(&config.toolboxes), agents == 0);
+        }
     }
 
     #[test]

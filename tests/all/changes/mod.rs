@@ -46,7 +46,7 @@ fn results(request: &str) -> Vec<String> {
 }
 
 /// The config of an agent that has the guest, on a model that makes these calls of it. `uses` is what else its entry says.
-fn configure(place: &Place, uses: &str, calls: &[Value]) -> Server {
+pub fn configure(place: &Place, uses: &str, calls: &[Value]) -> Server {
     let server = model(calls);
     let url = format!("http://127.0.0.1:{}/v1", server.port);
     place.file(
@@ -87,7 +87,7 @@ fn place() -> Place {
     place
 }
 
-fn edit(path: &str, before: &str, after: &str) -> Value {
+pub fn edit(path: &str, before: &str, after: &str) -> Value {
     json!({ "path": path, "expected": digest(before), "write": after })
 }
 

@@ -137,7 +137,7 @@ impl EventTypes {
         let rows = fields.named.iter().filter_map(|field| {
             let serde = serde_arguments(&field.attrs);
             let argument = |name: &str| serde.iter().find(|(argument, _)| argument == name);
-            if argument("flatten").is_some() {
+            if argument("skip").or(argument("flatten")).is_some() {
                 return None;
             }
             let own = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -155,7 +155,7 @@ impl EventTypes {
                 ty.push_str(", or absent");
             }
             let about = in_json(&doc_comment(&field.attrs));
-            argument("skip").is_none().then(|| vec![format!("`{name}`"), ty, about])
+            Some(vec![format!("`{name}`"), ty, about])
         });
         rows.collect()
     }

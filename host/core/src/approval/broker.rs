@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::Fault,
-    event::{AnsweredBy, Event, QuestionDecision, RunCx},
+    event::{AnsweredBy, Event, FileDifference, QuestionDecision, RunCx},
     limits,
 };
 
@@ -85,7 +85,7 @@ impl ApprovalBroker {
     /// declines to answer, [`Fault::Timeout`] after [`limits::QUESTION_TIME`].
     pub async fn ask(&self, cx: &RunCx, question: OpenQuestion) -> Result<Option<OpenQuestionAnswer>, Fault> {
         question.check()?;
-        match self.put(cx, QuestionKind::Open(question)).await?.0 {
+        match self.put(cx, QuestionKind::Open(question), &Arc::default()).await?.0 {
             QuestionOutcome::Answer(answer) => Ok(Some(answer)),
             QuestionOutcome::Nobody => Ok(None),
             QuestionOutcome::Declined => {
@@ -108,9 +108,25 @@ impl ApprovalBroker {
         subject: PermissionSubject,
         detail: &str,
     ) -> Result<PermissionDecision, Fault> {
+        self.permit_changes(cx, subject, detail, &Arc::default()).await
+    }
+
+    /// Asks for a permission like [`Self::permit`]. A front end that compares texts shows `changes`, the file changes that
+    /// `detail` describes.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Self::permit`].
+    pub async fn permit_changes(
+        &self,
+        cx: &RunCx,
+        subject: PermissionSubject,
+        detail: &str,
+        changes: &Arc<[FileDifference]>,
+    ) -> Result<PermissionDecision, Fault> {
         subject.check()?;
         let detail = shown_detail(&subject, detail);
-        let (outcome, by) = self.put(cx, QuestionKind::Permission { subject, detail }).await?;
+        let (outcome, by) = self.put(cx, QuestionKind::Permission { subject, detail }, changes).await?;
         let verdict = match outcome {
             QuestionOutcome::Verdict(verdict) => verdict,
             QuestionOutcome::Declined => Verdict::No,
@@ -121,13 +137,23 @@ impl ApprovalBroker {
         Ok(PermissionDecision { verdict, by })
     }
 
-    async fn put(&self, cx: &RunCx, kind: QuestionKind) -> Result<(QuestionOutcome, AnsweredBy), Fault> {
-        time::timeout(limits::QUESTION_TIME, self.put_for_ever(cx, &kind)).await.map_err(|_| Fault::Timeout {
+    async fn put(
+        &self,
+        cx: &RunCx,
+        kind: QuestionKind,
+        changes: &Arc<[FileDifference]>,
+    ) -> Result<(QuestionOutcome, AnsweredBy), Fault> {
+        time::timeout(limits::QUESTION_TIME, self.put_for_ever(cx, &kind, changes)).await.map_err(|_| Fault::Timeout {
             message: format!("no answer within {} hours", limits::QUESTION_TIME.as_secs() / 3_600),
         })
     }
 
-    async fn put_for_ever(&self, cx: &RunCx, kind: &QuestionKind) -> (QuestionOutcome, AnsweredBy) {
+    async fn put_for_ever(
+        &self,
+        cx: &RunCx,
+        kind: &QuestionKind,
+        changes: &Arc<[FileDifference]>,
+    ) -> (QuestionOutcome, AnsweredBy) {
         let shared = &self.0.0;
         let (agent, question) = (&cx.agent, kind.summary());
         let asked = async |id| {
@@ -136,7 +162,7 @@ impl ApprovalBroker {
         };
         let mut permit = None;
         let (id, outcome, by) = loop {
-            match shared.step(cx, kind, permit.take()) {
+            match shared.step(cx, (kind, changes), permit.take()) {
                 QuestionStep::NeedsPermit => {
                     let free = Arc::clone(&shared.permits).acquire_owned().await;
                     permit = Some(free.expect("the semaphore is never closed"));
@@ -247,7 +273,12 @@ impl BrokerShared {
     }
 
     /// Applies a rule, joins the same question, or opens a new one with this permit.
-    fn step(self: &Arc<Self>, cx: &RunCx, kind: &QuestionKind, permit: Option<OwnedSemaphorePermit>) -> QuestionStep {
+    fn step(
+        self: &Arc<Self>,
+        cx: &RunCx,
+        (kind, changes): (&QuestionKind, &Arc<[FileDifference]>),
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> QuestionStep {
         let mut state = self.state();
         if let Some((outcome, by)) = state.rule(self.policy, kind) {
             return QuestionStep::Ruled { id: state.next_id(), outcome, by };
@@ -263,7 +294,8 @@ impl BrokerShared {
             return QuestionStep::NeedsPermit;
         };
         let id = state.next_id();
-        let question = Question { kind: kind.clone(), from: Arc::clone(&cx.agent), run: Arc::clone(&cx.run) };
+        let (from, run) = (Arc::clone(&cx.agent), Arc::clone(&cx.run));
+        let question = Question { kind: kind.clone(), from, run, changes: Arc::clone(changes) };
         let (sender, answer) = watch::channel(None);
         let open =
             UnansweredQuestion { question: Arc::new(question), is_shown: false, answer: sender, _permit: permit };

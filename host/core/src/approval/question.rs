@@ -2,7 +2,7 @@ use std::{borrow::Cow, collections::HashSet, fmt, path::PathBuf, sync::Arc};
 
 use serde::Serialize;
 
-use crate::{error::Fault, limits};
+use crate::{error::Fault, event::FileDifference, limits};
 
 /// A question that a person may have to answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -13,6 +13,9 @@ pub struct Question {
     pub from: Arc<str>,
     /// The run in which it asked.
     pub run: Arc<str>,
+    /// The file changes that it asks about, for displays that compare texts. They are no part of the JSON.
+    #[serde(skip)]
+    pub changes: Arc<[FileDifference]>,
 }
 
 /// The content of a question.

@@ -7,7 +7,7 @@ use super::{
     planned_tree::PlannedTree,
     protected_files::ProtectedFiles,
 };
-use crate::{digest::Sha256Digest, error::legible, limits};
+use crate::{digest::Sha256Digest, error::legible, event::FileDifference, limits};
 
 /// Changes that can be applied, with their description for a person.
 #[derive(Debug)]
@@ -46,6 +46,11 @@ impl ChangePlan {
     /// Returns the summary of each change, in order.
     pub fn summaries(&self) -> impl Iterator<Item = ChangeSummary> {
         self.items.iter().map(PlannedChange::summary)
+    }
+
+    /// Returns the compared texts of each change, in the order of the summaries.
+    pub fn differences(&self) -> impl Iterator<Item = FileDifference> {
+        self.items.iter().map(PlannedChange::compared)
     }
 
     /// Returns `true` if it can be undone and has no warnings.

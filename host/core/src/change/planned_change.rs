@@ -11,7 +11,10 @@ use super::{
     fingerprint::{FingerprintNode, PathFingerprint},
     protected_files::{ProtectedFiles, is_program},
 };
-use crate::{event::FileChangeKind, limits};
+use crate::{
+    event::{FileChangeKind, FileDifference},
+    limits,
+};
 
 /// One planned change.
 #[derive(Debug)]
@@ -50,6 +53,15 @@ impl PlannedChange {
             PlannedAction::Write(_) | PlannedAction::Remove | PlannedAction::MakeFolder => None,
         };
         ChangeSummary { act, path: self.at.shown.clone(), to, lines: self.difference.lines }
+    }
+
+    /// Returns the compared texts, with the path at which the result of the change is.
+    pub fn compared(&self) -> FileDifference {
+        let at = match &self.does {
+            PlannedAction::Move(to) | PlannedAction::Copy(to, _) => to,
+            PlannedAction::Write(_) | PlannedAction::Remove | PlannedAction::MakeFolder => &self.at,
+        };
+        FileDifference { path: at.real.clone(), text: self.difference.text.clone() }
     }
 
     /// Iterates over the paths that the change names.

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{
-    CalledFunction, EffectEditKind, FileChangeKind, ImportCalls, MiddlewareAction, NondeterministicInputs,
-    PluginCallOutcome, PluginRequestOutcome, QuestionDecision, RequestTokens,
+    CalledFunction, EffectEditKind, FileChangeKind, FileDifference, ImportCalls, MiddlewareAction,
+    NondeterministicInputs, PluginCallOutcome, PluginRequestOutcome, QuestionDecision, RequestTokens,
 };
 use crate::chat::{Message, ReplyDelta, Role, StopReason, Usage};
 
@@ -102,6 +102,9 @@ pub enum Event {
         removed: Option<usize>,
         /// The party that allowed the change; `None` if the config did.
         by: Option<AnsweredBy>,
+        /// The compared texts, for displays. They are no part of the JSON.
+        #[serde(skip)]
+        difference: Option<Arc<FileDifference>>,
     },
     /// An effect has changed the chat or the run.
     EffectEdited {

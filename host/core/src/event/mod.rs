@@ -4,6 +4,7 @@
 mod event;
 mod event_queue;
 mod event_words;
+mod file_difference;
 mod import_calls;
 mod nondeterministic_inputs;
 mod request_tokens;
@@ -19,6 +20,7 @@ pub use event_words::{
     CalledFunction, EffectEditKind, FileChangeKind, MiddlewareAction, PluginCallOutcome, PluginRequestOutcome,
     QuestionDecision,
 };
+pub use file_difference::FileDifference;
 pub use import_calls::ImportCalls;
 pub use nondeterministic_inputs::NondeterministicInputs;
 pub use request_tokens::RequestTokens;

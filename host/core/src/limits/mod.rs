@@ -2,6 +2,7 @@
 //!
 //! Input from guests, models, servers and files is untrusted: one of these limits bounds it on entry.
 
+mod acp;
 mod agent_loop;
 mod author;
 mod budget;
@@ -34,6 +35,7 @@ mod trace;
 mod trial;
 mod trust;
 
+pub use acp::*;
 pub use agent_loop::*;
 pub use author::*;
 pub use budget::*;

@@ -85,6 +85,9 @@ async fn file_change_approval_shows_the_diff() {
             assert_eq!(subject.to_string(), "change files, as `write` of `host` proposes");
             assert_eq!(*detail, format!("create {path} (+1 -0)\n\n--- /dev/null\n+++ {path}\n@@ -0,0 +1 @@\n+new\n"));
             assert!(!world.has(path));
+            let root = world.folder.path().canonicalize().unwrap().join("root");
+            let text = format!("--- /dev/null\n+++ {path}\n@@ -0,0 +1 @@\n+new\n");
+            assert_eq!(*asked.question.changes, [FileDifference { path: root.join(path), text }]);
             inbox.decide(asked.id, verdict).unwrap();
         };
         let ((is_error, text), ()) = tokio::join!(world.call(path, CallStartHook::default()), person);
@@ -112,7 +115,8 @@ async fn file_change_approval_shows_the_diff() {
     let mut told = Vec::new();
     world.cx = RunCx::new("nobody");
     while let Some(event) = world.events.next_event().await {
-        if let Event::FileChange { agent, act, path, to, added, removed, by, .. } = event {
+        if let Event::FileChange { agent, act, path, to, added, removed, by, difference, .. } = event {
+            assert!(difference.unwrap().path.ends_with(&path));
             assert_eq!((&*agent, act, to, added, removed), ("ada-1", FileChangeKind::Create, None, Some(1), Some(0)));
             told.push((path, by));
         }

@@ -249,7 +249,7 @@ mod tests {
             QuestionKind::Open(header.clone()),
             QuestionKind::Open(OpenQuestion { options: vec![option], ..header }),
         ] {
-            let question = Question { kind, from: evil.into(), run: "r".into() };
+            let question = Question { kind, from: evil.into(), run: "r".into(), changes: Arc::default() };
             let text = shown(&InboxQuestion { id: 1, question: Arc::new(question) });
             let ours = [BOLD, DIM, PLAIN, GREEN, RED, YELLOW];
             let plain = ours.iter().fold(text, |text, style| text.replace(style, ""));

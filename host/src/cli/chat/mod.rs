@@ -69,4 +69,8 @@ mod tests;
 mod view_commands;
 
 pub use chat_args::{ChatArgs, open_without_arguments};
+pub use fetched_prompt::FetchedPrompt;
+pub use project_commands::ProjectCommands;
 pub use raw_terminal::restore_and_leave;
+pub use server_prompts::ServerPrompts;
+pub use slash_command::PromptCommand;

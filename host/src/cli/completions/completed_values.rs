@@ -120,6 +120,7 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("plugin new", "name", CompletedValue::Nothing),
     row("plugin wit", "out", CompletedValue::Folders),
     row("provider check", "names", CompletedValue::Models),
+    row("acp", "allow_client_mcp", CompletedValue::Nothing),
     row("mcp", "http", CompletedValue::Nothing),
     row("mcp", "token_env", CompletedValue::Nothing),
     row("mcp", "token_file", CompletedValue::Files),

@@ -72,6 +72,7 @@ async fn change_of_a_file_looks_like_a_call() {
         added,
         removed,
         by: None,
+        difference: None,
     };
     display.show(&started("ada", None, "m", ""), None);
     display.show(&change("ada", here.to_str().unwrap(), Some(3), Some(0)), None);

@@ -1,0 +1,61 @@
+use std::sync::{Mutex, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{protocol::ContentBlock, rpc::RpcId};
+
+/// A prompt that waits to be answered.
+pub(super) struct QueuedPrompt {
+    /// The id of the request that is answered.
+    pub id: RpcId,
+    pub blocks: Vec<ContentBlock>,
+    /// Cancelled with everything that waits or runs when the person cancels.
+    pub cancel: CancellationToken,
+}
+
+/// The state that a conversation shares with its worker.
+pub(super) struct ConversationControls {
+    /// The agent or team of the next prompt; `None`: the entry agent.
+    agent: Mutex<Option<String>>,
+    /// The token of all prompts since the person has last cancelled.
+    cancel: Mutex<CancellationToken>,
+    /// Cancelled once the editor knows of the conversation.
+    announced: CancellationToken,
+}
+
+impl ConversationControls {
+    pub fn new(agent: Option<String>) -> Self {
+        Self { agent: Mutex::new(agent), cancel: Mutex::default(), announced: CancellationToken::new() }
+    }
+
+    /// Returns the agent or team of the next prompt.
+    pub fn agent(&self) -> Option<String> {
+        self.agent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Chooses the agent or team of the next prompt.
+    pub fn set_agent(&self, name: &str) {
+        *self.agent.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.to_owned());
+    }
+
+    /// Takes note that the editor knows of the conversation.
+    pub fn announce(&self) {
+        self.announced.cancel();
+    }
+
+    /// Waits until the editor knows of the conversation: until then it takes no updates of it.
+    pub async fn announced(&self) {
+        self.announced.cancelled().await;
+    }
+
+    /// Returns the token of a new prompt.
+    pub fn token(&self) -> CancellationToken {
+        self.cancel.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Cancels all prompts so far.
+    pub fn cancel(&self) {
+        let cancelled = std::mem::take(&mut *self.cancel.lock().unwrap_or_else(PoisonError::into_inner));
+        cancelled.cancel();
+    }
+}

@@ -1,0 +1,377 @@
+//! Serves one editor: reads its messages, and keeps its conversations.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    conversation::{Conversation, EditorFeatures},
+    editor_connection::EditorConnection,
+    line_reader::{LineReadResult, LineReader},
+    options::AcpOptions,
+    protocol::{
+        InitializeParams, ListSessionsParams, LoadSessionParams, NewSessionParams, PROTOCOL_VERSION, PromptParams,
+        SessionIdParams, SetModeParams, params,
+    },
+    rpc::{IncomingMessage, RpcError, RpcId},
+    session_list::session_list,
+};
+use crate::{
+    app::App,
+    config::unknown,
+    error::cut,
+    event::{Event, EventSink},
+    limits,
+};
+
+/// Serves editors that speak the Agent Client Protocol.
+pub struct AcpServer {
+    options: Arc<AcpOptions>,
+}
+
+/// The state of the connection to one editor.
+pub(super) struct EditorState {
+    pub options: Arc<AcpOptions>,
+    pub connection: EditorConnection,
+    /// `None` before the handshake.
+    features: Mutex<Option<EditorFeatures>>,
+    conversations: Mutex<HashMap<String, Arc<Conversation>>>,
+}
+
+/// The answer to a request.
+pub(super) struct MethodResult {
+    pub value: Value,
+    /// The conversation that begins with this answer.
+    pub opened: Option<Arc<Conversation>>,
+}
+
+impl From<Value> for MethodResult {
+    fn from(value: Value) -> Self {
+        Self { value, opened: None }
+    }
+}
+
+impl AcpServer {
+    /// Returns a server with these options.
+    pub fn new(options: AcpOptions) -> Self {
+        Self { options: Arc::new(options) }
+    }
+
+    /// Serves the editor behind two pipes until it hangs up, or `stop` is cancelled. Its runs then end within
+    /// [`limits::ACP_CLOSE_TIME`]; those that do not are dropped, and their sessions can be resumed.
+    pub async fn serve<R, W>(&self, read: R, write: W, stop: CancellationToken)
+    where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let (connection, writer) = EditorConnection::new(write);
+        let state = Arc::new(EditorState {
+            options: Arc::clone(&self.options),
+            connection,
+            features: Mutex::default(),
+            conversations: Mutex::default(),
+        });
+        let mut work = JoinSet::new();
+        let has_hung_up = listen(&state, LineReader::new(read), &stop, &mut work).await;
+        // Who has hung up may still read the answers; who was told to stop is not waited for.
+        let time = if has_hung_up { limits::ACP_CLOSE_TIME } else { Duration::ZERO };
+        let conversations: Vec<_> = state.conversations().drain().map(|(_, conversation)| conversation).collect();
+        let finished = async {
+            while work.join_next().await.is_some() {}
+            join_all(conversations.iter().map(|conversation| conversation.finish())).await;
+        };
+        let _ = timeout(time, finished).await;
+        work.shutdown().await;
+        let apps: Vec<_> = conversations.iter().map(|conversation| Arc::clone(&conversation.app)).collect();
+        // What still runs is dropped here, as in a crash.
+        drop(conversations);
+        join_all(apps.iter().map(|app| close_app(app, &self.options.events))).await;
+        drop(state);
+        // The writer ends after the last line.
+        let _ = timeout(limits::CANCEL_GRACE, writer).await;
+    }
+}
+
+/// Reads messages until there are no more. Returns `true` if the editor has hung up in an orderly way.
+async fn listen<R: AsyncRead + Unpin>(
+    state: &Arc<EditorState>,
+    mut lines: LineReader<R>,
+    stop: &CancellationToken,
+    work: &mut JoinSet<()>,
+) -> bool {
+    let mut garbage = 0;
+    loop {
+        let line = tokio::select! {
+            biased;
+            () = stop.cancelled() => return false,
+            () = state.connection.lost() => return false,
+            Some(_) = work.join_next(), if !work.is_empty() => continue,
+            line = lines.next() => line,
+        };
+        let message = match line {
+            LineReadResult::Whole(line) => IncomingMessage::parse(&line),
+            LineReadResult::TooLong(beginning) => {
+                let message = format!("the line has more than {} bytes", limits::ACP_LINE_BYTES);
+                Err((RpcId::find(&beginning), RpcError::new(RpcError::INVALID_REQUEST, message)))
+            }
+            LineReadResult::End => return true,
+        };
+        match message {
+            Ok(message) => {
+                garbage = 0;
+                handle(state, message, work).await;
+            }
+            Err((id, error)) => {
+                state.connection.respond(&id, Err(error)).await;
+                garbage += 1;
+                if garbage > limits::ACP_GARBAGE_LINES {
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+async fn handle(state: &Arc<EditorState>, message: IncomingMessage, work: &mut JoinSet<()>) {
+    match message {
+        IncomingMessage::Response { id, outcome } => state.connection.take_answer(&id, outcome),
+        IncomingMessage::Notification { method, params: given } => {
+            // A notification has no answer, not even an error.
+            if let ("session/cancel", Ok(SessionIdParams { session_id })) = (&*method, params(given))
+                && let Ok(conversation) = state.conversation(&session_id)
+            {
+                conversation.cancel();
+            }
+        }
+        IncomingMessage::Request { id, method, params: given } if method == "session/prompt" => {
+            // The prompts of a conversation keep their order, and are answered by its worker.
+            let queued = state.check_greeted().and_then(|()| {
+                let PromptParams { session_id, prompt } = params(given)?;
+                state.conversation(&session_id)?.prompt(id.clone(), prompt)
+            });
+            if let Err(error) = queued {
+                state.connection.respond(&id, Err(error)).await;
+            }
+        }
+        IncomingMessage::Request { id, method, params: given } => {
+            if work.len() >= limits::ACP_REQUESTS {
+                let message = format!("{} requests are worked on already", limits::ACP_REQUESTS);
+                let error = RpcError::new(RpcError::INVALID_REQUEST, message);
+                return state.connection.respond(&id, Err(error)).await;
+            }
+            let state = Arc::clone(state);
+            work.spawn(async move {
+                let (outcome, opened) = match state.answer(&method, given).await {
+                    Ok(MethodResult { value, opened }) => (Ok(value), opened),
+                    Err(error) => (Err(error), None),
+                };
+                state.connection.respond(&id, outcome).await;
+                opened.iter().for_each(|conversation| conversation.announce());
+            });
+        }
+    }
+}
+
+impl EditorState {
+    async fn answer(&self, method: &str, given: Value) -> Result<MethodResult, RpcError> {
+        match method {
+            "initialize" => return Ok(self.initialize(&params(given)?).into()),
+            "authenticate" => {
+                let what = "there is nothing to log in to: the models of the config have keys of their own";
+                return Err(RpcError::new(RpcError::INVALID_REQUEST, what));
+            }
+            _ => {}
+        }
+        let features = self.check_greeted().map(|()| self.features());
+        match method {
+            "session/new" => {
+                let NewSessionParams { cwd, mcp_servers } = params(given)?;
+                self.begin(features?, cwd, mcp_servers).await
+            }
+            "session/load" | "session/resume" => {
+                let features = features?;
+                let LoadSessionParams { session_id, cwd, mcp_servers } = params(given)?;
+                self.load(features, session_id, (cwd, mcp_servers), method == "session/load").await
+            }
+            "session/list" => {
+                features?;
+                self.list(params(given)?).await.map(MethodResult::from)
+            }
+            "session/close" => {
+                features?;
+                let SessionIdParams { session_id } = params(given)?;
+                self.close(&session_id).await.map(MethodResult::from)
+            }
+            "session/set_mode" => {
+                features?;
+                let SetModeParams { session_id, mode_id } = params(given)?;
+                self.set_mode(&session_id, &mode_id).await.map(MethodResult::from)
+            }
+            _ => {
+                let method = cut(method, limits::NAME_SHOWN_CHARS);
+                Err(RpcError::new(RpcError::METHOD_NOT_FOUND, format!("there is no method `{method}`")))
+            }
+        }
+    }
+
+    fn initialize(&self, given: &InitializeParams) -> Value {
+        let capabilities = &given.client_capabilities;
+        let features = EditorFeatures { has_notices: capabilities.has_notices(), has_forms: capabilities.has_forms() };
+        *self.features.lock().unwrap_or_else(PoisonError::into_inner) = Some(features);
+        let servers = !self.options.allowed_servers.is_empty();
+        let sessions = json!({"list": {}, "resume": {}, "close": {}});
+        json!({
+            "protocolVersion": PROTOCOL_VERSION,
+            "agentInfo": {"name": "shelly-host", "title": "shelly-host", "version": env!("CARGO_PKG_VERSION")},
+            "authMethods": [],
+            "agentCapabilities": {
+                "loadSession": true,
+                "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
+                "mcpCapabilities": {"http": servers, "sse": false},
+                "sessionCapabilities": sessions,
+            },
+        })
+    }
+
+    async fn list(&self, given: ListSessionsParams) -> Result<Value, RpcError> {
+        let folder = match given.cwd {
+            Some(cwd) => absolute(&cwd)?.to_owned(),
+            None => self.options.folder.clone(),
+        };
+        let options = Arc::clone(&self.options);
+        blocking(move || {
+            let store = (options.sessions)(&folder).map_err(|report| RpcError::of_report(&report))?;
+            session_list(&store, &folder, given.cursor.as_deref())
+        })
+        .await
+    }
+
+    async fn close(&self, session: &str) -> Result<Value, RpcError> {
+        let conversation = self.conversation(session)?;
+        conversation.cancel();
+        // Its prompts are answered before it is gone.
+        let _ = timeout(limits::CANCEL_GRACE, conversation.finish()).await;
+        self.conversations().remove(session);
+        close_app(&conversation.app, &self.options.events).await;
+        Ok(json!({}))
+    }
+
+    async fn set_mode(&self, session: &str, mode: &str) -> Result<Value, RpcError> {
+        let conversation = self.conversation(session)?;
+        let names = || conversation.app.config.runners().map(|runner| runner.name());
+        if !names().any(|name| name == mode) {
+            let mode = cut(mode, limits::NAME_SHOWN_CHARS);
+            return Err(RpcError::invalid_params(unknown("agent", &mode, names()).with_hint()));
+        }
+        conversation.set_agent(mode);
+        let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": mode});
+        self.connection.update(session, update).await;
+        Ok(json!({}))
+    }
+
+    /// Adds a conversation.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::check_room_for`].
+    pub(super) fn add(&self, id: &str, start: impl FnOnce() -> Conversation) -> Result<Arc<Conversation>, RpcError> {
+        let mut conversations = self.conversations();
+        check_room(&conversations, id)?;
+        let conversation = Arc::new(start());
+        conversations.insert(id.to_owned(), Arc::clone(&conversation));
+        Ok(conversation)
+    }
+
+    /// Checks that there can be one more conversation, with this id.
+    ///
+    /// # Errors
+    ///
+    /// The error that answers a request for one more than there can be, or for one that is open.
+    pub(super) fn check_room_for(&self, id: &str) -> Result<(), RpcError> {
+        check_room(&self.conversations(), id)
+    }
+
+    /// Returns an open conversation.
+    ///
+    /// # Errors
+    ///
+    /// The error that answers a request about another one.
+    fn conversation(&self, session: &str) -> Result<Arc<Conversation>, RpcError> {
+        self.conversations().get(session).cloned().ok_or_else(|| {
+            let session = cut(session, limits::NAME_SHOWN_CHARS);
+            let what = format!("the session `{session}` is not open; open it with session/new or session/load");
+            RpcError::new(RpcError::RESOURCE_NOT_FOUND, what)
+        })
+    }
+
+    fn conversations(&self) -> MutexGuard<'_, HashMap<String, Arc<Conversation>>> {
+        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn features(&self) -> EditorFeatures {
+        self.features.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default()
+    }
+
+    fn check_greeted(&self) -> Result<(), RpcError> {
+        let is_greeted = self.features.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        match is_greeted {
+            true => Ok(()),
+            false => Err(RpcError::new(RpcError::INVALID_REQUEST, "the first request must be `initialize`")),
+        }
+    }
+}
+
+/// Ends what an app has begun outside of this process, before the app is gone.
+async fn close_app(app: &App, events: &EventSink) {
+    let flush = app.telemetry_flush();
+    let ((), (), warning) = tokio::join!(app.settled(), app.close_servers(), flush.finish());
+    if let Some(message) = warning {
+        events.emit(Event::Warning { message }).await;
+    }
+}
+
+fn check_room(conversations: &HashMap<String, Arc<Conversation>>, id: &str) -> Result<(), RpcError> {
+    let refuse = |what: String| Err(RpcError::new(RpcError::INVALID_REQUEST, what));
+    if conversations.contains_key(id) {
+        return refuse(format!("the session `{id}` is open already"));
+    }
+    match conversations.len() < limits::ACP_SESSIONS {
+        true => Ok(()),
+        false => refuse(format!("{} sessions are open; close one of them first", limits::ACP_SESSIONS)),
+    }
+}
+
+/// Checks that an editor names a folder as the protocol asks.
+///
+/// # Errors
+///
+/// The error that answers a request with another path.
+pub(super) fn absolute(folder: &Path) -> Result<&Path, RpcError> {
+    match folder.is_absolute() {
+        true => Ok(folder),
+        false => Err(RpcError::invalid_params("`cwd` is not an absolute path")),
+    }
+}
+
+/// Does work that reads files.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RpcError> + Send + 'static,
+) -> Result<T, RpcError> {
+    let bug = || RpcError::new(RpcError::INTERNAL, "this is a bug in shelly-host");
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(bug()))
+}
+
+#[cfg(test)]
+mod tests;

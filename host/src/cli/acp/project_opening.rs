@@ -1,0 +1,106 @@
+//! Opens projects for the conversations of an editor.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::typed_commands::TypedCommands;
+use crate::{
+    acp::{OpenedProject, ProjectRequest},
+    app::{self, App},
+    cli::{
+        ask,
+        config_path::{read_config_of, search_in},
+        launch,
+        render::name,
+        runner_args::RunnerArgs,
+        secrets, trust,
+    },
+    config::Config,
+    error::{ErrorKind, Report, why_unreadable},
+    session::{Secrets, SessionStore},
+};
+
+/// Opens projects with the options of the command line.
+pub struct ProjectOpening {
+    runner: RunnerArgs,
+    record: bool,
+    /// The credentials of each project so far, by its folder.
+    hidden: Mutex<BTreeMap<PathBuf, Secrets>>,
+}
+
+impl ProjectOpening {
+    pub fn new(runner: RunnerArgs, record: bool) -> Self {
+        Self { runner, record, hidden: Mutex::default() }
+    }
+
+    /// Opens the project of a folder. An editor cannot consent for the person, so the project must be trusted already.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`]: there is no such folder, its config cannot be used, or it is not trusted.
+    pub fn open(&self, request: ProjectRequest) -> Result<OpenedProject, Report> {
+        let ProjectRequest { folder, servers } = request;
+        let folder = real(&folder)?;
+        let config = read_config_of(&folder, self.runner.config.as_ref(), &self.runner.plugins)?;
+        let (broker, inbox) = ask::broker(self.runner.approve, true);
+        let mut app = self.runner.app(config, broker.clone())?;
+        let standing = app.standing(&trust::store(), self.runner.config.is_some())?;
+        trust::check(&standing, self.runner.trust).map_err(|report| in_folder(report, &folder))?;
+        standing.keep_first_instructions(standing.is_trusted());
+        broker.trust(standing.trusted()?);
+        let refused = app.config.add_servers(servers);
+        self.hide(&app);
+        if self.record && app.config.sessions.is_recording() {
+            launch::remember_session(&app.config.root, self.runner.config.as_deref());
+        }
+        Ok(OpenedProject {
+            inbox,
+            commands: Arc::new(TypedCommands::of_project(&app.config.root)),
+            launch: self.runner.named().to_options(&app.config.root),
+            warnings: refused.iter().map(Report::with_hint).collect(),
+            app,
+        })
+    }
+
+    /// Hides the credentials of a project, and those of all before, in everything that is printed.
+    fn hide(&self, app: &App) {
+        let mut hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
+        hidden.insert(app.config.root.clone(), app.secrets());
+        secrets::hide(hidden.values().fold(Secrets::default(), |all, more| all.with(more)));
+    }
+}
+
+/// Returns the sessions of the project of a folder, or of the one whose config the command line names.
+///
+/// # Errors
+///
+/// A [`Report`] if there is no such folder.
+pub fn sessions_of(folder: &Path, named: Option<&Path>) -> Result<SessionStore, Report> {
+    let folder = real(folder)?;
+    let found = named.map(Path::to_owned).or_else(|| search_in(&folder).used().map(|found| found.path.clone()));
+    let root = found.and_then(|config| Config::root_of(&config).ok()).unwrap_or(folder);
+    Ok(app::sessions(&root, trust::own_key()))
+}
+
+/// Returns the path of a folder without links.
+fn real(folder: &Path) -> Result<PathBuf, Report> {
+    let cannot =
+        || Report::new(ErrorKind::Usage, format!("cannot use the folder {}", name(&folder.display().to_string())));
+    let real = folder.canonicalize().map_err(|error| cannot().cause(why_unreadable(&error)))?;
+    match real.is_dir() {
+        true => Ok(real),
+        false => Err(cannot().cause("not a folder")),
+    }
+}
+
+/// Adds the folder in which the command of the hint must be run.
+fn in_folder(report: Report, folder: &Path) -> Report {
+    let folder = name(&folder.display().to_string());
+    match report.hint.clone() {
+        Some(hint) => report.hint(format!("in the folder {folder}, {hint}")),
+        None => report,
+    }
+}
