@@ -38,7 +38,9 @@ impl DiffHunk {
         let (sign, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
         // A text without an end of its last line.
         if sign == "\\" {
-            let without_end = |text: &mut String| drop(text.pop());
+            let without_end = |text: &mut String| {
+                text.pop();
+            };
             match *last {
                 '-' => without_end(&mut self.old),
                 '+' => without_end(&mut self.new),

@@ -66,9 +66,9 @@ function drawLane(context: CanvasRenderingContext2D, app: App, index: number, y:
   const run = model.runs[index]!;
   const right = scale.left + scale.width;
   const bar = (from: number, to: number, top: number, height: number, fill: string, alpha = 1) => {
+    if (to < scale.start || from > scale.end) return;
     const x = Math.max(scale.left, xOf(scale, from));
     const end = Math.min(right, Math.max(xOf(scale, to), x + 1.5));
-    if (end <= scale.left || x >= right) return;
     context.globalAlpha = alpha;
     context.fillStyle = fill;
     context.fillRect(x, top, end - x, height);
@@ -161,6 +161,20 @@ function drawCrowd(context: CanvasRenderingContext2D, crowd: { time: number; cou
   context.fillText(scale.left < 100 ? `up to ${most}` : `at once: up to ${most}`, 10, AXIS + CROWD - 5);
 }
 
+/** Draws the times and a line through all lanes for each. */
+function drawAxis(context: CanvasRenderingContext2D, base: number, scale: Scale, colour: (name: string) => string): void {
+  const step = tickStep(scale.end - scale.start, scale.width / 90);
+  const right = scale.left + scale.width;
+  for (let time = base + Math.ceil((scale.start - base) / step) * step; time <= scale.end; time += step) {
+    const x = xOf(scale, time);
+    if (x < scale.left) continue;
+    context.fillStyle = colour("line");
+    context.fillRect(Math.round(x), AXIS - 4, 1, MOST_HEIGHT);
+    context.fillStyle = colour("muted");
+    context.fillText(step < 100 ? `${Math.round(time - base)} ms` : offset(time - base), Math.min(x + 3, right - 36), 12);
+  }
+}
+
 interface DrawInput {
   canvas: HTMLCanvasElement;
   app: App;
@@ -184,23 +198,26 @@ function draw({ canvas, app, lanes, scale, height, width }: DrawInput): void {
   context.font = `11px ${getComputedStyle(canvas).fontFamily}`;
   const { model } = app;
   const bodyTop = AXIS + CROWD;
-  const range = scale.end - scale.start;
-  const step = tickStep(range, scale.width / 90);
+  context.save();
+  context.beginPath();
+  context.rect(0, bodyTop, width, height - bodyTop);
+  context.clip();
+  const inView = (row: number): boolean => scale.top + (row + 1) * LANE >= bodyTop && scale.top + row * LANE <= height;
+  lanes.forEach(({ run }, row) => {
+    if (!inView(row) || (run !== app.run && row % 2 === 0)) return;
+    context.fillStyle = colour(run === app.run ? "chosen" : "stripe");
+    context.fillRect(0, scale.top + row * LANE, width, LANE);
+  });
+  context.restore();
+  drawAxis(context, model.start, scale, colour);
   context.save();
   context.beginPath();
   context.rect(0, bodyTop, width, height - bodyTop);
   context.clip();
   lanes.forEach(({ run: index, depth }, row) => {
     const y = scale.top + row * LANE;
-    if (y + LANE < bodyTop || y > height) return;
+    if (!inView(row)) return;
     const run = model.runs[index]!;
-    if (index === app.run) {
-      context.fillStyle = colour("chosen");
-      context.fillRect(0, y, width, LANE);
-    } else if (row % 2 === 1) {
-      context.fillStyle = colour("stripe");
-      context.fillRect(0, y, width, LANE);
-    }
     const name = visible(oneLine(run.agent));
     context.fillStyle = stateOf(run) === "fail" ? colour("fail-text") : colour("text");
     const room = scale.left - 14 - Math.min(depth, 5) * 8;
@@ -230,16 +247,6 @@ function draw({ canvas, app, lanes, scale, height, width }: DrawInput): void {
   }
   context.restore();
   drawCrowd(context, crowdOf(model), scale, colour);
-  context.fillStyle = colour("muted");
-  const base = model.start;
-  for (let time = base + Math.ceil((scale.start - base) / step) * step; time <= scale.end; time += step) {
-    const x = xOf(scale, time);
-    if (x < scale.left) continue;
-    context.fillStyle = colour("line");
-    context.fillRect(Math.round(x), AXIS - 4, 1, height);
-    context.fillStyle = colour("muted");
-    context.fillText(step < 100 ? `${Math.round(time - base)} ms` : offset(time - base), Math.min(x + 3, width - 44), 12);
-  }
 }
 
 /** The step that is drawn at a place: the shortest of those there, else the nearest. */

@@ -41,7 +41,6 @@ export function RunTree({ app }: { app: App }) {
     const used = promptTokens(run.usage) + run.usage.output;
     const facts = [
       duration((run.end ?? model.end) - run.start), used > 0 ? `${tokens(used)} tok` : "", run.cost === null ? "" : money(run.cost),
-      run.failures > 0 ? `${run.failures} failed` : "",
     ].filter(Boolean);
     return (
       <div
@@ -66,6 +65,7 @@ export function RunTree({ app }: { app: App }) {
           <span class="run-name">{visible(run.agent)}{run.isTeam && <span class="tag">team</span>}</span>
           <span class="run-facts">{facts.join(" · ")}</span>
         </span>
+        {run.failures > 0 && <span class="run-failed"><span aria-hidden="true">✕ {count(run.failures)}</span><span class="unseen">{count(run.failures)} failed</span></span>}
       </div>
     );
   };
