@@ -144,7 +144,7 @@ fn config(server: &Server, top: &str) -> String {
 
 /// Runs a task, which one agent delegates to another.
 fn delegating_run(place: &Place, top: &str, task: &str, variables: &[(&str, &str)]) -> Ran {
-    let model = scripted(&[("delegate", r#"{"tasks":[{"agent":"bob","task":"hum","context":"none"}]}"#)]);
+    let model = scripted(&[("delegate", r#"{"tasks":[{"agent":"bob","task":"whistle","context":"none"}]}"#)]);
     place.file("shelly.yaml", config(&model, top));
     let mut command = place.command(&["run", task, "--session", "birds"]);
     place.ran(command.envs(variables.iter().copied()).output().unwrap())

@@ -7,9 +7,9 @@ use std::{
 use tokio::sync::OnceCell;
 
 use super::{
-    allowed_programs::allowed_programs, environment::Environment, locked_plugins::locked_plugins, mcp::McpClientPool,
-    model_pool::ModelPool, plugin_limits::as_size, project_folder::ProjectFolder, rebuilt_tools::RebuiltTools,
-    telemetry::AppTelemetry,
+    allowed_programs::allowed_programs, app_telemetry::AppTelemetry, environment::Environment,
+    locked_plugins::locked_plugins, mcp::McpClientPool, model_pool::ModelPool, plugin_limits::as_size,
+    project_folder::ProjectFolder, rebuilt_tools::RebuiltTools,
 };
 use crate::{
     approval::ApprovalBroker,

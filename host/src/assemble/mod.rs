@@ -23,6 +23,7 @@ mod agent_blueprint;
 mod allowed_programs;
 mod apis;
 mod app;
+mod app_telemetry;
 mod approved_tools;
 mod credentials;
 mod default_agent;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{App, PreparedRun, RunSession, model_names::model_name};
+use super::{App, PreparedRun, RunSession, app_telemetry::AppTelemetry, model_names::model_name};
 use crate::{
     config::{ProviderConfig, ShareableConfig, TelemetryConfig, TelemetryProtocol},
     error::{ErrorKind, Report},
@@ -12,12 +12,6 @@ use crate::{
         ConfiguredTelemetry, ModelDirectory, ModelFacts, ObservedRun, OtlpProtocol, Telemetry, TelemetrySettings,
     },
 };
-
-/// The telemetry of an app, with the warnings about its settings.
-pub(super) struct AppTelemetry {
-    telemetry: Telemetry,
-    warnings: Vec<String>,
-}
 
 /// The end of telemetry, for callers that show the outcome of a run first.
 #[derive(Debug, Clone, Default)]

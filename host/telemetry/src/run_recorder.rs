@@ -45,7 +45,7 @@ impl RunRecorder {
         self.out.logs.extend(log_record(now, event, span, &self.cx));
         let Some(run) = run else { return };
         match event {
-            Event::RunStarted { agent, depth, model, .. } => {
+            Event::RunStarted { configured: agent, depth, model, .. } => {
                 if let Some(span) = self.begin_span(run, parent.as_ref(), agent, now) {
                     self.runs.insert(Arc::clone(run), OpenRunSpan::begin(span, agent, model, *depth, &self.cx));
                 }

@@ -108,7 +108,7 @@ impl JournalEvents {
     }
 
     fn begin(&mut self, line: &JournalLine, record: &JournalRecord, known: &HashMap<String, String>) -> Vec<String> {
-        let JournalRecord::Began { instance, model, depth, delegation_key, input, .. } = record else {
+        let JournalRecord::Began { agent, instance, model, depth, delegation_key, input, .. } = record else {
             return Vec::new();
         };
         let parent = delegation_key.as_ref().and_then(|key| self.runs.get(&key.run));
@@ -130,6 +130,7 @@ impl JournalEvents {
         lines.push(
             Event::RunStarted {
                 agent: Arc::clone(instance),
+                configured: Arc::clone(agent),
                 parent_agent,
                 depth: *depth,
                 prefix: "".into(),

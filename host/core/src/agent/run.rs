@@ -403,6 +403,7 @@ impl<'a> Run<'a> {
         let task = task.unwrap_or_default();
         let event = Event::RunStarted {
             agent: cx.agent.clone(),
+            configured: Arc::clone(self.runner.name),
             parent_agent: self.me.run_origin.parent().cloned(),
             depth: cx.depth,
             prefix: Arc::clone(self.runner.prefix),

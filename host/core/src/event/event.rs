@@ -21,6 +21,8 @@ pub enum Event {
     /// newest message that it was given, cut for display.
     RunStarted {
         agent: Arc<str>,
+        /// The agent's name in the config. Several agents of a run may have it, each with a name of its own in `agent`.
+        configured: Arc<str>,
         parent_agent: Option<Arc<str>>,
         depth: u32,
         prefix: Arc<str>,
@@ -102,8 +104,9 @@ pub enum Event {
         removed: Option<usize>,
         /// The party that allowed the change; `None` if the config did.
         by: Option<AnsweredBy>,
-        /// The compared texts, for displays. They are no part of the JSON.
-        #[serde(skip)]
+        /// The unified diff, bounded, or a sentence about content without lines.
+        #[serde(rename = "diff", serialize_with = "text_of_difference", skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<String>")]
         difference: Option<Arc<FileDifference>>,
     },
     /// An effect has changed the chat or the run.
@@ -293,4 +296,12 @@ pub enum LogLevel {
 /// Serializes a duration as milliseconds with a fraction: a sandboxed call takes microseconds.
 fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_micros() as f64 / 1_000.0)
+}
+
+/// Serializes a compared file as its text; its absolute path is for displays on this machine.
+fn text_of_difference<S: Serializer>(
+    difference: &Option<Arc<FileDifference>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    difference.as_ref().map(|difference| &difference.text).serialize(serializer)
 }

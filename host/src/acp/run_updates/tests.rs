@@ -20,6 +20,7 @@ fn at(run: &str, parent: Option<&str>, event: Event) -> StreamEvent {
 fn started(agent: &str) -> Event {
     Event::RunStarted {
         agent: agent.into(),
+        configured: agent.into(),
         parent_agent: None,
         depth: 0,
         prefix: "".into(),

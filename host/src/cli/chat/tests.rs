@@ -299,6 +299,7 @@ async fn hostile_text_is_spelled_out_on_the_screen() {
     for event in [
         Event::RunStarted {
             agent: Arc::clone(&agent),
+            configured: Arc::clone(&agent),
             parent_agent: None,
             depth: 0,
             prefix: HOSTILE.into(),
@@ -348,6 +349,7 @@ async fn screen_shows_reply_queue_input_and_status() {
     let events = [
         Event::RunStarted {
             agent: Arc::clone(&agent),
+            configured: Arc::clone(&agent),
             parent_agent: None,
             depth: 0,
             prefix: "".into(),

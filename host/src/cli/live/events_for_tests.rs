@@ -12,6 +12,7 @@ use crate::{
 pub fn started(agent: &str, parent: Option<&str>, model: &str, task: &str) -> Event {
     Event::RunStarted {
         agent: agent.into(),
+        configured: agent.into(),
         parent_agent: parent.map(Into::into),
         depth: 0,
         prefix: "".into(),

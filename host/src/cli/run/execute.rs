@@ -63,8 +63,23 @@ pub(super) async fn execute(
     if session.is_some() {
         launch::remember_session(&app.config.root, with.runner.config.as_deref());
     }
-    let work = PendingWork::of(session.as_ref(), task)?;
     progress.notes(&prepared, session.as_ref()).into_iter().for_each(|warning| events.emit_now(warning));
+    let work = match PendingWork::of(session.as_ref(), task) {
+        Ok(work) => work,
+        // The warnings are shown all the same: one may say that the session was damaged.
+        Err(report) => {
+            drop(events);
+            return Ok(FinishedInvocation {
+                outcome: InvocationOutcome::Failed(report),
+                agents: prepared.agent_group.ledger(),
+                session: session.as_ref().map(|session| session.journal.id().to_owned()),
+                shown: ask::show(progress, stream, None).await,
+                schema: None,
+                has_stream: true,
+                telemetry: app.telemetry_flush(),
+            });
+        }
+    };
     let person = person.map(|person| person.with_agents(Arc::clone(&prepared.agent_group)));
     let shown = tokio::spawn(ask::show(progress, stream, person));
     let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_run(run_id()).with_events(events);

@@ -1,4 +1,4 @@
-//! What the host offers: its agents and plugins, and its health.
+//! The agents, plugins and sessions that the host has, and its health.
 
 use std::sync::Arc;
 

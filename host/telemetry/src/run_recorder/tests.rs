@@ -44,6 +44,7 @@ fn recorded(cx: RecordingContext, events: Vec<(&str, &str, Event)>) -> RecordedT
 fn started(agent: &str) -> Event {
     Event::RunStarted {
         agent: agent.into(),
+        configured: agent.into(),
         parent_agent: None,
         depth: 0,
         prefix: "".into(),

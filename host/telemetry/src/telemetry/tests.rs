@@ -40,6 +40,7 @@ fn observed() -> ObservedRun {
 fn started() -> Event {
     Event::RunStarted {
         agent: "ada".into(),
+        configured: "ada".into(),
         parent_agent: None,
         depth: 0,
         prefix: "".into(),
