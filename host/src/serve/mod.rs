@@ -3,7 +3,7 @@
 //! - `app_server.rs` serves MCP clients: the tools of an agent, agents as tools, skills as prompts, and the attachments of
 //!   sessions. They are rebuilt when the folders of plugins or skills change.
 //! - [`hosted_runs`] hosts runs that clients start, for every other protocol.
-//! - [`http_api`] is the HTTP API to them.
+//! - [`http_api`] is the HTTP API to them, with OpenAI's API and AG-UI.
 
 mod app_server;
 mod app_server_snapshot;

@@ -105,6 +105,28 @@ impl AttachedFile {
         Some(Self::Media(Media { media_type, name, source: MediaData::Bytes(bytes) }))
     }
 
+    /// Returns a file with this name and content. Images and PDFs are recognized by their content.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be attached.
+    pub fn of_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, String> {
+        let name = cut(&legible(name), limits::NAME_SHOWN_CHARS);
+        let too_large = |most: u64| format!("larger than {most} bytes");
+        if bytes.len() as u64 > limits::ATTACHED_MEDIA_BYTES {
+            return Err(too_large(limits::ATTACHED_MEDIA_BYTES));
+        }
+        if let Some(media_type) = media_type(&bytes) {
+            let source = MediaData::Bytes(Arc::from(bytes));
+            return Ok(Self::Media(Media { media_type: media_type.into(), name: Some(name), source }));
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) if text.len() as u64 > limits::ATTACHED_TEXT_BYTES => Err(too_large(limits::ATTACHED_TEXT_BYTES)),
+            Ok(text) if !text.contains('\0') => Ok(Self::Text { name, text }),
+            _ => Err("the file is neither UTF-8 text nor a PNG, JPEG, GIF or WebP image nor a PDF".into()),
+        }
+    }
+
     /// Returns the size of the content in bytes.
     pub fn bytes(&self) -> usize {
         match self {

@@ -126,6 +126,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         ],
     ),
     ("docs/serving.md", &[("serve --config examples/01-quick-start/shelly.yaml", How::By("all/serve/examples.rs"))]),
+    ("docs/openai-api.md", &[("serve --config examples/01-quick-start/shelly.yaml", How::By("all/serve/examples.rs"))]),
     (
         "docs/plugins.md",
         &[

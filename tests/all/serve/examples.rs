@@ -29,6 +29,22 @@ fn documented_server_counts_words_over_http() {
 }
 
 #[test]
+fn documented_client_of_openai_counts_words() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openai-api.md")).unwrap();
+    let command = page.split("```sh\nshelly-host ").nth(1).unwrap().lines().next().unwrap();
+    let words: Vec<_> = command.split_whitespace().chain(["--listen", ":0"]).collect();
+    let place = repository();
+    let mut served = HttpServed::of(place.command(&words));
+    served.token = fs::read_to_string(place.path().join(words.iter().find(|word| word.ends_with(".token")).unwrap()))
+        .unwrap()
+        .trim()
+        .to_owned();
+    let body = page.split("-d '").nth(1).unwrap().split('\'').next().unwrap();
+    let reply = served.post("/v1/chat/completions", &serde_json::from_str(body).unwrap()).json();
+    assert!(reply["choices"][0]["message"]["content"].as_str().unwrap().contains("README.md has"), "{reply}");
+}
+
+#[test]
 fn example_client_follows_a_run() {
     if Command::new("python3").arg("--version").output().is_err() {
         eprintln!("not tested: python3 is not installed");

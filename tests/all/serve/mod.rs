@@ -1,7 +1,11 @@
 //! The command `shelly-host serve`: the program as an HTTP server, for clients that speak HTTP by hand.
 
 mod access;
+mod ag_ui;
 mod examples;
+mod openai_chat;
+mod openai_clients;
+mod openai_responses;
 mod options;
 mod questions;
 mod runs;
@@ -62,6 +66,15 @@ pub fn says(text: &str) -> String {
     let usage = json!({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10});
     let choice = json!({"message": {"content": text}, "finish_reason": "stop"});
     answer("200 OK", &json!({"choices": [choice], "usage": usage}).to_string())
+}
+
+/// A reply of a model that arrives in these pieces: the fields of each delta.
+pub fn streams(deltas: &[Value], finish: &str) -> String {
+    let delta = |delta: &Value| json!({"choices": [{"delta": delta, "finish_reason": null}]});
+    let usage = json!({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10});
+    let last = json!({"choices": [{"delta": {}, "finish_reason": finish}], "usage": usage});
+    let events: String = deltas.iter().map(delta).chain([last]).map(|event| format!("data: {event}\n\n")).collect();
+    answer("200 OK\r\ncontent-type: text/event-stream", &format!("{events}data: [DONE]\n\n"))
 }
 
 /// A reply of a model that calls a tool.
@@ -188,6 +201,30 @@ impl HttpServed {
         self.send("POST", path, &headers, &body.to_string())
     }
 
+    /// Sends a request whose answer is a stream. Returns the data of its events.
+    pub fn data_of(&self, path: &str, body: &Value) -> Vec<String> {
+        let answered = self.post(path, body);
+        assert_eq!(answered.status, 200, "{answered:?}");
+        assert_eq!(answered.header("content-type"), Some("text/event-stream"), "{answered:?}");
+        assert!(!answered.body.contains("retry:") && !answered.body.contains("id:"), "clients take them for events");
+        answered.body.lines().filter_map(|line| line.strip_prefix("data: ")).map(str::to_owned).collect()
+    }
+
+    /// Sends a request and leaves the connection open.
+    pub fn begin(&self, path: &str, body: &Value) -> TcpStream {
+        let (mut stream, body) = (self.connect(), body.to_string());
+        let head = format!("{}content-type: application/json\r\ncontent-length: {}", self.known(), body.len());
+        stream.write_all(format!("POST {path} HTTP/1.1\r\n{head}\r\n\r\n{body}").as_bytes()).unwrap();
+        stream
+    }
+
+    /// Waits until the only run has this state. Returns it.
+    pub fn only_run(&self, state: &str) -> Value {
+        let listed = self.wait_for("/api/v1/runs", |listed| listed["runs"][0]["state"] == state);
+        assert_eq!(listed["runs"].as_array().unwrap().len(), 1, "{listed}");
+        listed["runs"][0].clone()
+    }
+
     /// Starts a run. Returns its id.
     pub fn run(&self, body: &Value) -> String {
         let started = self.post("/api/v1/runs", body);
@@ -300,6 +337,17 @@ impl EventReader {
     pub fn rest(mut self) -> Vec<SentEvent> {
         std::iter::from_fn(|| self.next()).collect()
     }
+}
+
+/// Reads from a connection until this text has come. Returns all of it.
+pub fn read_until(stream: &mut TcpStream, text: &str) -> String {
+    let (mut read, mut chunk) = (String::new(), [0; 4_096]);
+    while !read.contains(text) {
+        let count = stream.read(&mut chunk).unwrap();
+        assert_ne!(count, 0, "{read}");
+        read.push_str(&String::from_utf8_lossy(&chunk[..count]));
+    }
+    read
 }
 
 /// Returns `true` for an event of a run of this name.

@@ -54,6 +54,15 @@ pub const SERVE_SESSIONS: usize = 200;
 pub const SERVE_SESSION_MESSAGES: usize = 200;
 /// The maximum characters of one such message; the rest is cut. As much as a question about changes shows.
 pub const SERVE_MESSAGE_CHARS: usize = CHANGE_DETAIL_CHARS;
+/// The maximum number of messages of a conversation that a client sends with a request: more than a person writes in a
+/// month, and each becomes an entry of the agent's conversation.
+pub const SERVE_CONVERSATION_MESSAGES: usize = 2_000;
+/// The maximum bytes of the address of an image that a vendor fetches: as long as servers take.
+pub const SERVE_IMAGE_ADDRESS_BYTES: usize = 8 << 10;
+/// The maximum characters of a tool's result in an event for a user interface; the rest is in the session.
+pub const SERVE_TOOL_RESULT_CHARS: usize = 16_000;
+/// The maximum bytes of an id that a client chooses for a conversation or a run: four times those of a UUID with a prefix.
+pub const SERVE_CLIENT_ID_BYTES: usize = 255;
 /// The time after which a client that was refused for want of room tries again.
 pub const SERVE_RETRY_AFTER: Duration = Duration::from_secs(5);
 

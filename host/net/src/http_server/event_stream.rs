@@ -32,12 +32,22 @@ pub struct SseFrame {
     pub data: Arc<str>,
 }
 
-/// Returns an answer that sends these events as they come, and keep-alives while none comes. The next event is taken when
-/// the client has read those before it; dropping the connection drops the events.
+/// Returns an answer that sends these events as they come, and keep-alives while none comes. The next event is taken
+/// when the client has read those before it; dropping the connection drops the events. A client whose connection breaks
+/// is asked to connect again.
 pub fn event_stream(frames: BoxStream<'static, SseFrame>) -> ServedResponse {
-    let retry = format!("retry: {}\n\n", limits::SERVE_STREAM_RETRY.as_millis());
+    stream_after(format!("retry: {}\n\n", limits::SERVE_STREAM_RETRY.as_millis()), frames)
+}
+
+/// Returns an answer like [`event_stream`] that cannot be resumed. Before its first event it sends nothing: some
+/// clients take a `retry` for an event.
+pub fn single_event_stream(frames: BoxStream<'static, SseFrame>) -> ServedResponse {
+    stream_after(String::new(), frames)
+}
+
+fn stream_after(beginning: String, frames: BoxStream<'static, SseFrame>) -> ServedResponse {
     let silence = Box::pin(sleep(limits::SERVE_KEEP_ALIVE));
-    let body = SseBody { frames, chunk: retry, silence, has_ended: false };
+    let body = SseBody { frames, chunk: beginning, silence, has_ended: false };
     let (mut parts, _) = bytes_response(StatusCode::OK, "text/event-stream", Bytes::new()).into_parts();
     // Some proxies hold answers back until they have enough of them.
     parts.headers.insert(header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
@@ -124,6 +134,15 @@ mod tests {
             "retry: 1000\n\nid: 7\nevent: run\ndata: {\"a\":1}\n\nevent: run\ndata: two\ndata: lines\ndata: id: 9\n\n";
         assert_eq!(next(&mut response).await.unwrap(), expected);
         assert_eq!(next(&mut response).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn single_stream_begins_with_its_first_event() {
+        let one = SseFrame { event: None, id: None, data: "{}".into() };
+        let mut response = single_event_stream(stream::iter([one]).chain(stream::pending()).boxed());
+        assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
+        assert_eq!(next(&mut response).await.unwrap(), "data: {}\n\n");
+        assert_eq!(next(&mut response).await.unwrap(), ": keep-alive\n\n");
     }
 
     #[tokio::test(start_paused = true)]

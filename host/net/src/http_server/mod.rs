@@ -18,7 +18,7 @@ mod tests;
 mod write_timeout_stream;
 
 pub use access_policy::{AccessDenied, AccessPolicy, BearerToken};
-pub use event_stream::{SseFrame, event_stream};
+pub use event_stream::{SseFrame, event_stream, single_event_stream};
 pub use served_request::{BodyError, ServedRequest};
 pub use served_response::{ServedBody, ServedResponse, bytes_response, json_response, text_response};
 pub use server::{CrossOriginRules, HttpServer, HttpService, RouteAccess};

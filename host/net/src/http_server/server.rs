@@ -37,8 +37,8 @@ pub trait HttpService: Send + Sync + 'static {
     /// Returns the rules for web pages of other origins that the policy allows.
     fn cross_origin(&self) -> CrossOriginRules;
 
-    /// Answers a request that was not admitted.
-    fn deny(&self, denied: AccessDenied) -> ServedResponse {
+    /// Answers a request of this path that was not admitted.
+    fn deny(&self, _path: &str, denied: AccessDenied) -> ServedResponse {
         text_response(denied.status(), denied.to_string())
     }
 }
@@ -177,7 +177,7 @@ impl RunningServer {
         let HttpServer { policy, service, .. } = &self.server;
         let origin = match policy.admit(request.headers(), self.address) {
             Ok(origin) => origin,
-            Err(denied) => return service.deny(denied),
+            Err(denied) => return service.deny(request.uri().path(), denied),
         };
         let access = service.access(request.method(), request.uri().path());
         let shown = match access {
@@ -187,7 +187,7 @@ impl RunningServer {
         let mut response = match shown {
             // A preflight request of a browser has no token.
             _ if request.method() == Method::OPTIONS && origin.is_some() => preflight(service.cross_origin()),
-            Err(denied) => unknown(service.deny(denied)),
+            Err(denied) => unknown(service.deny(request.uri().path(), denied)),
             Ok(()) => service.handle(ServedRequest::new(request, connection)).await,
         };
         if let Some(origin) = origin.and_then(|origin| HeaderValue::try_from(origin).ok()) {

@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{RunEventReader, RunHostError, run_events::RunEvents};
 use crate::{
-    agent::{AgentGroup, RunAnswer},
+    agent::{AgentGroup, RunAnswer, RunError},
     chat::Message,
     error::{Report, cut},
     limits,
-    model::Ledger,
+    model::{Ledger, Usage, UsageTally},
 };
 
 /// A run from its request to its end.
@@ -69,6 +69,8 @@ pub(super) struct HostedRunStart {
     /// The name of the session; `None` if nothing is recorded.
     pub session: Option<String>,
     pub warnings: Vec<String>,
+    /// The usage of all agents in the session before this run.
+    pub spent_before: UsageTally,
 }
 
 /// The end of a run.
@@ -80,6 +82,8 @@ pub(super) struct HostedRunEnd {
     /// The answer as JSON, if it follows a schema.
     pub value: Option<Value>,
     pub error: Option<Report>,
+    /// The failure as the run reported it; `None` if it could not begin.
+    pub failure: Option<RunError>,
     /// The usage of each agent in the session.
     pub agents: Ledger,
 }
@@ -115,6 +119,17 @@ pub struct RunSnapshot {
     pub value: Option<Value>,
     /// The failure.
     pub error: Option<Report>,
+    /// The failure as the run reported it; `None` if it could not begin.
+    pub failure: Option<RunError>,
+    /// The usage of all agents of the session before this run.
+    pub spent_before: UsageTally,
+}
+
+impl RunSnapshot {
+    /// Returns the tokens that this run has used so far, with those of all agents that worked for it.
+    pub fn usage(&self) -> Usage {
+        self.agents.total().usage - self.spent_before.usage
+    }
 }
 
 impl HostedRunState {
@@ -192,6 +207,8 @@ impl HostedRun {
             answer: end.and_then(|end| end.answer.clone()),
             value: end.and_then(|end| end.value.clone()),
             error: end.and_then(|end| end.error.clone()),
+            failure: end.and_then(|end| end.failure.clone()),
+            spent_before: begun.map(|begun| begun.spent_before).unwrap_or_default(),
         }
     }
 

@@ -1,14 +1,17 @@
 //! Runs that an API hosts: several at once, each in a session, with their events, questions and results.
 //!
-//! [`RunHost`] starts a [`RunRequest`] as a [`HostedRun`], by the steps of `shelly-host run`. It is the one place for runs
-//! that a client starts over a protocol, whatever the protocol is.
+//! [`RunHost`] starts a [`RunRequest`] as a [`HostedRun`], by the steps of `shelly-host run`. It is the one place for
+//! runs that a client starts over a protocol, whatever the protocol is.
 //!
 //! - `run_request.rs` says what a client asks for, and `run_host_error.rs` why it is refused.
 //! - `run_events.rs` keeps the newest events of a run for readers that come late or again.
 //! - `hosted_run.rs` is a run from its request to its end, and `run_work.rs` does its work.
-//! - `run_questions.rs` keeps the questions of all runs until they are answered, or are declined because nobody answers.
+//! - `output_budget.rs` bounds the replies of an agent together.
+//! - `run_questions.rs` keeps the questions of all runs until they are answered, or are declined because nobody
+//!   answers.
 
 mod hosted_run;
+mod output_budget;
 mod run_events;
 mod run_host;
 mod run_host_error;

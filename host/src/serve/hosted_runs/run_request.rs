@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{capability::Budget, limits, session::LaunchOptions, task::TaskInput};
+use crate::{capability::Budget, chat::Message, limits, session::LaunchOptions, task::TaskInput};
 
 /// The options of all runs of a host.
 #[derive(Debug, Clone)]
@@ -51,6 +51,11 @@ pub struct RunRequest {
     pub target: RunTarget,
     /// The most that the run may spend.
     pub budget: Budget,
+    /// Messages that the conversation has before the task: of a person and of the agent, without tool calls.
+    pub history: Vec<Message>,
+    /// The most tokens that the replies of the agent may have together, in all turns; the last one is cut. It does not
+    /// bound the members of a team and the agents that the agent delegates to.
+    pub output_tokens: Option<u64>,
 }
 
 /// The session in which a hosted run is recorded.

@@ -10,10 +10,12 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{
     HostedRun, HostedRunState, RunHostOptions, RunRequest, RunTarget,
     hosted_run::{HostedRunEnd, HostedRunStart},
+    output_budget::with_output_budget,
 };
 use crate::{
     agent::{RunAnswer, RunError},
     app::{App, PendingWork, PreparedRun, Recording, RunSession, SessionCloser, explain},
+    chat::{Chat, Message},
     error::{ErrorKind, Report},
     event::{EventSink, RunCx},
     limits,
@@ -39,11 +41,12 @@ struct WorkOutcome {
     answer: Option<RunAnswer>,
     value: Option<Value>,
     error: Option<Report>,
+    failure: Option<RunError>,
 }
 
 impl WorkOutcome {
     fn of(state: HostedRunState) -> Self {
-        Self { state, answer: None, value: None, error: None }
+        Self { state, answer: None, value: None, error: None, failure: None }
     }
 
     fn failed(report: Report) -> Self {
@@ -74,8 +77,8 @@ impl HostedRunWork {
         let agents = run.ledger();
         // All events are kept before the end, unless something still holds their sink.
         let _ = timeout(limits::SERVE_END_TIME, recording).await;
-        let WorkOutcome { state, answer, value, error } = outcome;
-        HostedRunEnd { state, finished: SystemTime::now(), answer, value, error, agents }
+        let WorkOutcome { state, answer, value, error, failure } = outcome;
+        HostedRunEnd { state, finished: SystemTime::now(), answer, value, error, failure, agents }
     }
 
     /// Prepares the run and performs it.
@@ -84,7 +87,7 @@ impl HostedRunWork {
     ///
     /// A [`Report`] if it cannot begin.
     async fn work(&self, run: &HostedRun, request: RunRequest, events: EventSink) -> Result<WorkOutcome, Report> {
-        let RunRequest { agent, model, input, target, budget } = request;
+        let RunRequest { agent, model, input, target, budget, history, output_tokens } = request;
         let app = (*self.app).clone().with_budget(self.options.budget.meet(&budget));
         let title = input.as_ref().map(|input| input.text.clone()).unwrap_or_default();
         let (recording, of_session) = self.recording(&target, title)?;
@@ -99,20 +102,28 @@ impl HostedRunWork {
         if let Some(schema) = &schema {
             prepared.entrant = schema.enforce_on(prepared.entrant);
         }
+        if let Some(tokens) = output_tokens {
+            prepared.entrant = with_output_budget(prepared.entrant, tokens);
+        }
         let session = prepared.session.take();
         (self.learn)(app.secrets());
         self.app.observe(&events, &prepared, session.as_ref());
         let work = PendingWork::of(session.as_ref(), input.map(TaskInput::into_message))?;
+        let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
+        add_history(&chat, history, &work)?;
         run.begin(self.start(&prepared, session.as_ref()), &prepared.agent_group);
         let name = Arc::clone(prepared.entrant.runner().name());
         let cx = RunCx::new(name).with_run(Arc::clone(run.id())).with_events(events);
-        let outcome = self.until_stopped(work, &prepared, &cx, session).await;
+        let outcome = self.until_stopped(work, &prepared, (&cx, &chat), session).await;
         drop(cx);
         Ok(match outcome {
             None => WorkOutcome::of(HostedRunState::Interrupted),
             Some(Ok(answer)) => answered(answer, schema.as_ref()),
             Some(Err(RunError::Cancelled)) => WorkOutcome::of(HostedRunState::Cancelled),
-            Some(Err(error)) => WorkOutcome::failed(explain(&prepared, &error)),
+            Some(Err(error)) => {
+                let report = explain(&prepared, &error);
+                WorkOutcome { failure: Some(error), ..WorkOutcome::failed(report) }
+            }
         })
     }
 
@@ -121,11 +132,10 @@ impl HostedRunWork {
         &self,
         work: PendingWork,
         prepared: &PreparedRun,
-        cx: &RunCx,
+        (cx, chat): (&RunCx, &Chat),
         session: Option<RunSession>,
     ) -> Option<Result<RunAnswer, RunError>> {
-        let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
-        let mut working = pin!(work.run(prepared, cx, &chat));
+        let mut working = pin!(work.run(prepared, cx, chat));
         // Declared after the run so that it is dropped first: a run that is dropped records nothing more.
         let closing = SessionCloser(session);
         let outcome = tokio::select! {
@@ -151,6 +161,7 @@ impl HostedRunWork {
             model: prepared.model.model.clone(),
             session: session.map(|session| session.journal.id().to_owned()),
             warnings: warnings.take(limits::SERVE_WARNINGS).map(|warning| secrets.clean_text(&warning)).collect(),
+            spent_before: prepared.agent_group.ledger().total(),
         }
     }
 
@@ -190,6 +201,17 @@ impl HostedRunWork {
             Err(error) => Err(error.report()),
         }
     }
+}
+
+/// Adds the messages before the task to the conversation of a run.
+fn add_history(chat: &Chat, history: Vec<Message>, work: &PendingWork) -> Result<(), Report> {
+    let cannot = |cause: String| Report::new(ErrorKind::Usage, "the conversation cannot be used").cause(cause);
+    if !history.is_empty() && matches!(work, PendingWork::Finish(_)) {
+        return Err(cannot("the last run of the session was interrupted, so its conversation is not complete".into())
+            .hint("send the task alone, with which that run goes on"));
+    }
+    let added = history.into_iter().try_for_each(|message| chat.append(message));
+    added.map_err(|error| cannot(error.to_string()).hint("begin a new conversation"))
 }
 
 /// Returns the outcome of a run with an answer.

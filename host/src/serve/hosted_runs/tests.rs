@@ -4,7 +4,10 @@ use super::{
     HostedRunState, RunEventStep, RunHostError, RunRequest, RunTarget,
     testing::{SilentHost, request},
 };
-use crate::limits;
+use crate::{
+    chat::{Message, Role},
+    limits,
+};
 
 /// Waits until a condition holds.
 async fn until(is_so: impl Fn() -> bool) {
@@ -59,6 +62,17 @@ async fn run_that_cannot_begin_is_forgotten() {
     let named = RunRequest { target: RunTarget::Named("s".into()), ..request("hi") };
     let Err(RunHostError::NotBegun(report)) = host.start(named).await else { panic!("nothing is recorded") };
     assert!(report.hint.unwrap().contains("--no-session"));
+}
+
+#[tokio::test]
+async fn conversation_that_is_not_valid_begins_no_run() {
+    let silent = SilentHost::new(1).await;
+    let history = vec![Message::text(Role::Assistant, "", "Hello.")];
+    let wanted = RunRequest { history, ..request("hi") };
+    let Err(RunHostError::NotBegun(report)) = silent.host.start(wanted).await else { panic!("nobody has spoken") };
+    assert!(report.to_string().contains("the conversation cannot be used"), "{report}");
+    let history = vec![Message::user("One?"), Message::text(Role::Assistant, "", "One.")];
+    assert!(silent.host.start(RunRequest { history, ..request("Two?") }).await.is_ok());
 }
 
 #[tokio::test]

@@ -6,9 +6,11 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    ag_ui::{self, AG_UI_PREFIX},
     event_routes,
     idempotency::IdempotencyKeys,
     listing_routes, metrics,
+    openai::{self, OPENAI_PREFIX, OpenAiError},
     openapi_document::openapi_document,
     page,
     problem::{ApiResult, Problem},
@@ -58,11 +60,17 @@ impl HttpApi {
             Some(mcp) if request.path() == MCP_PATH => return mcp.handle(request).await,
             _ => {}
         }
+        if request.path().starts_with(OPENAI_PREFIX) {
+            return openai::answer(&self.host, &self.bodies, &mut request).await;
+        }
         self.respond(&mut request).await.unwrap_or_else(|problem| self.refuse(&problem))
     }
 
     async fn respond(&self, request: &mut ServedRequest) -> ApiResult {
         let (host, path) = (&self.host, request.path().to_owned());
+        if path.starts_with(AG_UI_PREFIX) {
+            return ag_ui::start(host, &self.bodies, request).await;
+        }
         let (route, arguments) = routes::find(request.method().as_str(), &path)?;
         let argument = |at: usize| arguments.get(at).copied().unwrap_or_default();
         match route.action {
@@ -107,12 +115,18 @@ impl HttpService for HttpApi {
         CrossOriginRules {
             methods: "GET, POST, DELETE",
             request_headers: "authorization, content-type, accept, last-event-id, idempotency-key, mcp-session-id, \
-                              mcp-protocol-version, mcp-method, mcp-name",
-            exposed_headers: "location, retry-after, mcp-session-id, www-authenticate",
+                              mcp-protocol-version, mcp-method, mcp-name, openai-organization, openai-project, \
+                              x-stainless-arch, x-stainless-helper-method, x-stainless-lang, x-stainless-os, \
+                              x-stainless-package-version, x-stainless-poll-helper, x-stainless-retry-count, \
+                              x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout",
+            exposed_headers: "location, retry-after, mcp-session-id, www-authenticate, x-request-id, x-should-retry",
         }
     }
 
-    fn deny(&self, denied: AccessDenied) -> ServedResponse {
-        self.refuse(&Box::<Problem>::from(denied))
+    fn deny(&self, path: &str, denied: AccessDenied) -> ServedResponse {
+        match path.starts_with(OPENAI_PREFIX) {
+            true => Box::<OpenAiError>::from(denied).response(&self.host),
+            false => self.refuse(&Box::<Problem>::from(denied)),
+        }
     }
 }

@@ -17,6 +17,11 @@ use crate::{
 };
 
 pub(super) fn agents(host: &RunHost) -> ApiResult {
+    Ok(json(host, StatusCode::OK, &ServedAgentsView { agents: served_agents(host) }))
+}
+
+/// Returns the agents, then the teams.
+pub(super) fn served_agents(host: &RunHost) -> Vec<ServedAgentView> {
     let (config, named) = (&host.app().config, host.options().agent.as_deref());
     let entry = named.or_else(|| config.entry().ok().map(RunnerConfig::name)).unwrap_or(DEFAULT_AGENT).to_owned();
     let view = |runner: RunnerConfig<'_>| {
@@ -33,7 +38,7 @@ pub(super) fn agents(host: &RunHost) -> ApiResult {
     if agents.is_empty() {
         agents.push(view(RunnerConfig::Agent(&config.default_agent())));
     }
-    Ok(json(host, StatusCode::OK, &ServedAgentsView { agents }))
+    agents
 }
 
 pub(super) async fn plugins(host: &RunHost) -> ApiResult {

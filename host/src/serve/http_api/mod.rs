@@ -10,13 +10,18 @@
 //! - `request_bodies.rs` and `views.rs` are the JSON that clients send and get, from which `openapi_document.rs` is
 //!   generated.
 //! - `problem.rs` is a refusal. `idempotency.rs` remembers which runs were started by which keys.
+//! - `openai` and `ag_ui` are other protocols in which clients start runs: OpenAI's API, and that of user interfaces.
+//!   `conversations` has what both need.
 //! - `metrics.rs` counts for Prometheus, and `page.rs` is the web page.
 
+mod ag_ui;
 mod api_service;
+mod conversations;
 mod event_routes;
 mod idempotency;
 mod listing_routes;
 mod metrics;
+mod openai;
 mod openapi_document;
 mod page;
 mod problem;

@@ -111,10 +111,34 @@ impl Problem {
         problem
     }
 
+    /// Returns the status of the answer.
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Returns the kind of problem.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// Returns the time after which the same request may succeed.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// Returns the failure with its causes and a way to mend it, in one line.
+    pub fn sentence(&self) -> String {
+        let mut sentence = std::iter::once(&self.title).chain(&self.causes).cloned().collect::<Vec<_>>().join(": ");
+        if let Some(mend) = &self.mend {
+            sentence.push_str("; ");
+            sentence.push_str(mend);
+        }
+        sentence
+    }
+
     /// Returns the answer.
     pub fn response(&self, json: impl FnOnce(&Self) -> Vec<u8>) -> ServedResponse {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = bytes_response(status, "application/problem+json", json(self));
+        let mut response = bytes_response(self.status(), "application/problem+json", json(self));
         let headers = response.headers_mut();
         if let Some(after) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));

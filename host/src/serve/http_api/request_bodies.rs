@@ -165,7 +165,7 @@ impl NewRunBody {
             None => None,
         };
         let target = session.map_or(RunTarget::New, RunTarget::Named);
-        Ok(RunRequest { agent, model, input, target, budget })
+        Ok(RunRequest { agent, model, input, target, budget, ..RunRequest::default() })
     }
 }
 
@@ -195,18 +195,7 @@ impl NewFileBody {
             }
             _ => return Err(cannot("the file needs one of `text` and `base64`".into())),
         };
-        let too_large = |most: u64| cannot(format!("larger than {most} bytes"));
-        if bytes.len() as u64 > limits::ATTACHED_MEDIA_BYTES {
-            return Err(too_large(limits::ATTACHED_MEDIA_BYTES));
-        }
-        if let Some(media) = AttachedFile::media(Some(name.clone()), bytes.as_slice().into()) {
-            return Ok(media);
-        }
-        match String::from_utf8(bytes) {
-            Ok(text) if text.len() as u64 > limits::ATTACHED_TEXT_BYTES => Err(too_large(limits::ATTACHED_TEXT_BYTES)),
-            Ok(text) if !text.contains('\0') => Ok(AttachedFile::Text { name: name.clone(), text }),
-            _ => Err(cannot("the file is neither UTF-8 text nor a PNG, JPEG, GIF or WebP image nor a PDF".to_owned())),
-        }
+        AttachedFile::of_bytes(&name, bytes).map_err(cannot)
     }
 }
 

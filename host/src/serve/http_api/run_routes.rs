@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode, header};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     idempotency::IdempotencyKeys,
@@ -31,6 +31,14 @@ pub(super) fn clean_json(host: &RunHost, view: &impl serde::Serialize) -> Vec<u8
     host.secrets().clean_json(bytes, |json| serde_json::from_slice::<serde::de::IgnoredAny>(json).is_ok())
 }
 
+/// Waits for the turn of a body of this size. Small bodies need none, so that clients who send theirs slowly hold up
+/// nobody.
+pub(super) async fn body_turn(bodies: &Semaphore, bytes: Option<u64>) -> Option<SemaphorePermit<'_>> {
+    let is_small = bytes.is_some_and(|bytes| bytes <= limits::SERVE_BODY_BYTES as u64);
+    // The semaphore is never closed.
+    if is_small { None } else { bodies.acquire().await.ok() }
+}
+
 pub(super) async fn start(
     host: &RunHost,
     keys: &IdempotencyKeys,
@@ -42,9 +50,7 @@ pub(super) async fn start(
         return Err(Problem::bad_request("there are several idempotency keys, or the key is not visible ASCII text"));
     }
     let (run, is_new) = {
-        // Small bodies need no turn, so that clients who send theirs slowly hold up nobody. The semaphore is never closed.
-        let is_small = request.body_bytes().is_some_and(|bytes| bytes <= limits::SERVE_BODY_BYTES as u64);
-        let _turn = if is_small { None } else { bodies.acquire().await.ok() };
+        let _turn = body_turn(bodies, request.body_bytes()).await;
         let body = read_json_bytes(request, limits::SERVE_RUN_BODY_BYTES).await?;
         let wanted = parse_json::<NewRunBody>(&body)?.into_request()?;
         match &key {

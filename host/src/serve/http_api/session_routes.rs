@@ -57,6 +57,17 @@ pub(super) async fn attachment(host: &RunHost, id: &str, digest: &str) -> ApiRes
     Ok(response)
 }
 
+/// Returns the number of runs that persons and clients have started in a session.
+pub(super) async fn run_count(host: &RunHost, id: &str) -> Result<usize, Box<Problem>> {
+    let (store, id) = (host.app().sessions(), id.to_owned());
+    blocking(move || {
+        let mut transcript = Transcript::default();
+        store.read(&whole_name(&store, &id)?)?.map_while(Result::ok).for_each(|line| transcript.add(line));
+        Ok(transcript.top().count())
+    })
+    .await
+}
+
 /// Runs `work` on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,

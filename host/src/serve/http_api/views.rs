@@ -342,6 +342,19 @@ pub(super) fn cost(tally: &UsageTally) -> Option<f64> {
     if is_unknown { None } else { serde_json::to_value(tally.usd).ok()?.as_f64() }
 }
 
+/// Returns the text of an answer; of one that consists of images or files, their types.
+pub(super) fn answer_text(answer: &RunAnswer) -> String {
+    let text = answer.message.text_content();
+    if !text.trim().is_empty() {
+        return text;
+    }
+    let media = answer.message.parts.iter().filter_map(|part| match part {
+        Part::Media(media) => Some(format!("[{}]", media.media_type)),
+        _ => None,
+    });
+    media.collect::<Vec<_>>().join("\n")
+}
+
 impl UsageView {
     pub fn of(tally: &UsageTally) -> Self {
         let UsageTally { completions, usage, .. } = *tally;
@@ -403,15 +416,7 @@ impl RunResultView {
             RunEnding::Completed(TaskCompletion { status: CompletionStatus::Failed, .. }) => RunEndingView::Failed,
             RunEnding::HandedOver(_) => RunEndingView::HandedOver,
         };
-        let mut text = answer.message.text_content();
-        if text.trim().is_empty() {
-            let media = answer.message.parts.iter().filter_map(|part| match part {
-                Part::Media(media) => Some(format!("[{}]", media.media_type)),
-                _ => None,
-            });
-            text = media.collect::<Vec<_>>().join("\n");
-        }
-        Self { text, value, ending, iterations: answer.iterations }
+        Self { text: answer_text(answer), value, ending, iterations: answer.iterations }
     }
 }
 
