@@ -49,6 +49,7 @@ fn changed_instructions_require_trust_before_use() {
         (".shelly/context.md", "Speak of fish.", &["-Speak of birds.", "+Speak of fish."]),
         (".shelly/skills/fly/SKILL.md", "---\nname: fly\n---\nDive.\n", &["-Flap.", "+Dive."]),
         (".shelly/skills/swim/SKILL.md", "---\nname: swim\ndescription: When wet.\n---\nSwim.\n", &["+Swim."]),
+        (".agents/skills/sink/SKILL.md", "---\nname: sink\ndescription: When deep.\n---\nSink.\n", &["+Sink."]),
     ] {
         place.file(path, text);
         refused(&place.run(&["run", "hi"]), path);

@@ -74,6 +74,7 @@ mod security;
 mod serve;
 mod serving;
 mod sessions;
+mod skills;
 mod steps;
 mod teams;
 mod telemetry;

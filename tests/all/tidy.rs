@@ -389,7 +389,7 @@ fn each_library_is_used_in_one_module() {
             &[
                 "host/src/config/",
                 "host/core/src/model/pricing.rs",
-                "host/core/src/skill.rs",
+                "host/core/src/skill/",
                 "host/openapi/src/document.rs",
             ],
         ),

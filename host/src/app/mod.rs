@@ -10,9 +10,10 @@ mod prompt_estimate;
 
 pub use crate::{
     assemble::{
-        App, ConnectedMcpServer, EntryRunner, Environment, GRANT_OPTION, LONE_RUN, LonePlugin, LonePluginFailure,
-        LonePluginHost, NO_MODEL, PendingWork, PreparedRun, ReadApi, Recording, RunSession, SessionCloser,
-        TelemetryFlush, changed, explain, find_program, how_to_mend, locked_plugins, sessions, skill_names,
+        App, ConnectedMcpServer, EntryRunner, Environment, GRANT_OPTION, LONE_RUN, ListedSkill, LonePlugin,
+        LonePluginFailure, LonePluginHost, NO_MODEL, PendingWork, PreparedRun, ReadApi, Recording, RunSession,
+        SessionCloser, SkillListing, TelemetryFlush, changed, explain, find_program, how_to_mend, locked_plugins,
+        sessions, skill_names,
     },
     config::DEFAULT_AGENT,
     provider::{VendorAddress, key_variables, key_variables_in_words, local_servers_in_words, vendor_keys},

@@ -17,12 +17,12 @@ use crate::{
     limits,
     model::PriceTable,
     project::{ContextOptions, ProjectContext, ProjectLayout, ProjectPermissions, Staleness, staleness},
-    skill::{self, Skill},
+    skill::{self, Skill, SkillCatalog, SkillDetails, SkillError, SkillPlace},
     state::ReflectionStore,
     trust::InstructionFile,
 };
 
-/// The content of `.shelly`, read once. Without that folder everything is empty.
+/// The content of `.shelly`, read once, and the skills of other places. Without that folder everything else is empty.
 #[derive(Clone)]
 pub(crate) struct ProjectFolder {
     layout: ProjectLayout,
@@ -50,14 +50,14 @@ impl ProjectFolder {
         }
         let is_there = layout.holds_more_than_sessions();
         let package_skills = Arc::new(package_skills(config)?);
+        let (skills, left_out) = skills_of(config, &layout, is_there)?;
+        // The person's own skills are nothing that a project brings.
+        let of_project = skills.iter().filter(|skill| skill.place != SkillPlace::Personal);
         if !is_there {
-            let (skills, instructions, warnings) = (Arc::default(), Arc::default(), Vec::new());
-            return Ok(Self { layout, is_there, skills, package_skills, context: "".into(), instructions, warnings });
+            let instructions = of_project.map(|skill| instructions_of(skill, &layout)).collect();
+            let (skills, context, warnings) = (skills.into(), "".into(), said_in_short(&left_out));
+            return Ok(Self { layout, is_there, skills, package_skills, context, instructions, warnings });
         }
-        let skills = match layout.skills().is_dir() {
-            true => skill::load_dir(&layout.skills()).map_err(|error| error.report())?,
-            false => Vec::new(),
-        };
         let mut options = ContextOptions::default();
         if config.context.max_external_file_size > 0 {
             options.max_external_file_size = config.context.max_external_file_size;
@@ -65,7 +65,7 @@ impl ProjectFolder {
         let ProjectContext { text, mut warnings, files } = ProjectContext::read(&layout, &options);
         // What the person has installed for all projects was consented to then.
         let of_packages = package_skills.values().flatten().filter(|_| !config.user.has_runners);
-        let of_skills = skills.iter().chain(of_packages).map(|skill| instructions_of(skill, &layout));
+        let of_skills = of_project.chain(of_packages).map(|skill| instructions_of(skill, &layout));
         let instructions = files.into_iter().chain(of_skills).collect();
         // Without a context file there is nothing that could be out of date.
         if let Staleness::Stale { reason } = staleness(&layout)
@@ -73,6 +73,7 @@ impl ProjectFolder {
         {
             warnings.push(format!("the project index may be out of date: {reason}; update it with shelly-host index"));
         }
+        warnings.extend(said_in_short(&left_out));
         let (skills, context) = (skills.into(), text.into());
         Ok(Self { layout, is_there, skills, package_skills, context, instructions, warnings })
     }
@@ -173,6 +174,38 @@ impl ProjectFolder {
     }
 }
 
+/// Reads the skills of the project and of the person, and the reasons for which some of them are left out. Those of
+/// `.shelly` have precedence over those of `.agents`, and those of the project over those of the person.
+pub(super) fn skills_of(
+    config: &Config,
+    layout: &ProjectLayout,
+    has_own: bool,
+) -> Result<(Vec<Skill>, Vec<SkillError>), Report> {
+    let own = match has_own && layout.skills().is_dir() {
+        true => skill::load_dir(&layout.skills()).map_err(|error| error.report())?,
+        false => Vec::new(),
+    };
+    let mut catalog = SkillCatalog::new(own);
+    // An empty path stands for the current folder.
+    let root = if layout.root().as_os_str().is_empty() { Path::new(".") } else { layout.root() };
+    catalog.add_shared(&layout.shared_skills(), SkillPlace::Shared, Some(root));
+    if let Some(personal) = &config.user.skills {
+        catalog.add_shared(personal, SkillPlace::Personal, None);
+    }
+    Ok(catalog.into_parts())
+}
+
+/// Returns warnings about skills that are left out: the first few in full.
+fn said_in_short(left_out: &[SkillError]) -> Vec<String> {
+    let most = limits::SKILL_WARNINGS;
+    let mut warnings: Vec<_> = left_out.iter().take(most).map(|error| error.report().with_hint()).collect();
+    if left_out.len() > most {
+        let more = left_out.len() - most;
+        warnings.push(format!("{more} more skills are not used; shelly-host skill check names them"));
+    }
+    warnings
+}
+
 /// Returns the names of the skills in a folder, which need not exist.
 ///
 /// # Errors
@@ -197,11 +230,15 @@ fn package_skills(config: &Config) -> Result<BTreeMap<PathBuf, Vec<Skill>>, Repo
 
 /// Returns a skill as an instruction file with the whole text that a model is given.
 fn instructions_of(skill: &Skill, layout: &ProjectLayout) -> InstructionFile {
-    let Skill { name, description, content, dir } = skill;
+    let Skill { name, description, content, dir, details, place: _ } = skill;
     let root = layout.root().canonicalize().unwrap_or_else(|_| layout.root().to_owned());
     let path = dir.join(skill::FILE);
     let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-    let head = if description.is_empty() { String::new() } else { format!("description: {description}\n") };
+    let SkillDetails { compatibility, allowed_tools, license: _, metadata: _ } = details;
+    let mut head = if description.is_empty() { String::new() } else { format!("description: {description}\n") };
+    // The model reads these two as well.
+    head.extend(compatibility.iter().map(|needs| format!("compatibility: {needs}\n")));
+    head.extend(allowed_tools.iter().map(|tool| format!("allowed-tools: {tool}\n")));
     InstructionFile::new(path, format!("name: {name}\n{head}\n{content}"))
 }
 

@@ -15,7 +15,7 @@ use super::{
     panic_report::bug,
     plugin, provider,
     render::{self, RunOutputFormat},
-    run, serve, session, signals, trace, usage_hints,
+    run, serve, session, signals, skill, trace, usage_hints,
     wanted_output::wanted_output,
 };
 use crate::{
@@ -51,6 +51,9 @@ pub(super) enum CliCommand {
     /// Install, list, update, remove and publish agents of somebody else.
     #[command(subcommand)]
     Agent(agent::AgentCommand),
+    /// List the skills that agents can have, and check them.
+    #[command(subcommand)]
+    Skill(skill::SkillCommand),
     /// Check that models answer.
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
@@ -81,7 +84,7 @@ Exit codes:
        problem; plugin call, step, complete: the plugin has returned an error; plugin test: a
        case failed; plugin check: there is a problem; conformance: an attack did not end as
        expected; session: a part is damaged, or a change cannot be undone; trace --diff: the
-       runs differ
+       runs differ; skill check: a skill cannot be used
     2  wrong usage, config or task, or a project or a session that is not trusted
     3  a required plugin cannot be used; plugin call, step, complete: the plugin cannot be
        loaded, crashed, timed out or exceeded a limit
@@ -181,6 +184,7 @@ fn execute(command: CliCommand) -> u8 {
         }
         CliCommand::Plugin(plugin) => plugin.execute(),
         CliCommand::Agent(agent) => agent.execute(),
+        CliCommand::Skill(skill) => skill.execute(),
         CliCommand::Provider(provider) => provider.execute(),
         CliCommand::Serve(serve) => serve.execute(),
         CliCommand::Mcp(mcp) => mcp.execute(),

@@ -13,6 +13,7 @@ use crate::{
     config::{Config, ConfigErrors, InstalledAgents},
     error::Report,
     plugin::{ComponentCompiler, PluginCatalog, PluginDirs},
+    project::ProjectLayout,
 };
 
 /// The default toolboxes of the agent of a config that names no agents.
@@ -94,8 +95,7 @@ pub fn read_config_to_install(named: Option<&PathBuf>) -> Result<Config, Report>
 /// in the current one, and without a message about what was found.
 pub fn read_config_of(folder: &Path, named: Option<&PathBuf>, plugins: &[PathBuf]) -> Result<Config, Report> {
     let path = named.cloned().or_else(|| search_in(folder).used().map(|found| found.path.clone()));
-    let user = user_config().map_err(ConfigErrors::first)?;
-    let config = Config::of_project_with_agents(path.as_deref(), user, folder.to_owned(), &agents_of_person());
+    let config = read_in_folder(path.as_deref(), folder.to_owned(), &agents_of_person());
     Ok(with_default_toolboxes(config.map_err(ConfigErrors::first)?, plugins).0)
 }
 
@@ -110,7 +110,14 @@ pub fn read_over_user_config(path: Option<&Path>) -> Result<Config, ConfigErrors
 }
 
 fn read_with_agents(path: Option<&Path>, agents: &InstalledAgents) -> Result<Config, ConfigErrors> {
-    Config::of_project_with_agents(path, user_config()?, std::env::current_dir().unwrap_or_default(), agents)
+    read_in_folder(path, std::env::current_dir().unwrap_or_default(), agents)
+}
+
+/// Reads the config of a project over what the person has for all projects: the user-wide config, agents and skills.
+fn read_in_folder(path: Option<&Path>, folder: PathBuf, agents: &InstalledAgents) -> Result<Config, ConfigErrors> {
+    let mut config = Config::of_project_with_agents(path, user_config()?, folder, agents)?;
+    config.user.skills = home().map(|home| ProjectLayout::new(home).shared_skills());
+    Ok(config)
 }
 
 /// Returns the agents that the person has installed for all projects.

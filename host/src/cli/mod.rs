@@ -47,6 +47,7 @@ mod session_projects;
 mod session_target;
 mod signals;
 mod silent_models;
+mod skill;
 mod stdout;
 #[cfg(test)]
 mod tests;

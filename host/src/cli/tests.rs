@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 336] = [
+const SHOWN: [(&str, &str, &str); 341] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input/plugins.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -84,6 +84,11 @@ const SHOWN: [(&str, &str, &str); 336] = [
     ("mcp approve --yes", "mcp.rs", "unapproved_mcp_tools_are_left_out"),
     ("mcp approve --config", "mcp.rs", "unapproved_mcp_tools_are_left_out"),
     ("mcp approve --trust", "mcp.rs", "mcp_servers_start_only_in_trusted_projects"),
+    ("skill list --config", "skills.rs", "skill_commands_list_and_check_skills"),
+    ("skill list --output", "skills.rs", "skill_commands_list_and_check_skills"),
+    ("skill check FOLDER", "skills.rs", "skill_commands_list_and_check_skills"),
+    ("skill check --config", "skills.rs", "skill_commands_list_and_check_skills"),
+    ("skill check --output", "skills.rs", "skill_commands_list_and_check_skills"),
     ("openapi list API", "openapi.rs", "local_document_lists_its_operations"),
     ("openapi list --config", "openapi.rs", "documents_are_fetched_only_in_trusted_projects"),
     ("openapi list --trust", "openapi.rs", "documents_are_fetched_only_in_trusted_projects"),

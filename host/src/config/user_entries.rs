@@ -12,6 +12,8 @@ pub struct UserEntries {
     pub file: Option<PathBuf>,
     /// The directories in which the person keeps plugins.
     pub plugin_dirs: Vec<PathBuf>,
+    /// The folder in which the person keeps skills for all projects; `None`: none is known.
+    pub skills: Option<PathBuf>,
     /// The person's rules for the signatures of installed plugins, which hold in addition to those of the project.
     pub plugin_signatures: PluginSignaturesConfig,
     /// `true` if the agents and teams are those of the user-wide config.

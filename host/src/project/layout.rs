@@ -50,6 +50,11 @@ impl ProjectLayout {
         self.dir().join("skills")
     }
 
+    /// Returns `.agents/skills`, which other programs read too.
+    pub fn shared_skills(&self) -> PathBuf {
+        self.root.join(".agents/skills")
+    }
+
     /// Returns `.shelly/commands`, whose files are messages that a person gives by name in a chat.
     pub fn commands(&self) -> PathBuf {
         self.dir().join("commands")

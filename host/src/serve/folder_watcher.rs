@@ -27,7 +27,9 @@ impl FolderWatcher {
     /// Adds the folders of this app, and takes their present state as seen. A folder that was watched before stays:
     /// plugins that were removed from it may come back.
     pub fn look_at(&mut self, app: &App) {
-        self.around.extend(app.plugin_dirs.iter().cloned().chain([ProjectLayout::new(&app.config.root).skills()]));
+        let layout = ProjectLayout::new(&app.config.root);
+        let skills = [layout.skills(), layout.shared_skills()].into_iter().chain(app.config.user.skills.clone());
+        self.around.extend(app.plugin_dirs.iter().cloned().chain(skills));
         self.single =
             app.catalog.iter().filter_map(|(_, plugin)| plugin.location().folder()).map(Path::to_owned).collect();
         self.seen = look(&self.around, &self.single);

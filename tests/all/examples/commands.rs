@@ -153,6 +153,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("trace last", How::InASession),
         ],
     ),
+    ("docs/skills.md", &[("skill list", How::By("all/skills.rs")), ("skill check", How::By("all/skills.rs"))]),
     (
         "docs/trust.md",
         &[("run \"What is this project?\"", How::Needs("a project of somebody else; tests/all/trust.rs has one"))],

@@ -18,6 +18,7 @@ fn blueprint(agent: Agent) -> Agent {
         description: description.into(),
         content: format!("Steps of {name}."),
         dir: "/skills".into(),
+        ..Skill::default()
     };
     let mut agent = agent
         .with_description("writes code")

@@ -4,12 +4,25 @@ use std::time::Duration;
 
 /// The maximum bytes of one `SKILL.md`. About 16,000 tokens: longer procedures belong in separate files, read on demand.
 pub const SKILL_BYTES: u64 = 64 << 10;
-/// The maximum number of skills in one directory. Each costs a line of the system prompt.
+/// The maximum number of skills in one directory, and of all places together. Each costs a line of the system prompt.
 pub const SKILLS: usize = 256;
 /// The maximum characters of a skill's name: a model must reproduce it exactly.
 pub const SKILL_NAME_CHARS: usize = 64;
 /// The maximum characters of a skill's description. Other tools accept 1,024.
 pub const SKILL_DESCRIPTION_CHARS: usize = 2_048;
+/// The maximum characters of the description of a skill in `.agents/skills`, as the Agent Skills format says.
+pub const SHARED_SKILL_DESCRIPTION_CHARS: usize = 1_024;
+/// The maximum characters of a skill's licence, of its requirements, and of the name of a tool that it is written for. The
+/// Agent Skills format says so of the requirements.
+pub const SKILL_NOTE_CHARS: usize = 500;
+/// The maximum number of tools that a skill says it is written for: a model reads them with the skill.
+pub const SKILL_ALLOWED_TOOLS: usize = 64;
+/// The number of skills that are left out which a run names; `skill check` names all.
+pub const SKILL_WARNINGS: usize = 5;
+/// The maximum bytes of a file that `load_skill` returns. Longer ones are read in parts, with tools for files.
+pub const SKILL_FILE_BYTES: u64 = 64 << 10;
+/// The maximum characters of the path of a file that `load_skill` returns.
+pub const SKILL_PATH_CHARS: usize = 256;
 /// The maximum bytes of all skills of one directory in the system prompt: those without a description.
 pub const INLINE_SKILLS_BYTES: usize = 128 << 10;
 /// The maximum characters of a project's context in the system prompt, including its frame and the index. About 8,000

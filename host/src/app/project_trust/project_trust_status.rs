@@ -30,7 +30,8 @@ pub struct ProjectTrustStatus {
     new: TrustFacts,
     /// `true` if a config was read.
     has_config: bool,
-    /// The files that agents are given as instructions; `None` if the project has no folder for them.
+    /// The files that agents are given as instructions; `None` if the project has neither a folder for them
+    /// nor any of them.
     instructions: Option<Vec<InstructionFile>>,
     /// The instruction files that the person has seen; `None` if none were ever stored.
     pub(super) seen: Option<SeenInstructions>,
@@ -83,7 +84,8 @@ impl App {
         let brought_lines = permissions.trusted_tools.iter().filter(|line| brought.contains(&tool_fact(line).1));
         let brought_tools = brought_lines.flat_map(|line| self.tools_of(line)).collect();
         new.extend(brought);
-        let instructions = self.project.is_there().then(|| self.project.instructions().to_vec());
+        let files = self.project.instructions();
+        let instructions = (self.project.is_there() || !files.is_empty()).then(|| files.to_vec());
         let seen = match &instructions {
             Some(_) => store.seen_instructions(&self.config.root).map_err(|error| error.report())?,
             None => None,

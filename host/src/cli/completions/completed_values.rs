@@ -119,6 +119,7 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("agent update", "ids", CompletedValue::AgentPackages),
     row("plugin new", "name", CompletedValue::Nothing),
     row("plugin wit", "out", CompletedValue::Folders),
+    row("skill check", "folders", CompletedValue::Folders),
     row("provider check", "names", CompletedValue::Models),
     row("acp", "allow_client_mcp", CompletedValue::Nothing),
     row("mcp", "http", CompletedValue::Nothing),
