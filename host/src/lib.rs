@@ -31,6 +31,7 @@
 //! | [`conformance`] | plugins that attack the host, and the result that each must have |
 //! | [`skill`], [`project`] | procedures in folders; a project's `.shelly` folder, and its context in the system prompt |
 //! | [`config`], [`app`] | from a config file to a runnable agent, and what else can be done with it |
+//! | [`trigger`] | when runs start by themselves, and with which task |
 //! | [`task`] | a task with its attached files and the schema of its answer |
 //! | [`serve`] | agents served to clients: over MCP, and over the HTTP API |
 //! | [`acp`] | conversations with agents served to editors |
@@ -99,7 +100,7 @@ pub use shelly_telemetry as telemetry;
 #[doc(inline)]
 pub use shelly_trace as trace;
 
-use shelly_core::files;
+use shelly_core::{files, hex};
 
 pub mod builtin;
 pub mod conformance;
@@ -112,6 +113,7 @@ pub mod config;
 pub mod serve;
 pub mod task;
 pub mod trial;
+pub mod trigger;
 
 #[doc(hidden)]
 pub mod fuzz;

@@ -71,7 +71,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 46] = [
+const MAY_NAME: [(&str, &[&str]); 47] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -95,6 +95,7 @@ const MAY_NAME: [(&str, &[&str]); 46] = [
     ("telemetry", &["capability", "net"]),
     ("tool", &["change", "json_schema"]),
     ("trust", &["files"]),
+    ("trigger", &[]),
     ("model", &["capability"]),
     ("provider", &["json_schema", "model", "net"]),
     ("project", &["files", "trust"]),
@@ -122,6 +123,7 @@ const MAY_NAME: [(&str, &[&str]); 46] = [
             "process",
             "provider",
             "team",
+            "trigger",
             "trust",
         ],
     ),
@@ -192,6 +194,7 @@ const MAY_NAME: [(&str, &[&str]); 46] = [
             "skill",
             "task",
             "tool",
+            "trigger",
         ],
     ),
     ("acp", &["agent", "app", "approval", "config", "files", "session", "state", "task"]),
@@ -375,6 +378,8 @@ fn each_library_is_used_in_one_module() {
         ("rustls", &["host/net/src/"]),
         ("rmcp", &["host/mcp/src/"]),
         ("sse_stream", &["host/mcp/src/"]),
+        ("cronexpr", &["host/src/trigger/"]),
+        ("jiff", &["host/src/trigger/"]),
         ("hyper", &["host/mcp/src/", "host/net/src/"]),
         ("hyper_util", &["host/mcp/src/", "host/net/src/"]),
         ("hyper_rustls", &["host/net/src/"]),

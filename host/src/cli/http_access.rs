@@ -133,7 +133,7 @@ pub fn made_token() -> Result<String, Report> {
     let mut random = [0; limits::SERVE_TOKEN_RANDOM_BYTES];
     let filled = getrandom::fill(&mut random);
     filled.map_err(|error| Report::new(ErrorKind::Run, "cannot make a token").cause(error))?;
-    Ok(shelly_core::hex::encode(random))
+    Ok(crate::hex::encode(random))
 }
 
 #[cfg(test)]

@@ -1,6 +1,11 @@
 //! Serves runs of agents over HTTP.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use clap::Args;
 use tokio::time::timeout;
@@ -28,6 +33,7 @@ use crate::{
         AppReloader, AppServer, ServeOptions,
         hosted_runs::{RunHost, RunHostOptions},
         http_api::HttpApi,
+        triggers::TriggerHost,
     },
 };
 
@@ -44,6 +50,7 @@ Examples:
   shelly-host serve --listen :0 --token-file .shelly/local/token
   shelly-host serve --config shelly.yaml --max-runs 4 --max-cost 0.50
   shelly-host serve --mcp --allow-origin https://app.example.com
+  shelly-host serve --triggers --approve granted
 
 Open the printed address in a browser, or:
   curl -H \"authorization: Bearer $TOKEN\" -H \"content-type: application/json\" \\
@@ -110,6 +117,10 @@ pub struct ServeArgs {
     /// Also serve MCP clients, at the path /mcp.
     #[arg(long)]
     mcp: bool,
+    /// Also start runs by the triggers of the config: at times, for webhooks, and when files change. Without this option
+    /// they do nothing.
+    #[arg(long)]
+    triggers: bool,
 }
 
 /// Parses the number of runs at work at once.
@@ -189,12 +200,17 @@ impl ServeArgs {
                 mcp = self.mcp_server(&app, &runner, &config, &broker) => mcp?,
             }),
         };
+        let triggers = self.trigger_host(&host, &config)?;
         let endpoint = mcp.as_ref().map(|mcp| McpServer::new(mcp.served()).http_service(&stop));
-        let api = Arc::new(HttpApi::new(host.clone(), endpoint, stop.clone()));
+        let api = Arc::new(HttpApi::new(host.clone(), endpoint, stop.clone()).with_triggers(triggers.clone()));
         let server = HttpServer::new(policy, Arc::clone(&api) as _);
         api.count_connections(server.connection_count());
         let mut serve = Box::pin(server.serve(listener, stop.clone(), limits::SERVE_STOP_GRACE));
+        triggers.iter().for_each(TriggerHost::start);
         self.tell_address(address, &token);
+        if !self.triggers && !config.triggers.is_empty() {
+            tell("the triggers of the config do nothing; --triggers lets them start runs\n");
+        }
         let code = tokio::select! {
             biased;
             code = &mut interrupt => code,
@@ -203,6 +219,7 @@ impl ServeArgs {
                 return Err(Report::new(ErrorKind::Usage, "cannot serve over HTTP").cause(why));
             }
         };
+        triggers.iter().for_each(TriggerHost::stop);
         // Clients read the end of their runs before the connections end.
         tokio::select! {
             () = host.shut_down() => {}
@@ -219,6 +236,16 @@ impl ServeArgs {
         }
         tell("stopped\n");
         Ok(code)
+    }
+
+    /// Makes the triggers of the config ready, if they are wanted.
+    fn trigger_host(&self, host: &RunHost, config: &Config) -> Result<Option<TriggerHost>, Report> {
+        match (self.triggers, config.triggers.is_empty()) {
+            (false, _) => Ok(None),
+            (true, true) => Err(Report::new(ErrorKind::Usage, "the config has no triggers")
+                .hint("add one under `triggers`, or leave out --triggers")),
+            (true, false) => TriggerHost::new(host.clone(), Arc::new(SystemTime::now), warn).map(Some),
+        }
     }
 
     fn runner(&self) -> RunnerArgs {

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 341] = [
+const SHOWN: [(&str, &str, &str); 342] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input/plugins.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -286,6 +286,7 @@ const SHOWN: [(&str, &str, &str); 341] = [
     ("serve --no-token", "serve/options.rs", "access_is_as_the_command_line_says"),
     ("serve --allow-host", "serve/options.rs", "access_is_as_the_command_line_says"),
     ("serve --allow-origin", "serve/options.rs", "access_is_as_the_command_line_says"),
+    ("serve --triggers", "serve/triggers.rs", "triggers_work_only_if_the_command_line_says_so"),
     ("serve --mcp", "serve/access.rs", "description_fits_the_server"),
     ("mcp --token-file", "serve/options.rs", "mcp_server_takes_its_token_from_a_file"),
     ("mcp --config", "serving.rs", "agents_skills_and_attachments_are_served"),

@@ -64,6 +64,8 @@ impl Config {
             found.note(self.who(name).map(drop).map_err(|report| report.cause("named by entry_agent")));
         }
         self.telemetry.iter().for_each(|telemetry| found.note(telemetry.check()));
+        found.note(unique("triggers", self.triggers.iter().map(|trigger| trigger.name.as_str())));
+        self.trigger_mistakes().into_iter().for_each(|report| found.note(Err(report)));
         found.note(self.check_circles());
         self.teams.iter().for_each(|team| found.note(self.check_team(team)));
         if self.is_sound() {

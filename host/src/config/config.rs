@@ -13,7 +13,8 @@ use serde::Deserialize;
 use super::{
     AgentConfig, ContextConfig, CredentialConfig, GitConfig, LimitsConfig, McpServerConfig, OpenApiConfig,
     PluginSignaturesConfig, ProgramConfig, ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig,
-    TelemetryConfig, ThemeChoice, ToolboxUse, UserEntries, explain::unknown, located_yaml::misplaced_key, recover,
+    TelemetryConfig, ThemeChoice, ToolboxUse, TriggerConfig, UserEntries, explain::unknown,
+    located_yaml::misplaced_key, recover,
 };
 use crate::{
     capability::HttpGrant,
@@ -81,6 +82,9 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// The export of traces, metrics and log records; `None`: the environment may turn it on.
     pub telemetry: Option<TelemetryConfig>,
+    /// Triggers, which start runs by themselves in a server that is started with `--triggers`.
+    #[serde(default)]
+    pub triggers: Vec<TriggerConfig>,
     /// The colours at a terminal; only a user-wide config may set them.
     pub theme: Option<ThemeChoice>,
     /// Approvals of the person for this project, for plugins that may ask for it. It is never read from the config

@@ -16,6 +16,7 @@ mod check;
 #[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod config;
 mod config_apis;
+mod config_triggers;
 mod context;
 mod default_toolboxes;
 mod description;
@@ -50,6 +51,7 @@ mod telemetry;
 mod tests;
 mod theme;
 mod toolbox;
+mod triggers;
 mod unknown_window;
 mod user_config;
 mod user_config_location;
@@ -93,6 +95,10 @@ pub use telemetry::{OtlpConfig, TelemetryConfig, TelemetryProtocol};
 pub use theme::ThemeChoice;
 pub use toolbox::{
     DEFAULT_NAMESPACE, HostToolbox, HostToolboxUse, McpServerUse, ShippedToolbox, ShippedToolboxUse, ToolboxUse,
+};
+pub use triggers::{
+    FileTriggerConfig, HmacEncoding, HmacHeaderConfig, MissedTimes, TriggerConfig, TriggerOverlap, WebhookConfig,
+    WebhookSecretConfig, WebhookSignatureConfig,
 };
 pub use user_config::UserConfig;
 pub use user_config_location::{home_folder, user_config_location};

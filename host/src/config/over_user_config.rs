@@ -101,6 +101,8 @@ impl Config {
             runs,
             limits,
             telemetry,
+            // Refused in a user-wide config: they would work in each project.
+            triggers: _,
             theme,
             approved: _,
             root: _,

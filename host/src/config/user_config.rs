@@ -65,6 +65,10 @@ impl UserConfig {
             let report = misplaced_key(text, "git", "a setting of one project");
             return Err(report.hint("move it to the config of that project").in_file(path.display()).into());
         }
+        if !config.triggers.is_empty() {
+            let report = misplaced_key(text, "triggers", "a setting of one project");
+            return Err(report.hint("move it to the config of that project").in_file(path.display()).into());
+        }
         config.name_own_files_below(&folder);
         Ok(Self(config))
     }
@@ -143,6 +147,11 @@ mod tests {
             ("agents: [", "the config is not valid YAML (", "check quotes"),
             ("# x\nagnts: []\n", "there is no key `agnts` (", "did you mean `agents`?"),
             ("entry_agent: a\n", "there is no agent `a` (", "add the agent under `agents`"),
+            (
+                "triggers: [{name: a, cron: '0 3 * * *', task: t}]\n",
+                "`triggers` is a setting of one project (",
+                "move it",
+            ),
             ("sessions: {}\ngit: {work_dir: x}\n", "`git` is a setting of one project (", "move it"),
         ] {
             fs::write(&path, text).unwrap();

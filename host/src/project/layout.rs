@@ -105,6 +105,11 @@ impl ProjectLayout {
         self.local().join("pricing.yaml")
     }
 
+    /// Returns `.shelly/local/triggers.json`, the last times of triggers.
+    pub fn triggers(&self) -> PathBuf {
+        self.local().join("triggers.json")
+    }
+
     /// Creates the local folder, if it is missing, and makes git ignore it. Moves permissions from their former path.
     ///
     /// # Errors
@@ -187,7 +192,7 @@ impl ProjectLayout {
             entries.map(|entry| entry.file_name()).any(|name| !own.iter().any(|own| name == *own))
         };
         others(&self.dir(), &["local"])
-            || others(&self.local(), &["sessions", "kv", "changes", "permissions.json", ".gitignore"])
+            || others(&self.local(), &["sessions", "kv", "changes", "permissions.json", "triggers.json", ".gitignore"])
     }
 
     /// Creates one of the folders. What is below `local` belongs to this copy of the project, and is private.

@@ -4,6 +4,7 @@
 //!   sessions. They are rebuilt when the folders of plugins or skills change.
 //! - [`hosted_runs`] hosts runs that clients start, for every other protocol.
 //! - [`http_api`] is the HTTP API to them, with OpenAI's API and AG-UI.
+//! - [`triggers`] starts such runs by itself.
 
 mod app_server;
 mod app_server_snapshot;
@@ -14,6 +15,7 @@ pub mod hosted_runs;
 pub mod http_api;
 mod serve_options;
 mod served_agent_tool;
+pub mod triggers;
 
 pub use app_server::{AppReloader, AppServer};
 pub use serve_options::ServeOptions;

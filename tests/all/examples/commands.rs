@@ -161,6 +161,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
     ("docs/trace.md", &[("trace last", How::By("all/trace.rs"))]),
     ("docs/testing-plugins.md", &[("plugin test", How::By("all/plugin_cases.rs"))]),
     ("docs/trying-plugins.md", &[("plugin call", How::By("all/plugin_commands.rs"))]),
+    ("docs/triggers.md", &[("serve --triggers", How::By("all/serve/triggers.rs"))]),
     (
         "docs/troubleshooting.md",
         &[

@@ -163,7 +163,8 @@ fn description_fits_the_server() {
     let document = served.send("GET", "/openapi.json", "host: localhost\r\n", "").json();
     let mut count = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
-        let real = path.replace("{run}", "run-0").replace("{question}", "99").replace("{session}", "none");
+        let names = [("{run}", "run-0"), ("{question}", "99"), ("{session}", "none"), ("{trigger}", "none")];
+        let real = names.iter().fold(path.clone(), |real, (brace, name)| real.replace(brace, name));
         let real = real.replace("{digest}", &"0".repeat(64));
         for (method, operation) in methods.as_object().unwrap() {
             count += 1;

@@ -10,6 +10,7 @@ mod options;
 mod questions;
 mod runs;
 mod streams;
+mod triggers;
 
 use std::{
     io::{BufRead, BufReader, Read, Write},

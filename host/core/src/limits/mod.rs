@@ -33,6 +33,7 @@ mod telemetry;
 mod terminal;
 mod trace;
 mod trial;
+mod trigger;
 mod trust;
 
 pub use acp::*;
@@ -66,4 +67,5 @@ pub use telemetry::*;
 pub use terminal::*;
 pub use trace::*;
 pub use trial::*;
+pub use trigger::*;
 pub use trust::*;

@@ -4,7 +4,8 @@ use super::{
     AgentRuntimeInfo, ConfigRuntimeInfo, PluginRuntimeInfo, agents::agent_section, apis::api_section,
     credentials::credential_section, fixed_limits, plugins::PluginDescriber, programs::program_section,
     providers::provider_section, section::SectionDescription, servers::server_section, teams::team_section,
-    telemetry::telemetry_section, toolboxes::toolbox_section, user_entries::disclose_user_entries,
+    telemetry::telemetry_section, toolboxes::toolbox_section, triggers::trigger_section,
+    user_entries::disclose_user_entries,
 };
 use crate::{
     config::{
@@ -55,6 +56,7 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
         runs,
         limits: bounds,
         telemetry,
+        triggers,
         theme,
         root,
         // Approvals are not part of the file; they are disclosed with the permissions file, where they are stored.
@@ -149,6 +151,7 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
     section.show("limits", bounds.setting(known.guest_memory));
     let described = telemetry_section(&telemetry.clone().unwrap_or_default());
     section.show_section("telemetry", if user.has_telemetry { described.without_facts() } else { described });
+    section.show_list("triggers", triggers.iter().map(trigger_section));
     // A project cannot set it.
     section.show("theme", or(*theme, ThemeChoice::default(), "default"));
     section.show("house", fixed_limits::house());

@@ -24,6 +24,7 @@ mod shared_settings;
 mod teams;
 mod telemetry;
 mod toolboxes;
+mod triggers;
 #[cfg(test)]
 mod trust_tests;
 mod user_entries;

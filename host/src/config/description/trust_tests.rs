@@ -1,6 +1,7 @@
 use super::wording::shown_address;
 use crate::{
     config::Config,
+    digest::Sha256Digest,
     trust::{TrustFacts, quoted_path},
 };
 
@@ -196,6 +197,37 @@ fn collector_of_telemetry_is_a_fact() {
     assert_eq!(lines(&text.replace("otlp:", "service: birds, otlp:")), all, "a word in the data");
     let content_alone = lines("telemetry: {content: true}");
     assert_eq!(content_alone.len(), 1, "the environment may turn it on: {content_alone:?}");
+}
+
+#[test]
+fn trigger_is_a_fact_with_its_event_and_task() {
+    let of = |keys: &str| lines(&format!("agents: [{{name: ada}}]\ntriggers: [{{name: t, {keys}}}]"));
+    let long = "x".repeat(301);
+    let digest = Sha256Digest::of(&long).hex();
+    for (keys, event, task) in [
+        (
+            "cron: '0 3 * * *', agent: ada, task: t".to_owned(),
+            "`ada` by itself at `0 3 * * *` in `UTC`",
+            "`t`".to_owned(),
+        ),
+        (
+            "webhook: {secret: {env: X}}, task: t".into(),
+            "the first agent by itself for webhooks that are signed with the environment variable `X`",
+            "`t`".into(),
+        ),
+        (
+            format!("files: {{paths: [a, 'b/**']}}, task: {long}"),
+            "the first agent by itself when files of `a, b/**` change",
+            format!("(sha256:{digest})"),
+        ),
+    ] {
+        let expected = [
+            format!("the trigger `t` gives the task {task}"),
+            format!("the trigger `t` starts runs of {event}, if a server has --triggers"),
+        ];
+        let all = of(&keys);
+        assert!(expected.iter().all(|line| all.contains(line)), "{all:?}");
+    }
 }
 
 #[test]

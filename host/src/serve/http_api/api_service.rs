@@ -16,7 +16,7 @@ use super::{
     problem::{ApiResult, Problem},
     question_routes,
     routes::{self, ApiAction},
-    run_routes, session_routes,
+    run_routes, session_routes, trigger_routes,
 };
 use crate::{
     limits,
@@ -25,7 +25,7 @@ use crate::{
         AccessDenied, CrossOriginRules, HttpService, RouteAccess, ServedRequest, ServedResponse, bytes_response,
         json_response,
     },
-    serve::hosted_runs::RunHost,
+    serve::{hosted_runs::RunHost, triggers::TriggerHost},
 };
 
 /// The description of the API, which is the same for all servers of this release.
@@ -40,14 +40,23 @@ pub struct HttpApi {
     /// Cancelled when the server ends, which ends the streams of events.
     stop: CancellationToken,
     mcp: Option<McpHttpService>,
+    triggers: Option<TriggerHost>,
+    /// One permit for each webhook whose body may be read.
+    hooks: Semaphore,
     connections: OnceLock<Box<dyn Fn() -> usize + Send + Sync>>,
 }
 
 impl HttpApi {
     /// Returns the API to these runs. Its streams of events end when `stop` is cancelled.
     pub fn new(host: RunHost, mcp: Option<McpHttpService>, stop: CancellationToken) -> Self {
-        let bodies = Semaphore::new(limits::SERVE_RUN_BODIES);
-        Self { host, keys: IdempotencyKeys::default(), bodies, stop, mcp, connections: OnceLock::new() }
+        let (keys, connections) = (IdempotencyKeys::default(), OnceLock::new());
+        let [bodies, hooks] = [limits::SERVE_RUN_BODIES, limits::TRIGGER_BODIES].map(Semaphore::new);
+        Self { host, keys, bodies, stop, mcp, triggers: None, hooks, connections }
+    }
+
+    /// Serves these triggers too.
+    pub fn with_triggers(self, triggers: Option<TriggerHost>) -> Self {
+        Self { triggers, ..self }
     }
 
     /// Sets the function that counts the open connections. Only the first call has an effect.
@@ -94,6 +103,11 @@ impl HttpApi {
             ApiAction::ReadAttachment => session_routes::attachment(host, argument(0), argument(1)).await,
             ApiAction::ListAgents => listing_routes::agents(host),
             ApiAction::ListPlugins => listing_routes::plugins(host).await,
+            ApiAction::ListTriggers => trigger_routes::list(host, self.triggers.as_ref()),
+            ApiAction::FireTrigger => trigger_routes::fire(host, self.triggers.as_ref(), argument(0)),
+            ApiAction::ReceiveWebhook => {
+                trigger_routes::receive(host, self.triggers.as_ref(), &self.hooks, argument(0), request).await
+            }
         }
     }
 

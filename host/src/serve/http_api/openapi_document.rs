@@ -9,7 +9,7 @@ use super::{
     routes::{ApiAction, ApiRoute, ROUTES},
     views::{
         DoneView, HealthView, QuestionsView, RunView, RunsView, ServedAgentsView, ServedPluginsView, SessionDetailView,
-        SessionsView, StartedRunView,
+        SessionsView, StartedRunView, TriggerFiredView, TriggersView,
     },
 };
 
@@ -96,6 +96,8 @@ fn answer(action: ApiAction, answered: &mut SchemaGenerator) -> (&'static str, V
         ApiAction::ShowSession => ("200", of::<SessionDetailView>(answered)),
         ApiAction::ListAgents => ("200", of::<ServedAgentsView>(answered)),
         ApiAction::ListPlugins => ("200", of::<ServedPluginsView>(answered)),
+        ApiAction::ListTriggers => ("200", of::<TriggersView>(answered)),
+        ApiAction::FireTrigger | ApiAction::ReceiveWebhook => ("202", of::<TriggerFiredView>(answered)),
     }
 }
 

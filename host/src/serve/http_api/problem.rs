@@ -79,6 +79,11 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", title)
     }
 
+    /// Returns the refusal of a request that can be served when others have ended.
+    pub fn too_many(title: impl Into<String>) -> Box<Self> {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many", title).retry(limits::SERVE_RETRY_AFTER)
+    }
+
     /// Returns the refusal of a method that the path does not have.
     pub fn method(allowed: String) -> Box<Self> {
         let mut problem = Self::new(StatusCode::METHOD_NOT_ALLOWED, "method", "the path does not have this method");

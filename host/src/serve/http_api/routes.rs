@@ -20,6 +20,9 @@ pub(super) enum ApiAction {
     ReadAttachment,
     ListAgents,
     ListPlugins,
+    ListTriggers,
+    FireTrigger,
+    ReceiveWebhook,
 }
 
 /// A method and a path, and their action.
@@ -44,7 +47,7 @@ const fn public(path: &'static str, action: ApiAction, summary: &'static str) ->
 }
 
 /// All routes.
-pub(super) static ROUTES: [ApiRoute; 17] = [
+pub(super) static ROUTES: [ApiRoute; 20] = [
     public("/", ApiAction::Page, "The web page, which shows runs and answers questions."),
     public("/healthz", ApiAction::Health, "Says whether the server takes runs."),
     public("/openapi.json", ApiAction::OpenApi, "Describes this API."),
@@ -82,6 +85,12 @@ pub(super) static ROUTES: [ApiRoute; 17] = [
     ),
     route("GET", "/api/v1/agents", ApiAction::ListAgents, "Lists the agents and teams."),
     route("GET", "/api/v1/plugins", ApiAction::ListPlugins, "Lists the plugins."),
+    route("GET", "/api/v1/triggers", ApiAction::ListTriggers, "Lists the triggers: their last and next firings."),
+    route("POST", "/api/v1/triggers/{trigger}/fire", ApiAction::FireTrigger, "Fires a trigger now."),
+    ApiRoute {
+        is_public: true,
+        ..route("POST", "/hooks/{trigger}", ApiAction::ReceiveWebhook, "Takes a webhook, whose signature is its proof.")
+    },
 ];
 
 /// Returns the route of a request, and the parts of its path that stand for braces.
@@ -104,7 +113,7 @@ pub(super) fn find<'a>(method: &str, path: &'a str) -> Result<(&'static ApiRoute
 
 /// Returns `true` if a request needs no token.
 pub(super) fn is_public(method: &str, path: &str) -> bool {
-    ROUTES.iter().any(|route| route.is_public && route.method == method && route.path == path)
+    ROUTES.iter().any(|route| route.is_public && route.method == method && arguments(route.path, path).is_some())
 }
 
 /// Returns the parts of a path that stand for the braces of a pattern; `None` if it does not match.
@@ -136,6 +145,7 @@ mod tests {
             ("POST", "/api/v1/runs/cancel/cancel", Ok((ApiAction::CancelRun, vec!["cancel"]))),
             ("GET", "/api/v1/sessions/s/attachments/d", Ok((ApiAction::ReadAttachment, vec!["s", "d"]))),
             ("GET", "/api/v1/sessions/%2e%2e", Ok((ApiAction::ShowSession, vec!["%2e%2e"]))),
+            ("POST", "/hooks/fire", Ok((ApiAction::ReceiveWebhook, vec!["fire"]))),
             ("GET", "/api/v1/sessions/..", Ok((ApiAction::ShowSession, vec![".."]))),
             ("DELETE", "/api/v1/runs", Err(405)),
             ("HEAD", "/", Err(405)),
@@ -157,7 +167,9 @@ mod tests {
     #[test]
     fn only_pages_without_content_of_runs_are_public() {
         let public: Vec<_> = ROUTES.iter().filter(|route| route.is_public).map(|route| route.path).collect();
-        assert_eq!(public, ["/", "/healthz", "/openapi.json"]);
+        // A webhook shows its signature in place of a token.
+        assert_eq!(public, ["/", "/healthz", "/openapi.json", "/hooks/{trigger}"]);
+        assert!(is_public("POST", "/hooks/a") && !is_public("GET", "/hooks/a") && !is_public("POST", "/hooks/a/b"));
         assert!(is_public("GET", "/healthz") && !is_public("POST", "/healthz") && !is_public("GET", "/healthz/"));
     }
 }

@@ -14,7 +14,10 @@ use crate::{
     chat::Part,
     files,
     model::{Ledger, UsageTally},
-    serve::hosted_runs::{HostedQuestion, HostedRunState, RunSnapshot},
+    serve::{
+        hosted_runs::{HostedQuestion, HostedRunState, RunSnapshot},
+        triggers::{TriggerFiring, TriggerSnapshot},
+    },
     tool::{CompletionStatus, TaskCompletion},
 };
 
@@ -321,6 +324,83 @@ pub(super) struct ServedPluginsView {
     pub plugins: Vec<ServedPluginView>,
 }
 
+/// A trigger of the config.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TriggerView {
+    /// The name.
+    name: String,
+    /// The key that says what fires it: `cron`, `webhook` or `files`.
+    kind: &'static str,
+    /// The fields of cron with their time zone, or the patterns of files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<String>,
+    /// The agent or team of its runs; null: the one that runs if a request names none.
+    agent: Option<String>,
+    /// The next time, if it waits for one.
+    next: Option<String>,
+    /// The last firing that was to start a run.
+    last: Option<TriggerFiringView>,
+    /// The number of its runs at work.
+    at_work: u64,
+    /// `true` if a firing waits for the end of a run.
+    queued: bool,
+    /// The number of runs that it has started.
+    started: u64,
+    /// The number of firings for which nothing was done, since runs were at work.
+    skipped: u64,
+    /// The number of times that passed without a server.
+    missed: u64,
+    /// The number of runs that could not begin.
+    failed: u64,
+}
+
+/// A firing of a trigger that was to start a run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TriggerFiringView {
+    /// The time.
+    time: String,
+    /// The id of the run; null if none began.
+    run: Option<String>,
+    /// The reason why no run began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    /// The paths in the task for which the firing had no value.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<String>,
+}
+
+/// The triggers.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TriggersView {
+    /// The triggers, in the order of the config; empty if the server works without them.
+    pub triggers: Vec<TriggerView>,
+}
+
+/// The outcome of a firing.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct TriggerFiredView {
+    /// The name of the trigger.
+    pub trigger: String,
+    /// The outcome.
+    pub outcome: TriggerOutcomeView,
+    /// The id of the run; null if none was started.
+    pub run: Option<String>,
+}
+
+/// The outcome of a firing, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TriggerOutcomeView {
+    /// A run was started.
+    Started,
+    /// The firing waits for the end of a run.
+    Queued,
+    /// Nothing was done, since as many runs are at work as the trigger may have.
+    Skipped,
+    /// The webhook has come before.
+    Repeated,
+}
+
 /// The health of the server.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct HealthView {
@@ -364,6 +444,31 @@ impl UsageView {
             output_tokens: usage.output_tokens,
             cache_read_tokens: usage.cache_read_tokens,
             cache_write_tokens: usage.cache_write_tokens,
+        }
+    }
+}
+
+impl TriggerView {
+    pub fn of(trigger: TriggerSnapshot) -> Self {
+        let firing = |last: TriggerFiring| TriggerFiringView {
+            time: shown_time(last.time),
+            run: last.run.map(|run| run.to_string()),
+            problem: last.problem,
+            missing: last.missing,
+        };
+        Self {
+            name: trigger.name,
+            kind: trigger.kind,
+            schedule: trigger.schedule,
+            agent: trigger.agent,
+            next: trigger.next.map(shown_time),
+            last: trigger.last.map(firing),
+            at_work: trigger.at_work,
+            queued: trigger.is_queued,
+            started: trigger.started,
+            skipped: trigger.skipped,
+            missed: trigger.missed,
+            failed: trigger.failed,
         }
     }
 }

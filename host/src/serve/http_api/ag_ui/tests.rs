@@ -171,6 +171,7 @@ async fn events_of_a_run_are_in_the_order_of_the_protocol() {
     let question = |id: u64| Event::QuestionAsked { agent: agent(), id, question: "May I?".into() };
     let child = Event::RunStarted {
         agent: "bob".into(),
+        configured: "bob".into(),
         parent_agent: Some(agent()),
         depth: 1,
         prefix: Arc::default(),

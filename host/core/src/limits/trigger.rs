@@ -1,0 +1,56 @@
+//! Limits of triggers, which start runs by themselves.
+
+use std::time::Duration;
+
+/// The maximum number of triggers of a config. Each costs a task of the server, and some a look at folders each second.
+pub const TRIGGERS: usize = 64;
+/// The largest number of runs of one trigger at once that a config can set.
+pub const TRIGGER_PARALLEL_CEILING: u64 = 8;
+/// The maximum bytes of the task of a trigger, as it stands in the config.
+pub const TRIGGER_TASK_BYTES: usize = 64 << 10;
+/// The maximum number of values that a task takes from a firing. With [`TRIGGER_VALUE_CHARS`] each, the task stays below
+/// what a run takes.
+pub const TRIGGER_VALUES: usize = 64;
+/// The maximum characters of a value from outside in a task; the rest is cut.
+pub const TRIGGER_VALUE_CHARS: usize = 2_000;
+
+// ---- times
+
+/// The interval at which a waiting trigger looks at the clock, which may be set, or stand still while the machine sleeps.
+pub const TRIGGER_CLOCK_LOOK: Duration = Duration::from_secs(30);
+/// The delay after which a time counts as missed: more than a look at the clock, less than two minutes of cron.
+pub const TRIGGER_LATE: Duration = Duration::from_secs(90);
+/// The maximum bytes of the file in which the last firings are kept. A name and a time have 100.
+pub const TRIGGER_MEMORY_BYTES: u64 = 16 << 10;
+
+// ---- webhooks
+
+/// The maximum bytes of the body of a webhook. Most have some kilobytes.
+pub const TRIGGER_BODY_BYTES: usize = 1 << 20;
+/// The number of bodies of webhooks that are read at once; a further one is refused. Anybody can send one.
+pub const TRIGGER_BODIES: usize = 8;
+/// The largest difference between the time that a webhook was signed at and the time of this machine, as the Standard
+/// Webhooks specification advises.
+pub const TRIGGER_TOLERANCE: Duration = Duration::from_secs(5 * 60);
+/// The number of signatures of one webhook that are tried: one for each secret while secrets change.
+pub const TRIGGER_SIGNATURES: usize = 8;
+/// The number of deliveries of a trigger that are remembered, the newest ones: a sender repeats one within hours.
+pub const TRIGGER_DELIVERIES: usize = 256;
+
+// ---- files
+
+/// The interval at which the files of a trigger are looked at.
+pub const TRIGGER_FILE_LOOK: Duration = Duration::from_secs(1);
+/// The maximum number of files and folders that one trigger looks at.
+pub const TRIGGER_FILES: usize = 10_000;
+/// The maximum number of patterns of one trigger.
+pub const TRIGGER_PATHS: usize = 32;
+/// The maximum number of names in a pattern.
+pub const TRIGGER_PATH_NAMES: usize = 32;
+/// The time for which files must stay the same before a trigger fires, unless the config sets it: editors and builds write
+/// several files.
+pub const TRIGGER_SETTLE: Duration = Duration::from_secs(2);
+/// The longest such time in seconds that a config can set.
+pub const TRIGGER_SETTLE_SECONDS_CEILING: u64 = 600;
+/// The number of changed files that a task names, the first by name.
+pub const TRIGGER_FILES_NAMED: usize = 50;

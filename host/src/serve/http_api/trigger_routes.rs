@@ -1,0 +1,73 @@
+//! Triggers: listing them, firing them by hand, and webhooks.
+
+use http::StatusCode;
+use tokio::sync::Semaphore;
+
+use super::{
+    problem::{ApiResult, Problem},
+    run_routes::json,
+    views::{TriggerFiredView, TriggerOutcomeView, TriggerView, TriggersView},
+};
+use crate::{
+    limits,
+    net::http_server::ServedRequest,
+    serve::{
+        hosted_runs::RunHost,
+        triggers::{FiringOutcome, HookOutcome, TriggerHost},
+    },
+};
+
+pub(super) fn list(host: &RunHost, triggers: Option<&TriggerHost>) -> ApiResult {
+    let triggers = triggers.map(TriggerHost::snapshots).unwrap_or_default().into_iter().map(TriggerView::of).collect();
+    Ok(json(host, StatusCode::OK, &TriggersView { triggers }))
+}
+
+pub(super) fn fire(host: &RunHost, triggers: Option<&TriggerHost>, name: &str) -> ApiResult {
+    let fired = triggers.and_then(|triggers| triggers.fire_named(name));
+    answer(host, name, fired.ok_or_else(|| no_trigger(triggers))?)
+}
+
+pub(super) async fn receive(
+    host: &RunHost,
+    triggers: Option<&TriggerHost>,
+    hooks: &Semaphore,
+    name: &str,
+    request: &mut ServedRequest,
+) -> ApiResult {
+    // Whoever sends it is not known yet: others need not wait behind a slow body.
+    let Ok(_permit) = hooks.try_acquire() else {
+        return Err(Problem::too_many("several webhooks are being received"));
+    };
+    let body = request.read_body(limits::TRIGGER_BODY_BYTES).await?;
+    let header = |name: &str| request.header(name).map(str::to_owned);
+    let received = triggers.and_then(|triggers| triggers.receive(name, &header, &body));
+    let received = received.ok_or_else(|| Problem::not_found("there is no such webhook"))?;
+    match received {
+        Ok(HookOutcome::Fired(outcome)) => answer(host, name, outcome),
+        Ok(HookOutcome::Repeated(run)) => {
+            let (trigger, run) = (name.to_owned(), run.map(|run| run.to_string()));
+            let view = TriggerFiredView { trigger, outcome: TriggerOutcomeView::Repeated, run };
+            Ok(json(host, StatusCode::OK, &view))
+        }
+        Err(refusal) => Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", refusal.to_string())
+            .mend("sign the body with the secret of the trigger, as its config says")),
+    }
+}
+
+fn answer(host: &RunHost, name: &str, outcome: FiringOutcome) -> ApiResult {
+    let (outcome, run) = match outcome {
+        FiringOutcome::Started(run) => (TriggerOutcomeView::Started, Some(run.id().to_string())),
+        FiringOutcome::Queued => (TriggerOutcomeView::Queued, None),
+        FiringOutcome::Skipped => (TriggerOutcomeView::Skipped, None),
+        FiringOutcome::Refused(error) => return Err(error.into()),
+    };
+    Ok(json(host, StatusCode::ACCEPTED, &TriggerFiredView { trigger: name.to_owned(), outcome, run }))
+}
+
+fn no_trigger(triggers: Option<&TriggerHost>) -> Box<Problem> {
+    let problem = Problem::not_found("there is no such trigger");
+    match triggers {
+        Some(_) => problem.mend("GET /api/v1/triggers lists them"),
+        None => problem.mend("start the server with --triggers"),
+    }
+}
