@@ -23,7 +23,8 @@
 //! | [`state`] | state that agents share: blackboards, tasks, notes, and the tools for them |
 //! | [`agent`] | the agent loop, effects and middleware; delegation between agents |
 //! | [`team`] | agents that share one conversation, and the coordinators that choose who works next |
-//! | [`session`] | the journal of a session on disk, from which it resumes after a crash |
+//! | [`session`] | the journal of a session and its storage, from which it resumes after a crash |
+//! | [`cluster`] | the storage of sessions on a NATS server |
 //! | [`trace`] | what the runs of a session did, read back for people and other programs |
 //! | [`telemetry`] | traces, metrics and log records of runs, exported with OpenTelemetry |
 //! | [`plugin`] | the sandbox: components as tools, effects, middleware, models and coordinators |
@@ -77,6 +78,8 @@
 //! 14. No config and no permission found in a project is acted on before a person has approved it, and no session that this
 //!     person did not create resumes before that.
 
+#[doc(inline)]
+pub use shelly_cluster as cluster;
 #[doc(inline)]
 pub use shelly_core::{
     agent, approval, capability, change, chat, digest, error, event, kv, limits, model, process, skill, state, team,

@@ -38,8 +38,9 @@ pub fn host() -> Vec<(String, String)> {
 }
 
 /// The crates below `host/` of which each is one module, by the names that other crates call them.
-const CRATES: [(&str, &str); 12] = [
+const CRATES: [(&str, &str); 13] = [
     ("shelly_author", "author"),
+    ("shelly_cluster", "cluster"),
     ("shelly_mcp", "mcp"),
     ("shelly_net", "net"),
     ("shelly_openapi", "openapi"),
@@ -71,7 +72,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 47] = [
+const MAY_NAME: [(&str, &[&str]); 48] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -107,6 +108,7 @@ const MAY_NAME: [(&str, &[&str]); 47] = [
     ("plugin", &["agent", "team", "change", "files", "tool", "model", "capability", "kv", "net", "process"]),
     ("conformance", &["agent", "approval", "builtin", "plugin", "process", "team", "tool", "model", "capability"]),
     ("session", &["agent", "encodings", "files", "model", "trust"]),
+    ("cluster", &["session"]),
     ("shipped", &["plugin"]),
     ("trace", &["agent", "files", "model", "session"]),
     (
@@ -135,6 +137,7 @@ const MAY_NAME: [(&str, &[&str]); 47] = [
             "builtin",
             "capability",
             "change",
+            "cluster",
             "config",
             "files",
             "kv",
@@ -376,6 +379,7 @@ fn each_library_is_used_in_one_module() {
         ("libc", &["host/plugin/src/compile/"]),
         ("reqwest", &["host/net/src/"]),
         ("rustls", &["host/net/src/"]),
+        ("async_nats", &["host/cluster/src/"]),
         ("rmcp", &["host/mcp/src/"]),
         ("sse_stream", &["host/mcp/src/"]),
         ("cronexpr", &["host/src/trigger/"]),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{SessionError, SessionStore, StorageEntryKind, error::disk, file_names::ATTACHMENTS, reader};
+use super::{SessionError, SessionStore, error::disk, journal_lease::AttachmentError, reader};
 use shelly_core::digest::Sha256Digest;
 
 impl SessionStore {
@@ -13,15 +13,9 @@ impl SessionStore {
     ///
     /// [`SessionError`] if the session does not exist or its folder cannot be read.
     pub fn attachments(&self, given: &str, most: usize) -> Result<Vec<(Sha256Digest, u64)>, SessionError> {
-        let folder = self.folder.join(self.resolve(given)?).join(ATTACHMENTS);
-        let entries = match self.storage.entries(&folder, most) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            entries => entries.map_err(disk("read", &folder))?,
-        };
-        let files = entries.into_iter().filter(|entry| entry.kind == StorageEntryKind::File);
-        let mut files: Vec<_> = files.filter_map(|file| Some((Sha256Digest::of_hex(&file.name)?, file.len))).collect();
-        files.sort_unstable_by_key(|(digest, _)| *digest);
-        Ok(files)
+        let mut attachments = self.journals.attachments(&self.resolve(given)?, most)?;
+        attachments.sort_unstable_by_key(|(digest, _)| *digest);
+        Ok(attachments)
     }
 
     /// Reads one attachment as it was written; returns `None` if none has this digest.
@@ -30,13 +24,13 @@ impl SessionStore {
     ///
     /// The errors of [`SessionStore::attachments`], and if the file is not what was written.
     pub fn attachment(&self, given: &str, digest: &Sha256Digest) -> Result<Option<Vec<u8>>, SessionError> {
-        let folder = self.folder.join(self.resolve(given)?);
-        let path = folder.join(ATTACHMENTS).join(digest.hex());
-        match self.storage.entry(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            _ => {
-                let wrong = |reason| disk("read", &path)(io::Error::other(reason));
-                reader::attachment(&*self.storage, &folder, digest, &wrong).map(Some)
+        let id = self.resolve(given)?;
+        match reader::attachment(&*self.journals, &id, digest) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(AttachmentError::Missing) => Ok(None),
+            Err(error) => {
+                let wrong = |reason| disk("read", &self.journals.location(&id))(io::Error::other(reason));
+                Err(error.into_session_error(digest, wrong))
             }
         }
     }
@@ -47,7 +41,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{DiskStorage, NewSession, SessionStoreOptions};
+    use crate::{DiskStorage, NewSession, SessionStoreOptions, file_names::ATTACHMENTS};
 
     #[test]
     fn attachments_are_listed_and_read_as_they_were_written() {

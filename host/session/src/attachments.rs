@@ -7,17 +7,11 @@ use serde::Serialize;
 
 use super::{
     Secrets,
+    journal_lease::JournalAttachment,
     line_format::{AttachmentRef, members},
     session_record::SessionRecord,
 };
 use shelly_core::{agent::journal::JournalRecord, digest::Sha256Digest, limits};
-
-/// An attachment file to be written.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct JournalAttachment {
-    pub digest: Sha256Digest,
-    pub bytes: Vec<u8>,
-}
 
 /// The content of a journal line, without its envelope.
 #[derive(Debug, Default)]

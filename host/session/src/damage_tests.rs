@@ -156,7 +156,7 @@ fn session_removed_meanwhile_is_no_error() {
     assert_eq!(store.remove("a").unwrap(), None, "the one whose name begins so is another");
     assert_eq!(store.remove("none").unwrap(), None);
     assert!(matches!(store.remove("../c"), Err(SessionError::BadName { .. })));
-    assert!(matches!(store.lock("a"), Err(SessionError::NotFound { .. })));
+    assert!(matches!(store.journals.take("a"), Err(SessionError::NotFound { .. })));
     assert_eq!(store.usage().unwrap().sessions, 2);
 
     // Several prune at once: a session removed by one is no error for the others.

@@ -57,6 +57,13 @@ pub enum SessionError {
     /// The key that identifies a person's sessions cannot be used.
     #[error(transparent)]
     Key(#[from] TrustError),
+    /// The process does not hold the right to write to the session any more: its lease ran out and another process took
+    /// it, or another process appended to it.
+    #[error("session `{id}` is written by another process now")]
+    LeaseLost { id: String },
+    /// A storage that is not a disk failed. `doing` is the attempted operation, `mend` is a hint.
+    #[error("cannot {doing} {place}")]
+    Storage { doing: &'static str, place: String, reason: String, mend: String },
     /// The disk returned an error. `doing` is the attempted operation, such as `read`.
     #[error("cannot {doing} {}", path.display())]
     Disk { doing: &'static str, path: PathBuf, error: io::Error },
@@ -69,7 +76,7 @@ impl SessionError {
             return error.report();
         }
         let kind = match self {
-            Self::Disk { .. } | Self::Damaged { .. } => ErrorKind::Run,
+            Self::Disk { .. } | Self::Damaged { .. } | Self::LeaseLost { .. } | Self::Storage { .. } => ErrorKind::Run,
             _ => ErrorKind::Usage,
         };
         let report = Report::new(kind, self.to_string());
@@ -88,6 +95,13 @@ impl SessionError {
             Self::InUse { id } => report.cause("a process writes to it").hint(format!(
                 "wait until that process has ended, or continue with a copy: `shelly-host session fork {id}`"
             )),
+            Self::LeaseLost { id } => report
+                .cause("this process could not refresh its lease in time, or another one took the session")
+                .hint(format!(
+                    "nothing more is written here; wait until the other process has ended, then run `shelly-host session \
+                     resume {id}`"
+                )),
+            Self::Storage { reason, mend, .. } => report.cause(without_number(reason)).hint(mend.as_str()),
             Self::Newer { .. } => report.hint("update shelly-host; nothing was changed"),
             Self::Damaged { path, line, reason, .. } => {
                 let session = path.parent().and_then(Path::file_name).unwrap_or_default().display();

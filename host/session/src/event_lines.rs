@@ -1,24 +1,22 @@
-//! The lines of a file of recorded events.
+//! The lines of recorded events.
 
-use std::{io, mem};
+use std::mem;
 
 use serde::Deserialize;
 
-use super::{StoredFile, message_place::MessagePlace};
+use super::{
+    SessionError, journal_lease::EventLogEnd, journal_source::JournalSource, journal_start::CHUNK,
+    message_place::MessagePlace,
+};
 use shelly_core::limits;
 
-/// The number of bytes read at once.
-const CHUNK: usize = 256 << 10;
-
-/// The complete lines of a file of events, in order. Lines that are too long are skipped, as is an incomplete last one.
+/// The complete lines of recorded events, in order. Lines that are too long are skipped, as is an incomplete last one.
 pub(super) struct EventLines {
-    file: Box<dyn StoredFile>,
-    /// The bytes that were read, the length of the consumed part, and the file offset of their end.
+    source: Box<dyn JournalSource>,
+    /// The bytes that were read, the length of the consumed part, and the offset of their end in all events.
     buffer: Vec<u8>,
     looked_at: usize,
     read_to: u64,
-    /// The offset at which reading ends, although a process may append more.
-    end: u64,
 }
 
 /// The members of a line that concern its place in the session.
@@ -47,7 +45,7 @@ impl EventLineEnvelope {
     }
 }
 
-/// The part of a file of events to which further ones are appended.
+/// The part of the recorded events to which further ones are appended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct IntactEvents {
     /// Its length.
@@ -59,10 +57,9 @@ pub(super) struct IntactEvents {
 }
 
 impl EventLines {
-    /// Returns the lines that the file has now.
-    pub fn of(file: Box<dyn StoredFile>) -> io::Result<Self> {
-        let end = file.len()?;
-        Ok(Self { file, buffer: Vec::new(), looked_at: 0, read_to: 0, end })
+    /// Returns the lines of a source that is read from its beginning.
+    pub fn of(source: Box<dyn JournalSource>) -> Self {
+        Self { source, buffer: Vec::new(), looked_at: 0, read_to: 0 }
     }
 
     /// Returns the offset of the next line.
@@ -70,12 +67,8 @@ impl EventLines {
         self.read_to - (self.buffer.len() - self.looked_at) as u64
     }
 
-    pub fn into_file(self) -> Box<dyn StoredFile> {
-        self.file
-    }
-
     /// Returns the next complete line without its line end; `None` at the end.
-    pub fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub fn next_line(&mut self) -> Result<Option<Vec<u8>>, SessionError> {
         let mut is_too_long = false;
         loop {
             let there = &self.buffer[self.looked_at..];
@@ -94,42 +87,37 @@ impl EventLines {
             }
             self.buffer.drain(..self.looked_at);
             self.looked_at = 0;
-            let old = self.buffer.len();
-            let left = usize::try_from(self.end - self.read_to).unwrap_or(CHUNK);
-            self.buffer.resize(old + left.min(CHUNK), 0);
-            let read = self.file.read_full_at(&mut self.buffer[old..], self.read_to)?;
-            self.buffer.truncate(old + read);
+            let read = self.source.read_more(&mut self.buffer, CHUNK)?;
             self.read_to += read as u64;
             if read == 0 {
                 return Ok(None);
             }
         }
     }
+}
 
-    /// Determines the part of the file that belongs to the first `last` lines of the journal. Nearly always the last line
-    /// decides; otherwise the whole file is read.
-    pub fn intact(&mut self, last: u64) -> io::Result<IntactEvents> {
-        let from = self.end.saturating_sub(limits::SESSION_EVENT_BYTES as u64 + 2);
-        let mut tail = vec![0; usize::try_from(self.end - from).unwrap_or_default()];
-        let read = self.file.read_full_at(&mut tail, from)?;
-        tail.truncate(read);
-        if let Some(end) = memchr::memrchr(b'\n', &tail) {
-            let before = memchr::memrchr(b'\n', &tail[..end]).map(|at| at + 1);
-            let start = before.or((from == 0).then_some(0));
-            let envelope = start.and_then(|start| EventLineEnvelope::of(&tail[start..end]));
-            if let Some(EventLineEnvelope { sequence, is_last: is_full, .. }) = envelope.filter(|there| there.n <= last)
-            {
-                return Ok(IntactEvents { end: from + end as u64 + 1, sequence, is_full });
-            }
-        }
-        let mut intact = IntactEvents::default();
-        while let Some(line) = self.next_line()? {
+impl IntactEvents {
+    /// Determines from the last line the part of the events that belongs to the first `last` lines of the journal; `None` if
+    /// that line does not decide it.
+    pub fn of_end(EventLogEnd { bytes, tail }: &EventLogEnd, last: u64) -> Option<Self> {
+        let end = memchr::memrchr(b'\n', tail)?;
+        // A line whose beginning is missing is no JSON object.
+        let start = memchr::memrchr(b'\n', &tail[..end]).map_or(0, |at| at + 1);
+        let EventLineEnvelope { sequence, n, is_last: is_full, .. } = EventLineEnvelope::of(&tail[start..end])?;
+        let cut_off = (tail.len() - end - 1) as u64;
+        (n <= last).then(|| Self { end: bytes.saturating_sub(cut_off), sequence, is_full })
+    }
+
+    /// Determines the same from all lines.
+    pub fn of_lines(mut lines: EventLines, last: u64) -> Result<Self, SessionError> {
+        let mut intact = Self::default();
+        while let Some(line) = lines.next_line()? {
             // A damaged line in the middle does not make the others worthless.
             let Some(envelope) = EventLineEnvelope::of(&line) else { continue };
             if envelope.n > last {
                 break;
             }
-            intact = IntactEvents { end: self.at(), sequence: envelope.sequence, is_full: envelope.is_last };
+            intact = Self { end: lines.at(), sequence: envelope.sequence, is_full: envelope.is_last };
         }
         Ok(intact)
     }

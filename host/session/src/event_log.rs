@@ -1,19 +1,16 @@
-//! The file of recorded events, written beside the journal by the same thread.
+//! The recorded events, written beside the journal by the same thread.
 //!
-//! A trace must not endanger a session: an error of the disk ends the recording of events and nothing else. Nothing is
+//! A trace must not endanger a session: an error of the storage ends the recording of events and nothing else. Nothing is
 //! synced.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use super::{
-    SessionStorage, StoredFile,
+    SessionError,
     event_body::own_members,
     event_lines::{EventLines, IntactEvents},
-    file_names::EVENTS,
+    journal_lease::JournalLease,
+    journal_storage::JournalStorage,
 };
 use shelly_core::{event::Event, limits};
 
@@ -64,16 +61,16 @@ impl PendingEvents {
 
 /// The bytes that are kept free for what is added to the members of an event: its number, and that of the journal line.
 const LINE_FRAME: usize = 128;
-/// The bytes at the end of a full file that only the line that says so may use.
+/// The bytes at the end of a full log that only the line that says so may use.
 const LAST_LINE_BYTES: u64 = 512;
 
-/// Appends events to their file.
+/// Appends events to those of a session.
 pub(super) struct EventLogWriter {
-    storage: Arc<dyn SessionStorage>,
-    path: PathBuf,
+    journals: Arc<dyn JournalStorage>,
+    id: String,
     /// The last line of the journal when the session was opened.
     last: u64,
-    /// The maximum bytes of the file.
+    /// The maximum bytes of all events.
     most: u64,
     state: EventLogState,
 }
@@ -81,28 +78,27 @@ pub(super) struct EventLogWriter {
 enum EventLogState {
     /// Nothing was written yet.
     Unopened,
-    Open(Box<dyn StoredFile>, IntactEvents),
-    /// The file is full or the disk has failed.
+    Open(IntactEvents),
+    /// There is no room for more, or the storage has failed.
     Stopped,
 }
 
 impl EventLogWriter {
-    /// Creates the writer of the session in this folder, whose journal has `last` lines. No disk access: a session without
-    /// events has no file.
-    pub fn new(storage: &Arc<dyn SessionStorage>, folder: &Path, (last, most): (u64, u64)) -> Self {
-        let (storage, path) = (Arc::clone(storage), folder.join(EVENTS));
-        Self { storage, path, last, most, state: EventLogState::Unopened }
+    /// Creates the writer of the session of this name, whose journal has `last` lines. The storage is not used yet: a
+    /// session without events has no log of them.
+    pub fn new(journals: Arc<dyn JournalStorage>, id: &str, (last, most): (u64, u64)) -> Self {
+        Self { journals, id: id.to_owned(), last, most, state: EventLogState::Unopened }
     }
 
-    /// Appends lines that [`PendingEvents::take`] has returned.
-    pub fn append(&mut self, lines: &[u8]) {
+    /// Appends lines that [`PendingEvents::take`] has returned, under the lease on the session.
+    pub fn append(&mut self, lease: &mut dyn JournalLease, lines: &[u8]) {
         if lines.is_empty() {
             return;
         }
         if let EventLogState::Unopened = self.state {
-            self.state = self.open().unwrap_or(EventLogState::Stopped);
+            self.state = self.open(lease).unwrap_or(EventLogState::Stopped);
         }
-        let EventLogState::Open(file, written) = &mut self.state else { return };
+        let EventLogState::Open(written) = &mut self.state else { return };
         let (mut text, start) = (Vec::with_capacity(lines.len() + lines.len() / 8), written.end);
         for members in lines.split(|byte| *byte == b'\n').filter(|members| !members.is_empty()) {
             let is_full = start + (text.len() + members.len() + LINE_FRAME) as u64 + LAST_LINE_BYTES > self.most;
@@ -120,26 +116,27 @@ impl EventLogWriter {
         }
         written.end += text.len() as u64;
         let is_full = written.is_full;
-        if file.write_all_at(&text, start).is_err() {
-            // An incomplete line would be skipped, but its beginning would make the next one unreadable.
-            let _ = file.truncate(start);
-            self.state = EventLogState::Stopped;
-        } else if is_full {
+        if lease.append_events(&text).is_err() || is_full {
             self.state = EventLogState::Stopped;
         }
     }
 
-    /// Opens the file and cuts off what belongs to no line of the journal.
-    fn open(&self) -> io::Result<EventLogState> {
-        let mut lines = EventLines::of(self.storage.open_or_create(&self.path)?)?;
-        let intact = lines.intact(self.last)?;
-        let file = lines.into_file();
-        if file.len()? > intact.end {
-            file.truncate(intact.end)?;
-        }
+    /// Opens the log and cuts off what belongs to no line of the journal. Nearly always the last line decides; otherwise all
+    /// are read.
+    fn open(&self, lease: &mut dyn JournalLease) -> Result<EventLogState, SessionError> {
+        let end = lease.open_events()?;
+        let intact = match IntactEvents::of_end(&end, self.last) {
+            Some(intact) => intact,
+            None if end.bytes == 0 => IntactEvents::default(),
+            None => match self.journals.events(&self.id)? {
+                Some(source) => IntactEvents::of_lines(EventLines::of(source), self.last)?,
+                None => IntactEvents::default(),
+            },
+        };
+        lease.continue_events(intact.end)?;
         Ok(match intact.is_full {
             true => EventLogState::Stopped,
-            false => EventLogState::Open(file, intact),
+            false => EventLogState::Open(intact),
         })
     }
 }

@@ -1,8 +1,8 @@
-//! Sessions on disk: a journal of what the agents did, written as it happens, from which runs resume after a crash.
+//! Sessions: a journal of what the agents did, written as it happens, from which runs resume after a crash.
 //!
-//! A [`SessionStore`] is the folder that holds all sessions of a project. A [`Session`] is open for writing: it is the
-//! [`Recorder`](shelly_core::agent::journal::Recorder) of its runs. `docs/session-format.md` describes the files for
-//! readers other than this program.
+//! A [`SessionStore`] has all sessions of a project, in a [`JournalStorage`]: files, unless the program brings another
+//! one. A [`Session`] is open for writing: it is the [`Recorder`](shelly_core::agent::journal::Recorder) of its runs.
+//! `docs/session-format.md` describes the files for readers other than this program.
 //!
 //! The store blocks: call it from a thread that may block. An open session never blocks; a thread of its own writes.
 //!
@@ -12,19 +12,24 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `journal_storage`, `journal_lease`, `journal_source` | the storage of sessions as a trait, and the ways to write and to read |
+//! | `storage_contract` | the checks that every storage must pass |
 //! | `storage`, `memory_disk` | the operations on a disk, and a disk in memory that fails when a test says so |
+//! | `file_journals`, `file_lease`, `file_draft` | sessions as files on a disk |
+//! | `memory_journals` | sessions in memory |
 //! | `error`, `file_names` | what can be wrong with a session; the names in its folder |
 //! | `session_header`, `session_record`, `line_format` | the lines of a journal |
+//! | `journal_start`, `journal_status` | the header of a journal, and the status that its lines say |
 //! | `line_chain`, `session_mark`, `session_origin`, `authorship` | how a session shows that this person created it |
 //! | `ownership`, `journal_verifier` | the key, and the check of marks and lines |
 //! | `attachments`, `attachment_files` | long strings of records, in files of their own |
 //! | `secrets`, `event_redactor` | values that must not reach the disk, and those in events for people |
 //! | `message_place`, `event_facts`, `event_body` | events without what the journal holds already |
-//! | `event_lines`, `event_log` | the file of recorded events |
+//! | `event_lines`, `event_log` | the log of recorded events |
 //! | `known_runs`, `writer`, `session` | the thread that writes, and the session that is open for writing |
 //! | `reader`, `transcript`, `recall` | a journal read back: its lines, its conversations, results that were cut |
 //! | `session_events` | events read back |
-//! | `store`, `list`, `measured_usage`, `search`, `fork`, `prune` | the folder of all sessions |
+//! | `store`, `list`, `measured_usage`, `search`, `fork`, `copy`, `prune` | all sessions of a project |
 //!
 //! # What it must not name
 //!
@@ -74,6 +79,7 @@
 mod attachment_files;
 mod attachments;
 mod authorship;
+mod copy;
 mod disk_usage;
 mod error;
 mod event_body;
@@ -81,8 +87,16 @@ mod event_facts;
 mod event_lines;
 mod event_log;
 mod event_redactor;
+mod file_draft;
+mod file_journals;
+mod file_lease;
 mod file_names;
 mod fork;
+mod journal_lease;
+mod journal_source;
+mod journal_start;
+mod journal_status;
+mod journal_storage;
 mod journal_verifier;
 mod known_runs;
 mod line_chain;
@@ -90,6 +104,7 @@ mod line_format;
 mod list;
 mod measured_usage;
 mod memory_disk;
+mod memory_journals;
 mod message_place;
 mod ownership;
 mod prune;
@@ -104,6 +119,7 @@ mod session_mark;
 mod session_origin;
 mod session_record;
 mod storage;
+pub mod storage_contract;
 mod store;
 mod transcript;
 mod writer;
@@ -112,11 +128,17 @@ pub use authorship::Authorship;
 pub use disk_usage::SessionDiskUsage;
 pub use error::SessionError;
 pub use event_redactor::EventRedactor;
+pub use file_journals::FileJournals;
+pub use journal_lease::{AttachmentError, EventLogEnd, JournalAttachment, JournalBatch, JournalDraft, JournalLease};
+pub use journal_source::JournalSource;
+pub use journal_status::SessionStatus;
+pub use journal_storage::{JournalRemoval, JournalStat, JournalStorage};
 #[doc(hidden)]
 pub use line_format::journal_line;
-pub use list::{SessionStatus, SessionSummary};
+pub use list::SessionSummary;
 pub use measured_usage::MeasuredUsage;
 pub use memory_disk::{DiskFault, MemoryDisk};
+pub use memory_journals::MemoryJournals;
 pub use ownership::SessionReview;
 pub use prune::{PrunePolicy, PruneReport};
 pub use reader::{JournalLine, JournalLineContent, JournalReader};

@@ -2,24 +2,21 @@
 //! key that only this person has, over the session's name and its first lines. It starts the [chain](super::line_chain) of codes
 //! of the lines that follow. A session that came with a project has no valid mark, and its open calls need consent.
 
-use std::{io, path::Path, sync::Arc};
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    Authorship, JournalReader, SessionError, SessionHeader, SessionStore, StorageEntryKind,
-    error::disk,
-    file_names::JOURNAL,
+    Authorship, JournalReader, SessionError, SessionHeader, SessionStore,
+    journal_start::CHUNK,
     journal_verifier::JournalVerifier,
-    line_chain::LineChain,
     session_mark::{PURPOSE, SessionMark},
     session_origin::SessionOrigin,
-    storage::write_new,
 };
-use shelly_core::{digest::Sha256Digest, trust::TrustError};
-
-/// The name of the mark file in the session's folder.
-const MARK: &str = "mark";
+use shelly_core::{
+    digest::Sha256Digest,
+    trust::{DerivedKey, TrustError},
+};
 
 /// The state of a session at the time when a person was asked about it.
 #[derive(Debug, Clone)]
@@ -37,9 +34,6 @@ impl SessionReview {
         self.authorship
     }
 }
-
-/// The number of bytes of a mark file that are read: more than any mark has.
-const MARK_BYTES: usize = 128;
 
 impl SessionStore {
     /// Determines the authorship of a session: reads all of it, up to damage. Neither the location of the project matters
@@ -61,7 +55,8 @@ impl SessionStore {
         let id = self.resolve(given)?;
         let journal = self.read_marked(&id)?;
         let (lines, bytes, authorship) = (journal.line(), journal.at(), journal.watch().authorship());
-        let digest = self.digest_of_lines(&self.folder.join(&id), bytes)?;
+        let digest = self.digest_of_lines(&id, bytes)?;
+        let digest = digest.ok_or_else(|| SessionError::ChangedSinceReview { id: id.clone() })?;
         Ok(SessionReview { id, authorship, lines, bytes, digest })
     }
 
@@ -111,11 +106,8 @@ impl SessionStore {
 
     /// Opens the journal of the session of this name and verifies it against its mark while it is read.
     pub(super) fn watched(&self, id: &str) -> Result<JournalReader, SessionError> {
-        let folder = self.folder.join(id);
-        let mark = self.mark_in(&folder)?;
-        JournalReader::open_watched(Arc::clone(&self.storage), folder, |header, line| {
-            self.watch(id, header, line, mark)
-        })
+        let mark = self.journals.mark(id)?;
+        JournalReader::open_watched(Arc::clone(&self.journals), id, |header, line| self.watch(id, header, line, mark))
     }
 
     fn watch(
@@ -139,22 +131,6 @@ impl SessionStore {
         Ok(JournalVerifier::Unmarked)
     }
 
-    /// Reads the mark in this folder; `None` if there is none.
-    fn mark_in(&self, folder: &Path) -> Result<Option<String>, SessionError> {
-        let path = folder.join(MARK);
-        match self.storage.entry(&path) {
-            Ok(entry) if entry.kind == StorageEntryKind::File => {}
-            Ok(_) => return Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(disk("read", &path)(error)),
-        }
-        let mut mark = vec![0; MARK_BYTES];
-        let file = self.storage.open(&path).map_err(disk("read", &path))?;
-        let read = file.read_full_at(&mut mark, 0).map_err(disk("read", &path))?;
-        mark.truncate(read);
-        Ok(String::from_utf8(mark).ok())
-    }
-
     /// Accepts a session in its reviewed state: writes a mark for the lines that existed then.
     ///
     /// # Errors
@@ -163,20 +139,14 @@ impl SessionStore {
     /// session, or if its reviewed lines have changed since.
     pub fn accept(&self, review: &SessionReview) -> Result<(), SessionError> {
         let SessionReview { id, authorship, lines, bytes, digest } = review;
-        let folder = self.folder.join(id);
-        let _lock = self.lock(id)?.ok_or_else(|| SessionError::InUse { id: id.clone() })?;
-        let changed = || SessionError::ChangedSinceReview { id: id.clone() };
-        let found = self.digest_of_lines(&folder, *bytes).map_err(|error| match error {
-            SessionError::Disk { error, .. } if error.kind() == io::ErrorKind::UnexpectedEof => changed(),
-            error => error,
-        })?;
-        if found != *digest {
-            return Err(changed());
+        let mut lease = self.journals.take(id)?.ok_or_else(|| SessionError::InUse { id: id.clone() })?;
+        if self.digest_of_lines(id, *bytes)? != Some(*digest) {
+            return Err(SessionError::ChangedSinceReview { id: id.clone() });
         }
         // The mark of an earlier release still says who began the session.
         let begun = (*authorship == Authorship::FirstLine).then(|| self.origin(id)).transpose()?.flatten();
-        self.mark_with(&folder, id, begun.unwrap_or(SessionOrigin::Other), *lines, found)?;
-        self.storage.sync_folder(&folder).map_err(disk("write", &folder))
+        let (mark, _) = self.new_mark(id, begun.unwrap_or(SessionOrigin::Other), *lines, *digest)?;
+        lease.set_mark(&mark.text())
     }
 
     /// Returns `true` if there is a location for a person's key.
@@ -184,70 +154,51 @@ impl SessionStore {
         self.options.own.has_place()
     }
 
-    /// Writes the mark of the session of this name, whose journal in this folder has this many lines and bytes, and returns
-    /// the chain for the lines that follow. The folder need not have its final name yet.
-    pub(super) fn mark(
+    /// Returns the mark of the session of this name, whose first lines have this digest, and the key of the chain for the
+    /// lines that follow.
+    pub(super) fn new_mark(
         &self,
-        folder: &Path,
-        id: &str,
-        origin: SessionOrigin,
-        (lines, bytes): (u64, u64),
-    ) -> Result<LineChain, SessionError> {
-        let digest = self.digest_of_lines(folder, bytes)?;
-        self.mark_with(folder, id, origin, lines, digest)
-    }
-
-    /// Writes the mark of the session of this name, whose first lines have this digest.
-    fn mark_with(
-        &self,
-        folder: &Path,
         id: &str,
         origin: SessionOrigin,
         lines: u64,
         digest: Sha256Digest,
-    ) -> Result<LineChain, SessionError> {
+    ) -> Result<(SessionMark, DerivedKey), SessionError> {
         if !self.has_key() {
             return Err(TrustError::NoPlace.into());
         }
         let key = self.options.own.derived_or_made(PURPOSE)?;
-        let mark = SessionMark::new(&key, origin, id, lines, digest);
-        self.write_mark(folder, &mark.text())?;
-        Ok(mark.chain(key))
+        Ok((SessionMark::new(&key, origin, id, lines, digest), key))
     }
 
-    fn write_mark(&self, folder: &Path, text: &str) -> Result<(), SessionError> {
-        let (path, beside) = (folder.join(MARK), folder.join(format!(".{MARK}")));
-        write_new(&*self.storage, &beside, text.as_bytes()).map_err(disk("write", &beside))?;
-        self.storage.rename(&beside, &path).map_err(disk("write", &path))
-    }
-
-    /// Returns the digest of the first `bytes` bytes of the journal in this folder.
-    fn digest_of_lines(&self, folder: &Path, bytes: u64) -> Result<Sha256Digest, SessionError> {
-        const AT_ONCE: u64 = 1 << 20;
-        let path = folder.join(JOURNAL);
-        let file = self.storage.open(&path).map_err(disk("read", &path))?;
-        let (mut digest, mut at) = (Sha256::new(), 0);
-        let mut buffer = Vec::new();
-        while at < bytes {
-            buffer.resize(usize::try_from((bytes - at).min(AT_ONCE)).unwrap_or_default(), 0);
-            let read = file.read_full_at(&mut buffer, at).map_err(disk("read", &path))?;
-            if read < buffer.len() {
-                return Err(disk("read", &path)(io::ErrorKind::UnexpectedEof.into()));
+    /// Returns the digest of the first `bytes` bytes of a journal; `None` if it has fewer.
+    fn digest_of_lines(&self, id: &str, bytes: u64) -> Result<Option<Sha256Digest>, SessionError> {
+        let mut source = self.journals.read(id, 1)?;
+        let (mut digest, mut left, mut buffer) = (Sha256::new(), bytes, Vec::new());
+        while left > 0 {
+            buffer.clear();
+            let most = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+            let read = source.read_more(&mut buffer, most)?;
+            if read == 0 {
+                return Ok(None);
             }
             digest.update(&buffer);
-            at += read as u64;
+            left = left.saturating_sub(read as u64);
         }
-        Ok(digest.into())
+        Ok(Some(digest.into()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::PathBuf};
+    use std::{
+        fs,
+        path::{Path, PathBuf},
+    };
 
     use super::*;
     use crate::{
         DiskStorage, SessionOpenOptions, SessionStoreOptions,
+        file_names::{JOURNAL, MARK},
         tests::{named, said},
     };
     use shelly_core::{agent::journal::Recorder, trust::UserKey};

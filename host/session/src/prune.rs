@@ -1,16 +1,10 @@
-use std::{
-    io,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use super::{
-    SessionError, SessionStore, StorageEntryKind,
-    error::disk,
-    file_names::{GONE, LOCK, NEW},
-    list::JournalStat,
-    storage::remove_all,
+    SessionError, SessionStore,
+    journal_storage::{JournalRemoval, JournalStat},
 };
-use shelly_core::{error::Report, limits};
+use shelly_core::error::Report;
 
 /// The choice of sessions to remove. An absent criterion removes nothing.
 #[derive(Debug, Clone, Default)]
@@ -57,12 +51,12 @@ impl SessionStore {
             Err(error) => return Err(error),
         }
         let bytes = self.bytes_of(id);
-        let removed = self.remove_unused(id);
-        self.sync_after_removal();
+        let removed = self.journals.remove(id);
+        self.journals.sync_removals();
         match removed? {
-            RemovalOutcome::Done => Ok(Some(bytes)),
-            RemovalOutcome::Gone => Ok(None),
-            RemovalOutcome::InUse => Err(SessionError::InUse { id: id.to_owned() }),
+            JournalRemoval::Removed => Ok(Some(bytes)),
+            JournalRemoval::Missing => Ok(None),
+            JournalRemoval::InUse => Err(SessionError::InUse { id: id.to_owned() }),
         }
     }
 
@@ -75,26 +69,26 @@ impl SessionStore {
     pub fn prune(&self, policy: &PrunePolicy) -> Result<PruneReport, SessionError> {
         let mut pruned = PruneReport::default();
         if !policy.dry_run {
-            self.remove_leftovers(&mut pruned.failed)?;
+            pruned.failed = self.journals.remove_leftovers()?;
         }
         for (id, bytes) in self.chosen(policy, &mut pruned.unfinished)? {
             let removal = match policy.dry_run {
-                true if self.is_in_use(&id) => Ok(RemovalOutcome::InUse),
-                true => Ok(RemovalOutcome::Done),
-                false => self.remove_unused(&id),
+                true if self.is_in_use(&id) => Ok(JournalRemoval::InUse),
+                true => Ok(JournalRemoval::Removed),
+                false => self.journals.remove(&id),
             };
             match removal {
-                Ok(RemovalOutcome::Done) => {
+                Ok(JournalRemoval::Removed) => {
                     pruned.freed += bytes;
                     pruned.removed.push((id, bytes));
                 }
-                Ok(RemovalOutcome::InUse) => pruned.in_use.push(id),
-                Ok(RemovalOutcome::Gone) => {}
+                Ok(JournalRemoval::InUse) => pruned.in_use.push(id),
+                Ok(JournalRemoval::Missing) => {}
                 Err(error) => pruned.failed.push((id, error.report())),
             }
         }
         if !policy.dry_run {
-            self.sync_after_removal();
+            self.journals.sync_removals();
         }
         Ok(pruned)
     }
@@ -137,55 +131,4 @@ impl SessionStore {
         }
         Ok(chosen)
     }
-
-    /// Removes a session that no process uses. The folder is renamed before its first file is removed.
-    fn remove_unused(&self, id: &str) -> Result<RemovalOutcome, SessionError> {
-        let (folder, gone) = (self.folder.join(id), self.folder.join(format!("{GONE}{}", self.random(8)?)));
-        let lock = match self.storage.entry(&folder.join(LOCK)) {
-            // A lock that is not a file cannot be held.
-            Ok(entry) if entry.kind != StorageEntryKind::File => None,
-            _ => match self.lock(id) {
-                Ok(None) => return Ok(RemovalOutcome::InUse),
-                Err(SessionError::NotFound { .. }) => return Ok(RemovalOutcome::Gone),
-                lock => lock?,
-            },
-        };
-        match self.storage.rename(&folder, &gone) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(RemovalOutcome::Gone),
-            renamed => renamed.map_err(disk("remove", &folder))?,
-        }
-        drop(lock);
-        let removed = remove_all(&*self.storage, &gone, limits::SESSION_FOLDERS_DEEP);
-        removed.map(|()| RemovalOutcome::Done).map_err(disk("remove", &gone))
-    }
-
-    /// Syncs the removals where the disk allows it: otherwise some sessions would reappear intact after a power loss.
-    fn sync_after_removal(&self) {
-        let _ = self.storage.sync_folder(&self.folder);
-    }
-
-    /// Removes the leftovers of a crash.
-    fn remove_leftovers(&self, failed: &mut Vec<(String, Report)>) -> Result<(), SessionError> {
-        for name in self.all_names()? {
-            let path = self.folder.join(&name);
-            let is_old = || {
-                let age = self.storage.entry(&path).ok().and_then(|entry| entry.modified.elapsed().ok());
-                age.is_some_and(|age| age >= limits::SESSION_LEFTOVER_AGE) && !self.is_in_use(&name)
-            };
-            if name.starts_with(GONE) || (name.starts_with(NEW) && is_old()) {
-                let removed = remove_all(&*self.storage, &path, limits::SESSION_FOLDERS_DEEP);
-                let error = removed.map_err(disk("remove", &path)).err();
-                failed.extend(error.map(|error| (name, error.report())));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The outcome of a removal.
-enum RemovalOutcome {
-    Done,
-    InUse,
-    /// Another process has removed it.
-    Gone,
 }

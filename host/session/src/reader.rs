@@ -1,18 +1,14 @@
-use std::{
-    collections::BTreeMap,
-    fmt, io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 
 use super::{
-    SessionError, SessionHeader, SessionPart, SessionStorage, StorageEntryKind, StoredFile,
+    SessionError, SessionHeader, SessionPart,
     attachments::restore,
-    error::disk,
-    file_names::{ATTACHMENTS, JOURNAL},
+    journal_lease::AttachmentError,
+    journal_source::JournalSource,
+    journal_start::{CHUNK, read_start},
+    journal_storage::JournalStorage,
     journal_verifier::JournalVerifier,
     line_format::{AttachmentRef, LineEnvelope, checked},
-    session_header::{SessionHeaderError, read_header},
     session_record::{OPENED, SessionRecord},
 };
 use shelly_core::{agent::journal::JournalRecord, digest::Sha256Digest, limits};
@@ -20,11 +16,12 @@ use shelly_core::{agent::journal::JournalRecord, digest::Sha256Digest, limits};
 /// A reader of a journal, line by line. A truncated last line is skipped with a warning. After an error the reader is
 /// exhausted.
 pub struct JournalReader {
-    storage: Arc<dyn SessionStorage>,
-    folder: PathBuf,
-    file: Box<dyn StoredFile>,
+    journals: Arc<dyn JournalStorage>,
+    /// The name of the session.
+    id: String,
+    source: Box<dyn JournalSource>,
     header: SessionHeader,
-    /// The bytes that were read, the length of the consumed part, and the file offset of their end.
+    /// The bytes that were read, the length of the consumed part, and the offset of their end in the journal.
     buffer: Vec<u8>,
     looked_at: usize,
     read_to: u64,
@@ -79,23 +76,20 @@ pub(super) struct RawJournalLine {
     pub attached: BTreeMap<String, AttachmentRef>,
 }
 
-/// The number of bytes read at once.
-const CHUNK: usize = 256 << 10;
-
 impl JournalReader {
-    /// Opens the journal in this folder and reads its first line.
-    pub(super) fn open(storage: Arc<dyn SessionStorage>, folder: PathBuf) -> Result<Self, SessionError> {
-        let path = folder.join(JOURNAL);
-        let file = storage.open(&path).map_err(disk("read", &path))?;
-        let (header, end) = header(&*file, &path)?;
+    /// Opens the journal of the session of this name and reads its first line.
+    pub(super) fn open(journals: Arc<dyn JournalStorage>, id: &str) -> Result<Self, SessionError> {
+        let mut source = journals.read(id, 1)?;
+        let mut buffer = Vec::new();
+        let (header, looked_at) = read_start(&mut *source, &mut buffer, &journals.location(id))?;
         Ok(Self {
-            storage,
-            folder,
-            file,
+            journals,
+            id: id.to_owned(),
+            source,
             header,
-            buffer: Vec::new(),
-            looked_at: 0,
-            read_to: end,
+            read_to: buffer.len() as u64,
+            buffer,
+            looked_at,
             n: 1,
             warnings: Vec::new(),
             is_done: false,
@@ -103,19 +97,16 @@ impl JournalReader {
         })
     }
 
-    /// Opens the journal in this folder with a verifier; authorship is known after the lines are read.
+    /// Opens the journal of the session of this name with a verifier; authorship is known after the lines are read.
     pub(super) fn open_watched(
-        storage: Arc<dyn SessionStorage>,
-        folder: PathBuf,
+        journals: Arc<dyn JournalStorage>,
+        id: &str,
         watch: impl FnOnce(&SessionHeader, &[u8]) -> Result<JournalVerifier, SessionError>,
     ) -> Result<Self, SessionError> {
-        let mut journal = Self::open(storage, folder)?;
-        let path = journal.path();
-        let mut line = vec![0; usize::try_from(journal.read_to).unwrap_or_default()];
-        journal.file.read_full_at(&mut line, 0).map_err(disk("read", &path))?;
-        let mut watch = watch(&journal.header, &line)?;
-        line.pop();
-        watch.see(1, &line);
+        let mut journal = Self::open(journals, id)?;
+        let line = &journal.buffer[..journal.looked_at];
+        let mut watch = watch(&journal.header, line)?;
+        watch.see(1, &line[..line.len() - 1]);
         journal.watch = watch;
         Ok(journal)
     }
@@ -130,13 +121,18 @@ impl JournalReader {
         &self.header
     }
 
+    /// Returns the first line with its line end. Nothing else has been read yet.
+    pub(super) fn first_line(&self) -> &[u8] {
+        &self.buffer[..self.looked_at]
+    }
+
     /// Returns the warnings about skipped lines, once all lines are read.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
     pub(super) fn path(&self) -> PathBuf {
-        self.folder.join(JOURNAL)
+        self.journals.location(&self.id)
     }
 
     /// Returns the offset of the next line; once all lines are read, the end of the intact part.
@@ -147,10 +143,6 @@ impl JournalReader {
     /// Returns the number of the last line that was read.
     pub(super) fn line(&self) -> u64 {
         self.n
-    }
-
-    pub(super) fn into_file(self) -> Box<dyn StoredFile> {
-        self.file
     }
 
     fn damaged(&self, line: u64, byte: u64, reason: impl Into<String>) -> SessionError {
@@ -197,9 +189,8 @@ impl JournalReader {
         let text = match checked(line) {
             Ok(text) => text.to_owned(),
             Err(reason) => {
-                let end = start + length as u64 + 1;
                 // Only the last line can be incomplete because of a crash.
-                if self.file.len().map_err(disk("read", &self.path()))? > end {
+                if self.buffer.len() > self.looked_at + length + 1 || self.read_chunk()? > 0 {
                     return Err(self.damaged(n, start, reason));
                 }
                 self.warnings.push(format!("the last line, {n}, is incomplete and is left out: {reason}"));
@@ -226,12 +217,17 @@ impl JournalReader {
         Ok(RawJournalLine { start, text, n, t, run, is_own, attached })
     }
 
-    /// Reads the line with this number, which lies between two offsets, once more.
-    pub(super) fn line_between(&self, n: u64, start: u64, end: u64) -> Result<JournalLine, SessionError> {
+    /// Reads the line with this number, which lies between two offsets, once more. All lines were read before.
+    pub(super) fn line_between(&mut self, n: u64, start: u64, end: u64) -> Result<JournalLine, SessionError> {
         let length = usize::try_from(end.saturating_sub(start)).unwrap_or_default();
-        let mut line = vec![0; length];
-        let read = self.file.read_full_at(&mut line, start).map_err(disk("read", &self.path()))?;
-        line.truncate(read);
+        let mut line = Vec::new();
+        self.source.seek(start)?;
+        while line.len() < length {
+            let left = length - line.len();
+            if self.source.read_more(&mut line, left)? == 0 {
+                break;
+            }
+        }
         let text =
             checked(line.strip_suffix(b"\n").unwrap_or(&line)).map_err(|reason| self.damaged(n, start, reason))?;
         self.understood(self.raw(start, n, text.to_owned())?)
@@ -252,16 +248,17 @@ impl JournalReader {
             }
             self.buffer.drain(..self.looked_at);
             self.looked_at = 0;
-            let old = self.buffer.len();
-            self.buffer.resize(old + CHUNK, 0);
-            let read = self.file.read_full_at(&mut self.buffer[old..], self.read_to);
-            let read = read.map_err(disk("read", &self.folder.join(JOURNAL)))?;
-            self.buffer.truncate(old + read);
-            self.read_to += read as u64;
-            if read == 0 {
+            if self.read_chunk()? == 0 {
                 return Ok(None);
             }
         }
+    }
+
+    /// Buffers bytes that follow, and returns their number; 0 at the present end.
+    fn read_chunk(&mut self) -> Result<usize, SessionError> {
+        let read = self.source.read_more(&mut self.buffer, CHUNK)?;
+        self.read_to += read as u64;
+        Ok(read)
     }
 
     /// Parses a line, with its attachments.
@@ -289,34 +286,20 @@ impl JournalReader {
         digest: &Sha256Digest,
         wrong: &impl Fn(String) -> SessionError,
     ) -> Result<Vec<u8>, SessionError> {
-        attachment(&*self.storage, &self.folder, digest, wrong)
+        attachment(&*self.journals, &self.id, digest).map_err(|error| error.into_session_error(digest, wrong))
     }
 }
 
-/// Reads an attachment of the session in this folder; `wrong` turns a defect of it into an error.
+/// Reads an attachment of the session of this name, and checks its digest.
 pub(super) fn attachment(
-    storage: &dyn SessionStorage,
-    folder: &Path,
+    journals: &dyn JournalStorage,
+    id: &str,
     digest: &Sha256Digest,
-    wrong: &impl Fn(String) -> SessionError,
-) -> Result<Vec<u8>, SessionError> {
-    let path = folder.join(ATTACHMENTS).join(digest.hex());
-    match storage.entry(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(wrong(format!("attachment {digest} is missing"))),
-        Err(error) => Err(disk("read", &path)(error)),
-        Ok(entry) if entry.kind != StorageEntryKind::File || entry.len > limits::SESSION_RECORD_BYTES as u64 => {
-            Err(wrong(format!("attachment {digest} is not a file, or is larger than a record can be")))
-        }
-        Ok(entry) => {
-            let mut bytes = vec![0; usize::try_from(entry.len).unwrap_or_default()];
-            let file = storage.open(&path).map_err(disk("read", &path))?;
-            let read = file.read_full_at(&mut bytes, 0).map_err(disk("read", &path))?;
-            bytes.truncate(read);
-            match Sha256Digest::of(&bytes) == *digest {
-                true => Ok(bytes),
-                false => Err(wrong(format!("attachment {digest} does not match its digest"))),
-            }
-        }
+) -> Result<Vec<u8>, AttachmentError> {
+    let bytes = journals.attachment(id, digest)?;
+    match Sha256Digest::of(&bytes) == *digest {
+        true => Ok(bytes),
+        false => Err(AttachmentError::Unusable("does not match its digest")),
     }
 }
 
@@ -334,25 +317,8 @@ impl Iterator for JournalReader {
     }
 }
 
-/// Reads the header of a journal, and returns it with the offset of the second line.
-pub(super) fn header(file: &dyn StoredFile, path: &Path) -> Result<(SessionHeader, u64), SessionError> {
-    let mut buffer = vec![0; 4 << 10];
-    let mut read = file.read_full_at(&mut buffer, 0).map_err(disk("read", path))?;
-    if memchr::memchr(b'\n', &buffer[..read]).is_none() && read == buffer.len() {
-        buffer.resize(limits::SESSION_HEADER_BYTES, 0);
-        read += file.read_full_at(&mut buffer[read..], read as u64).map_err(disk("read", path))?;
-    }
-    let damaged = |reason: String| SessionError::Damaged { path: path.to_owned(), line: 1, byte: 0, reason };
-    let end = memchr::memchr(b'\n', &buffer[..read]).ok_or_else(|| damaged("the header has no end".into()))?;
-    match read_header(&buffer[..end]) {
-        Ok(header) => Ok((header, end as u64 + 1)),
-        Err(SessionHeaderError::Newer(version)) => Err(SessionError::Newer { path: path.to_owned(), version }),
-        Err(SessionHeaderError::Damaged(reason)) => Err(damaged(reason)),
-    }
-}
-
 impl fmt::Debug for JournalReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Journal").field("folder", &self.folder).field("n", &self.n).finish_non_exhaustive()
+        f.debug_struct("Journal").field("id", &self.id).field("n", &self.n).finish_non_exhaustive()
     }
 }

@@ -55,7 +55,7 @@ impl SessionStore {
             let done = self.search_in(&session.id, (&wanted, &word), most, &mut searched.found);
             // A session that was removed meanwhile is not reported.
             if let Err(error) = done
-                && self.storage.entry(&self.folder.join(&session.id)).is_ok()
+                && !matches!(self.journals.contains(&session.id), Ok(false))
             {
                 searched.left_out.push((session.id, error.report()));
             }
@@ -72,7 +72,7 @@ impl SessionStore {
         most: usize,
         all: &mut Vec<SessionSearchHit>,
     ) -> Result<(), SessionError> {
-        let mut journal = JournalReader::open(Arc::clone(&self.storage), self.folder.join(id))?;
+        let mut journal = JournalReader::open(Arc::clone(&self.journals), id)?;
         let title = journal.header().title.clone();
         let found =
             |n, run, role, excerpt| SessionSearchHit { id: id.to_owned(), title: title.clone(), n, run, role, excerpt };

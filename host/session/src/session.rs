@@ -42,18 +42,18 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts the writer thread. `last` is the number of the last line, `total` the bytes of the session, `most` their
-    /// limit. Further lines continue `chain`.
+    /// Starts the writer thread. `folder` is that of the session on this machine, `total` the bytes of the session, `most`
+    /// their limit. Further lines continue `chain`.
     pub(super) fn start(
         header: SessionHeader,
+        folder: PathBuf,
         writer: JournalWriter,
-        (last, total, most): (u64, u64, u64),
+        (total, most): (u64, u64),
         chain: Option<LineChain>,
         secrets: Secrets,
         KnownRuns { top, instances: interrupted }: KnownRuns,
     ) -> io::Result<Self> {
-        let folder = writer.folder.clone();
-        let queue = Arc::new(JournalQueue::new(last, total, most, chain));
+        let queue = Arc::new(JournalQueue::new(writer.last, total, most, chain));
         let for_thread = Arc::clone(&queue);
         let thread = thread::Builder::new().name("journal".into()).spawn(move || write(&for_thread, writer))?;
         let (top, event_facts) = (Mutex::new(top), OnceLock::new());
@@ -91,7 +91,7 @@ impl Session {
         self
     }
 
-    /// Returns the folder of the session.
+    /// Returns the folder of the session, or of what belongs to it and stays on this machine; it may not exist then.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

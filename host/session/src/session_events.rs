@@ -1,13 +1,11 @@
 //! The recorded events of a session, read back.
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use super::{
-    JournalLine, JournalLineContent, JournalReader, SessionError, SessionHeader, SessionStore, StorageEntryKind,
-    error::disk,
+    JournalLine, JournalLineContent, JournalReader, SessionError, SessionHeader, SessionStore,
     event_body::STREAM_STARTED,
     event_lines::{EventLineEnvelope, EventLines},
-    file_names::EVENTS,
     message_place::MessagePlace,
 };
 use shelly_core::chat::Message;
@@ -16,7 +14,7 @@ use shelly_core::chat::Message;
 /// look at a run, and no run continues from them.
 pub struct SessionEvents {
     header: SessionHeader,
-    /// The lines of the file; `None` if there is no file.
+    /// The lines; `None` if no event was recorded.
     lines: Option<EventLines>,
     journal: JournalIndex,
     damaged_lines: u64,
@@ -54,25 +52,12 @@ impl SessionStore {
     ///
     /// # Errors
     ///
-    /// [`SessionError`] if the session does not exist, its header is damaged, or the disk fails.
+    /// [`SessionError`] if the session does not exist, its header is damaged, or the storage fails.
     pub fn events(&self, given: &str) -> Result<SessionEvents, SessionError> {
         let id = self.resolve(given)?;
-        let folder = self.folder.join(&id);
-        let path = folder.join(EVENTS);
         // Before the journal is read, so that it has every line that the events refer to.
-        let lines = match self.storage.entry(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Ok(entry) if entry.kind == StorageEntryKind::File => {
-                let file = self.storage.open(&path).map_err(disk("read", &path))?;
-                Some(EventLines::of(file).map_err(disk("read", &path))?)
-            }
-            Ok(_) => {
-                let reason = "expected a file, found a link or a folder".into();
-                return Err(SessionError::NotOurs { path, reason });
-            }
-            Err(error) => return Err(disk("read", &path)(error)),
-        };
-        let mut reader = JournalReader::open(Arc::clone(&self.storage), folder)?;
+        let lines = self.journals.events(&id)?.map(EventLines::of);
+        let mut reader = JournalReader::open(Arc::clone(&self.journals), &id)?;
         let mut starts = Vec::new();
         while let Some(line) = reader.next_before_damage()? {
             starts.push(line.start);
@@ -90,7 +75,7 @@ impl SessionEvents {
         &self.header
     }
 
-    /// Returns `true` if the session has a file of events. A session of an earlier release has none.
+    /// Returns `true` if the session has recorded events. A session of an earlier release has none.
     pub fn is_recorded(&self) -> bool {
         self.lines.is_some()
     }
@@ -109,12 +94,11 @@ impl SessionEvents {
     ///
     /// # Errors
     ///
-    /// [`SessionError`] if the disk fails.
+    /// [`SessionError`] if the storage fails.
     pub fn next_event(&mut self) -> Result<Option<RecordedEvent>, SessionError> {
         let Some(lines) = &mut self.lines else { return Ok(None) };
         loop {
-            let path = self.journal.reader.path().with_file_name(EVENTS);
-            let Some(line) = lines.next_line().map_err(disk("read", &path))? else { return Ok(None) };
+            let Some(line) = lines.next_line()? else { return Ok(None) };
             match String::from_utf8(line).ok().and_then(|line| recorded(&line)) {
                 Some(event) => return Ok(Some(event)),
                 None => self.damaged_lines += 1,
@@ -126,7 +110,7 @@ impl SessionEvents {
     ///
     /// # Errors
     ///
-    /// [`SessionError`] if the line of the journal is damaged, or the disk fails.
+    /// [`SessionError`] if the line of the journal is damaged, or the storage fails.
     pub fn message_of(&mut self, event: &RecordedEvent) -> Result<Option<Arc<Message>>, SessionError> {
         let Some(place) = event.place else { return Ok(None) };
         Ok(match self.journal.line(place.line)?.map(|line| &line.what) {
@@ -139,7 +123,7 @@ impl SessionEvents {
     ///
     /// # Errors
     ///
-    /// [`SessionError`] if the line is damaged, or the disk fails.
+    /// [`SessionError`] if the line is damaged, or the storage fails.
     pub fn journal_line(&mut self, n: u64) -> Result<Option<&JournalLine>, SessionError> {
         self.journal.line(n)
     }

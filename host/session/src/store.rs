@@ -2,34 +2,36 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    thread,
     time::SystemTime,
 };
 
 use super::{
     JournalLineContent, JournalReader, LaunchOptions, MeasuredUsage, Secrets, Session, SessionDiskUsage, SessionError,
-    SessionHeader, SessionPart, SessionStorage, StorageEntryKind, StoredFile,
+    SessionHeader, SessionPart, SessionStorage,
     error::disk,
     event_log::EventLogWriter,
-    file_names::{ATTACHMENTS, EVENTS, JOURNAL, LOCK, NEW},
+    file_journals::FileJournals,
+    file_names::is_name,
+    journal_lease::{JournalBatch, JournalDraft, JournalLease},
+    journal_storage::JournalStorage,
     known_runs::KnownRuns,
     line_chain::LineChain,
     session_header::header_line,
     session_origin::SessionOrigin,
-    storage::{remove_all, write_new},
     writer::JournalWriter,
 };
 use shelly_core::{
     agent::journal::JournalRecord,
+    digest::Sha256Digest,
     error::{cut, without_number},
     files, hex, limits,
     trust::UserKey,
 };
 
-/// The folder that holds all sessions of a project.
+/// All sessions of a project, in a [storage](JournalStorage).
 #[derive(Debug, Clone)]
 pub struct SessionStore {
-    pub(super) storage: Arc<dyn SessionStorage>,
+    pub(super) journals: Arc<dyn JournalStorage>,
     pub(super) folder: PathBuf,
     pub(super) options: SessionStoreOptions,
 }
@@ -119,14 +121,36 @@ pub struct OpenedSession {
 }
 
 impl SessionStore {
-    /// Creates a store for this folder. No disk access.
+    /// Creates a store of files in this folder. No disk access.
     pub fn new(storage: Arc<dyn SessionStorage>, folder: impl Into<PathBuf>, options: SessionStoreOptions) -> Self {
-        Self { storage, folder: folder.into(), options }
+        let folder = folder.into();
+        let journals = FileJournals::new(storage, folder.clone(), options.root.clone());
+        Self::with_journals(Arc::new(journals), folder, options)
     }
 
-    /// Returns the folder.
+    /// Creates a store of the sessions in another storage. `folder` is for what belongs to a session and stays on this
+    /// machine, such as the old content of changed files: it is in a folder of the session's name below it.
+    pub fn with_journals(
+        journals: Arc<dyn JournalStorage>,
+        folder: impl Into<PathBuf>,
+        options: SessionStoreOptions,
+    ) -> Self {
+        Self { journals, folder: folder.into(), options }
+    }
+
+    /// Returns the storage.
+    pub fn journals(&self) -> &Arc<dyn JournalStorage> {
+        &self.journals
+    }
+
+    /// Returns the folder of the sessions, or of what stays on this machine.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Returns `true` if there is a session of exactly this name; `false` if that cannot be determined.
+    pub fn contains(&self, id: &str) -> bool {
+        is_name(id) && self.journals.contains(id).unwrap_or(false)
     }
 
     /// Returns the full name of the session with this name, or of the only session whose name begins with it.
@@ -138,19 +162,8 @@ impl SessionStore {
         if !is_name(given) {
             return Err(SessionError::BadName { given: cut(given, limits::NAME_SHOWN_CHARS) });
         }
-        let path = self.folder.join(given);
-        if self.is_there()? {
-            match self.storage.entry(&path) {
-                Ok(entry) if entry.kind == StorageEntryKind::Folder => return Ok(given.to_owned()),
-                Ok(_) => {
-                    return Err(SessionError::NotOurs {
-                        path,
-                        reason: "expected a folder, found a link or a file".into(),
-                    });
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(disk("read", &path)(error)),
-            }
+        if self.journals.contains(given)? {
+            return Ok(given.to_owned());
         }
         let mut found: Vec<_> = self.names()?.into_iter().filter(|name| name.starts_with(given)).collect();
         found.sort_unstable();
@@ -173,49 +186,40 @@ impl SessionStore {
         let NewSession { id, agent, model, title, follows, parts, options } = new;
         let options = if options.size() > limits::SESSION_OPTIONS_BYTES { LaunchOptions::default() } else { options };
         let title = cut(&self.options.secrets.clean_text(title.trim()), limits::SESSION_TITLE_CHARS);
-        let created = self.make(id, |folder, id| {
-            let header = SessionHeader {
-                id: id.to_owned(),
-                created: SystemTime::now(),
-                host: env!("CARGO_PKG_VERSION").into(),
-                agent,
-                model,
-                title,
-                forked_from: None,
-                follows,
-                parts,
-                options,
-            };
-            let end = self.write_header(folder, &header)?;
-            // Without a mark the session is usable, but resuming it needs consent.
-            let marked = self.mark(folder, id, SessionOrigin::Person, (1, end)).map_err(|error| {
+        let (id, mut draft) = self.draft(id)?;
+        let header = SessionHeader {
+            id,
+            created: SystemTime::now(),
+            host: env!("CARGO_PKG_VERSION").into(),
+            agent,
+            model,
+            title,
+            forked_from: None,
+            follows,
+            parts,
+            options,
+        };
+        let line = self.append_header(&mut *draft, &header)?;
+        // Without a mark the session is usable, but resuming it needs consent.
+        let (chain, not_marked) = match self.mark_new(&mut *draft, &header.id, &line) {
+            Ok(chain) => (Some(chain), None),
+            Err(error) => {
                 let report = error.report();
                 let hint = report.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-                without_number(&report.to_string()) + &hint
-            });
-            Ok((header, end, marked))
-        })?;
-        let CreatedSession { folder, lock, filled: (header, end, marked), .. } = created;
-        let (chain, not_marked) = marked.map_or_else(|why| (None, Some(why)), |chain| (Some(chain), None));
-        let path = folder.join(JOURNAL);
-        let journal = self.storage.open(&path).map_err(disk("write", &path))?;
-        let session = self.start(
-            header,
-            JournalWriter {
-                storage: Arc::clone(&self.storage),
-                id: String::new(),
-                events: self.event_log(&folder, 1),
-                folder,
-                journal,
-                end,
-                kept: end,
-                _lock: lock,
-            },
-            (1, end),
-            chain,
-            KnownRuns::default(),
-        )?;
+                (None, Some(without_number(&report.to_string()) + &hint))
+            }
+        };
+        let lease = draft.publish()?;
+        let session = self.start(header, lease, (1, line.len() as u64), chain, KnownRuns::default())?;
         Ok(session.with_not_marked(not_marked))
+    }
+
+    /// Marks a session that this person creates, of which `line` is the first line, and returns the chain of its further
+    /// lines.
+    fn mark_new(&self, draft: &mut dyn JournalDraft, id: &str, line: &[u8]) -> Result<LineChain, SessionError> {
+        let (mark, key) = self.new_mark(id, SessionOrigin::Person, 1, Sha256Digest::of(line))?;
+        draft.set_mark(&mark.text())?;
+        Ok(mark.chain(key))
     }
 
     /// Checks that the limits of this store allow `more` further sessions; those that are created meanwhile by others are not
@@ -249,11 +253,7 @@ impl SessionStore {
     /// the disk fails.
     pub fn open(&self, given: &str, opening: SessionOpenOptions) -> Result<OpenedSession, SessionError> {
         let id = self.resolve(given)?;
-        let folder = self.folder.join(&id);
-        let lock = self.lock(&id)?.ok_or_else(|| SessionError::InUse { id: id.clone() })?;
-        // A tool that copies sessions may omit empty folders.
-        let attachments = folder.join(ATTACHMENTS);
-        self.storage.create_folder(&attachments).map_err(disk("make", &attachments))?;
+        let mut lease = self.journals.take(&id)?.ok_or_else(|| SessionError::InUse { id: id.clone() })?;
         let mut journal = self.watched(&id)?;
         let mut header = journal.header().clone();
         header.id.clone_from(&id);
@@ -283,7 +283,7 @@ impl SessionStore {
         let (last, end) = match damage {
             None => (journal.line(), journal.at()),
             Some((line, byte, reason)) => {
-                let copy = self.copy_aside(&folder)?;
+                let copy = lease.set_aside()?;
                 warnings.push(format!(
                     "the journal is damaged at line {line} ({reason}) and is opened up to that line; a copy of all of \
                      it is in {}",
@@ -292,23 +292,9 @@ impl SessionStore {
                 (line - 1, byte)
             }
         };
-        let path = journal.path();
-        let file = journal.into_file();
-        if file.len().map_err(disk("read", &path))? > end {
-            file.truncate(end).and_then(|()| file.sync()).map_err(disk("write", &path))?;
-        }
-        let total = self.bytes_of(&id).saturating_sub(self.events_bytes_of(&id));
-        let writer = JournalWriter {
-            storage: Arc::clone(&self.storage),
-            id,
-            events: self.event_log(&folder, last),
-            folder,
-            journal: file,
-            end,
-            kept: end,
-            _lock: lock,
-        };
-        let session = self.start(header, writer, (last, total), chain, runs)?;
+        lease.continue_after(last, end)?;
+        let total = self.bytes_of(&id).saturating_sub(self.journals.events_bytes(&id));
+        let session = self.start(header, lease, (last, total), chain, runs)?;
         session.opened(opening.parts);
         Ok(OpenedSession { session, records, parts, warnings })
     }
@@ -320,216 +306,58 @@ impl SessionStore {
     /// [`SessionError`] if the session does not exist, its header is damaged, or the disk fails.
     pub fn read(&self, given: &str) -> Result<JournalReader, SessionError> {
         let id = self.resolve(given)?;
-        JournalReader::open(Arc::clone(&self.storage), self.folder.join(id))
+        JournalReader::open(Arc::clone(&self.journals), &id)
     }
 
     fn start(
         &self,
         header: SessionHeader,
-        mut writer: JournalWriter,
+        lease: Box<dyn JournalLease>,
         (last, total): (u64, u64),
         chain: Option<LineChain>,
         runs: KnownRuns,
     ) -> Result<Session, SessionError> {
-        writer.id.clone_from(&header.id);
-        let path = writer.journal_path();
-        let bounds = (last, total, self.options.session_bytes);
-        Session::start(header, writer, bounds, chain, self.options.secrets.clone(), runs)
-            .map_err(disk("start to write", &path))
+        let location = self.journals.location(&header.id);
+        let most = self.options.events_bytes.min(limits::SESSION_EVENTS_BYTES);
+        let events = EventLogWriter::new(Arc::clone(&self.journals), &header.id, (last, most));
+        let writer = JournalWriter { lease, id: header.id.clone(), last, events };
+        let folder = self.folder.join(&header.id);
+        let bounds = (total, self.options.session_bytes);
+        Session::start(header, folder, writer, bounds, chain, self.options.secrets.clone(), runs)
+            .map_err(disk("start to write", &location))
     }
 
-    /// Returns the writer of the events of the session in this folder, whose journal has `last` lines.
-    fn event_log(&self, folder: &Path, last: u64) -> EventLogWriter {
-        EventLogWriter::new(&self.storage, folder, (last, self.options.events_bytes.min(limits::SESSION_EVENTS_BYTES)))
-    }
-
-    /// Returns the size of the recorded events of a session in bytes; 0 if there are none.
-    fn events_bytes_of(&self, id: &str) -> u64 {
-        let entry = self.storage.entry(&self.folder.join(id).join(EVENTS));
-        entry.ok().filter(|entry| entry.kind == StorageEntryKind::File).map_or(0, |entry| entry.len)
-    }
-
-    /// Copies a journal before a part of it is cut off.
-    fn copy_aside(&self, folder: &Path) -> Result<PathBuf, SessionError> {
-        let from = folder.join(JOURNAL);
-        let mut to = (1..).map(|n: u32| folder.join(format!("journal.damaged-{n}.jsonl")));
-        let to = to.find(|path| self.storage.entry(path).is_err()).unwrap_or_default();
-        self.copy(&from, &to)?;
-        self.storage.sync_folder(folder).map_err(disk("write", folder))?;
-        Ok(to)
-    }
-
-    /// Copies a file to a new one.
-    pub(super) fn copy(&self, from: &Path, to: &Path) -> Result<(), SessionError> {
-        const AT_ONCE: usize = 1 << 20;
-        let (read, write) = (|error| disk("read", from)(error), |error| disk("write", to)(error));
-        let source = self.storage.open(from).map_err(read)?;
-        let copy = self.storage.open_or_create(to).map_err(write)?;
-        copy.truncate(0).map_err(write)?;
-        let (mut buffer, mut at) = (vec![0; AT_ONCE], 0);
-        loop {
-            let count = source.read_full_at(&mut buffer, at).map_err(read)?;
-            if count == 0 {
-                return copy.sync().map_err(write);
-            }
-            copy.write_all_at(&buffer[..count], at).map_err(write)?;
-            at += count as u64;
-        }
-    }
-
-    /// Writes a journal of one line, and returns its length.
-    pub(super) fn write_header(&self, folder: &Path, header: &SessionHeader) -> Result<u64, SessionError> {
-        let path = folder.join(JOURNAL);
+    /// Appends the first line to a draft, and returns it.
+    pub(super) fn append_header(
+        &self,
+        draft: &mut dyn JournalDraft,
+        header: &SessionHeader,
+    ) -> Result<Vec<u8>, SessionError> {
         let line = header_line(header);
         if line.len() > limits::SESSION_HEADER_BYTES {
             let reason = format!("the header would have more than {} bytes", limits::SESSION_HEADER_BYTES);
-            return Err(disk("write", &path)(io::Error::other(reason)));
+            return Err(disk("write", &self.journals.location(&header.id))(io::Error::other(reason)));
         }
-        write_new(&*self.storage, &path, &line).map_err(disk("write", &path))?;
-        Ok(line.len() as u64)
+        draft.append(&JournalBatch { after: 0, last: 1, lines: &line, attachments: &[] })?;
+        Ok(line)
     }
 
-    /// Creates a session's folder atomically: it gets its name once its content is on disk.
-    pub(super) fn make<T>(
-        &self,
-        id: Option<String>,
-        fill: impl FnOnce(&Path, &str) -> Result<T, SessionError>,
-    ) -> Result<CreatedSession<T>, SessionError> {
-        self.create_folders()?;
+    /// Begins a session of this name, or of a new one, within the limits of this store. Returns its name too.
+    pub(super) fn draft(&self, id: Option<String>) -> Result<(String, Box<dyn JournalDraft>), SessionError> {
+        self.journals.prepare()?;
         let usage = self.options.measured.before_one_more(|| self.usage())?;
         self.check_limits(usage, 1)?;
-        if usage.sessions == 0 {
-            self.sync_folders()?;
-        }
         let id = id.map_or_else(|| self.new_name(), Ok)?;
         if !is_name(&id) {
             return Err(SessionError::BadName { given: cut(&id, limits::NAME_SHOWN_CHARS) });
         }
-        let folder = self.folder.join(&id);
-        let exists = || SessionError::Exists { id: id.clone(), in_use: self.is_in_use(&id) };
-        if self.storage.entry(&folder).is_ok() {
-            return Err(exists());
-        }
-        let beside = self.folder.join(format!("{NEW}{}", self.random(8)?));
-        let created = self.fill(&beside, &id, fill).and_then(|(lock, filled)| {
-            match self.storage.rename(&beside, &folder) {
-                Err(error) if is_taken(&error) => return Err(exists()),
-                renamed => renamed.map_err(disk("write", &folder))?,
-            }
-            match self.storage.sync_folder(&self.folder) {
-                Ok(()) => Ok((lock, filled)),
-                Err(error) => {
-                    let _ = remove_all(&*self.storage, &folder, limits::SESSION_FOLDERS_DEEP);
-                    Err(disk("write", &self.folder)(error))
-                }
-            }
-        });
-        match created {
-            Ok((lock, filled)) => Ok(CreatedSession { id: id.clone(), folder, lock, filled }),
-            Err(error) => {
-                let _ = remove_all(&*self.storage, &beside, limits::SESSION_FOLDERS_DEEP);
-                Err(error)
-            }
-        }
-    }
-
-    fn fill<T>(
-        &self,
-        folder: &Path,
-        id: &str,
-        fill: impl FnOnce(&Path, &str) -> Result<T, SessionError>,
-    ) -> Result<(Box<dyn StoredFile>, T), SessionError> {
-        let attachments = folder.join(ATTACHMENTS);
-        let make = |folder: &Path| self.storage.create_folder(folder).map_err(disk("make", folder));
-        make(folder)?;
-        let path = folder.join(LOCK);
-        let lock = self.storage.open_or_create(&path).map_err(disk("make", &path))?;
-        if !lock.try_lock().map_err(disk("lock", &path))? {
-            return Err(SessionError::InUse { id: id.to_owned() });
-        }
-        make(&attachments)?;
-        let filled = fill(folder, id)?;
-        for folder in [&attachments, folder] {
-            self.storage.sync_folder(folder).map_err(disk("write", folder))?;
-        }
-        Ok((lock, filled))
-    }
-
-    /// Locks a session; returns `None` if another process holds the lock. Fails if the session has been removed.
-    pub(super) fn lock(&self, id: &str) -> Result<Option<Box<dyn StoredFile>>, SessionError> {
-        let (folder, path) = (self.folder.join(id), self.folder.join(id).join(LOCK));
-        let gone = || SessionError::NotFound { given: id.to_owned() };
-        let lock = match self.storage.open_or_create(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone()),
-            lock => lock.map_err(disk("lock", &path))?,
-        };
-        for attempt in 0..limits::SESSION_LOCK_TRIES {
-            if attempt > 0 {
-                thread::sleep(limits::SESSION_LOCK_PAUSE);
-            }
-            if lock.try_lock().map_err(disk("lock", &path))? {
-                // Another process may have removed the session before the lock was taken.
-                return match self.storage.entry(&folder) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Err(gone()),
-                    there => there.map(|_| Some(lock)).map_err(disk("read", &folder)),
-                };
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns the folders between the root and the sessions, the outermost first.
-    fn folders(&self) -> Vec<&Path> {
-        let Some(root) = &self.options.root else { return vec![&self.folder] };
-        let mut folders: Vec<_> = self.folder.ancestors().take_while(|folder| folder != root).collect();
-        folders.reverse();
-        folders
-    }
-
-    fn create_folders(&self) -> Result<(), SessionError> {
-        self.folders()
-            .into_iter()
-            .try_for_each(|folder| self.storage.create_folder(folder).map(|_| ()).map_err(disk("make", folder)))
-    }
-
-    /// Returns once the folders themselves are durable across power loss.
-    fn sync_folders(&self) -> Result<(), SessionError> {
-        self.folders().into_iter().filter_map(Path::parent).try_for_each(|above| {
-            // The path may be relative.
-            let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-            self.storage.sync_folder(above).map_err(disk("write", above))
-        })
-    }
-
-    /// Returns `true` if the sessions folder exists.
-    fn is_there(&self) -> Result<bool, SessionError> {
-        for path in self.folders() {
-            match self.storage.entry(path) {
-                Ok(entry) if entry.kind == StorageEntryKind::Folder => {}
-                Ok(_) => {
-                    let reason = "expected a folder, found a link or a file".into();
-                    return Err(SessionError::NotOurs { path: path.to_owned(), reason });
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-                Err(error) => return Err(disk("read", path)(error)),
-            }
-        }
-        Ok(true)
-    }
-
-    /// Returns the names of all folders in the sessions folder, in any order: sessions, and folders that begin with a dot.
-    pub(super) fn all_names(&self) -> Result<Vec<String>, SessionError> {
-        if !self.is_there()? {
-            return Ok(Vec::new());
-        }
-        let most = 2 * limits::SESSIONS;
-        let entries = self.storage.entries(&self.folder, most).map_err(disk("read", &self.folder))?;
-        Ok(entries.into_iter().filter(|entry| entry.kind == StorageEntryKind::Folder).map(|entry| entry.name).collect())
+        let draft = self.journals.draft(&id, usage.sessions == 0)?;
+        Ok((id, draft))
     }
 
     /// Returns the names of all sessions, in any order.
     pub(super) fn names(&self) -> Result<Vec<String>, SessionError> {
-        let mut names = self.all_names()?;
+        let mut names = self.journals.names()?;
         names.retain(|name| is_name(name));
         Ok(names)
     }
@@ -543,33 +371,9 @@ impl SessionStore {
         let time = humantime::format_rfc3339_seconds(files::writable_date(SystemTime::now())).to_string();
         let digits: String = time.chars().filter(char::is_ascii_digit).collect();
         let (day, time) = digits.split_at(digits.len().min(8));
-        Ok(format!("{day}-{time}-{}", self.random(3)?))
-    }
-
-    /// Returns random bytes as hexadecimal digits.
-    pub(super) fn random(&self, bytes: usize) -> Result<String, SessionError> {
-        let mut random = vec![0; bytes];
+        let mut random = [0; 3];
         getrandom::fill(&mut random)
             .map_err(|error| disk("create a name in", &self.folder)(io::Error::other(error)))?;
-        Ok(hex::encode(random))
+        Ok(format!("{day}-{time}-{}", hex::encode(random)))
     }
-}
-
-/// A newly created session.
-pub(super) struct CreatedSession<T> {
-    pub id: String,
-    pub folder: PathBuf,
-    pub lock: Box<dyn StoredFile>,
-    pub filled: T,
-}
-
-fn is_taken(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty)
-}
-
-/// Returns `true` if a session may have this name: never a path, an option or a hidden file.
-pub(super) fn is_name(name: &str) -> bool {
-    (1..=limits::SESSION_NAME_BYTES).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-        && !name.starts_with(['.', '-'])
 }

@@ -6,22 +6,19 @@
 use std::{
     collections::HashSet,
     fmt, io,
-    path::{Path, PathBuf},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
 use tokio::sync::watch;
 
 use super::{
-    SessionError, SessionStorage, StorageEntryKind, StoredFile,
-    attachments::{JournalAttachment, JournalLineBody},
-    error::disk,
+    SessionError,
+    attachments::JournalLineBody,
     event_log::{EventLogWriter, PendingEvents},
-    file_names::{ATTACHMENTS, JOURNAL},
+    journal_lease::{JournalAttachment, JournalBatch, JournalLease},
     line_chain::LineChain,
     line_format::append_line,
-    storage::write_new,
 };
 use shelly_core::{
     agent::journal::{JournalPosition, JournalWriteError},
@@ -30,26 +27,15 @@ use shelly_core::{
     limits,
 };
 
-/// The files of an open session.
+/// An open session in its storage.
 pub(super) struct JournalWriter {
-    pub storage: Arc<dyn SessionStorage>,
+    /// Held as long as the session is open.
+    pub lease: Box<dyn JournalLease>,
     pub id: String,
-    /// The session's folder.
-    pub folder: PathBuf,
-    /// The journal; its content is complete up to `end` and synced up to `kept`.
-    pub journal: Box<dyn StoredFile>,
-    pub end: u64,
-    pub kept: u64,
+    /// The number of the last line, which is durable.
+    pub last: u64,
     /// The recorded events.
     pub events: EventLogWriter,
-    /// Held as long as the session is open.
-    pub _lock: Box<dyn StoredFile>,
-}
-
-impl JournalWriter {
-    pub fn journal_path(&self) -> PathBuf {
-        self.folder.join(JOURNAL)
-    }
 }
 
 /// The state shared by callers and the writer thread.
@@ -239,35 +225,38 @@ impl PendingLines {
 pub(super) fn write(queue: &JournalQueue, mut writer: JournalWriter) {
     let _at_end = WriterEndGuard(queue);
     let mut lines = Vec::new();
-    // A file name that an earlier process created may not be durable yet.
-    let mut is_folder_synced = false;
-    let (mut written, mut kept) = (queue.last().0, queue.last().0);
+    let (mut written, mut kept) = (writer.last, writer.last);
     // The time by which written data must be synced; `None` if all of it is.
     let mut due: Option<Instant> = None;
     // The time by which queued events must be written; `None` if there are none.
     let mut events_due: Option<Instant> = None;
+    // The time at which the lease must be refreshed; `None` if it lasts as long as the process.
+    let next_refresh = |lease: &dyn JournalLease| lease.refresh_interval().map(|interval| Instant::now() + interval);
+    let mut refresh_at = next_refresh(&*writer.lease);
     loop {
         let mut pending = queue.lock();
-        let must_sync = loop {
+        let (must_sync, must_write_events) = loop {
             let now = Instant::now();
             let must_sync = pending.wanted > kept || is_past(due, now) || pending.lost.is_some();
-            if !pending.lines.is_empty() || (due.is_some() && must_sync) {
-                break must_sync;
-            }
             if !pending.events.is_empty() {
-                let events_due = events_due.get_or_insert(now + limits::SESSION_EVENTS_DELAY);
-                if *events_due <= now || pending.lost.is_some() {
-                    break must_sync;
-                }
+                events_due.get_or_insert(now + limits::SESSION_EVENTS_DELAY);
+            }
+            let must_write_events = is_past(events_due, now) || pending.lost.is_some();
+            let has_work = !pending.lines.is_empty() || (due.is_some() && must_sync);
+            if has_work || (!pending.events.is_empty() && must_write_events) {
+                break (must_sync, must_write_events);
             }
             if pending.lost.is_some() {
                 return;
             }
+            if is_past(refresh_at, now) {
+                break (false, must_write_events);
+            }
             pending.is_asleep = true;
-            pending = match due.into_iter().chain(events_due).min() {
+            pending = match due.into_iter().chain(events_due).chain(refresh_at).min() {
                 None => queue.wake.wait(pending).unwrap_or_else(PoisonError::into_inner),
-                Some(due) => {
-                    let left = due.saturating_duration_since(now);
+                Some(until) => {
+                    let left = until.saturating_duration_since(now);
                     queue.wake.wait_timeout(pending, left).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
@@ -276,20 +265,32 @@ pub(super) fn write(queue: &JournalQueue, mut writer: JournalWriter) {
         std::mem::swap(&mut lines, &mut pending.lines);
         let attachments = std::mem::take(&mut pending.attachments);
         let last = pending.last;
-        let events = pending.events.take(last);
-        events_due = None;
+        let events = match must_write_events || !writer.lease.gathers_events() {
+            true => {
+                events_due = None;
+                pending.events.take(last)
+            }
+            false => Vec::new(),
+        };
         pending.bytes = 0;
         drop(pending);
         let mut done = match lines.is_empty() {
             true => Ok(()),
-            false => writer.put(&lines, &attachments, &mut is_folder_synced).inspect(|()| {
-                written = last;
-                due.get_or_insert_with(|| Instant::now() + limits::SESSION_SYNC_DELAY);
-            }),
+            false => {
+                let batch = JournalBatch { after: written, last, lines: &lines, attachments: &attachments };
+                writer.lease.append(&batch).inspect(|()| {
+                    written = last;
+                    due.get_or_insert_with(|| Instant::now() + limits::SESSION_SYNC_DELAY);
+                })
+            }
         };
+        if done.is_ok() && is_past(refresh_at, Instant::now()) {
+            done = writer.lease.refresh();
+            refresh_at = next_refresh(&*writer.lease);
+        }
         // Data written before a failure is synced, if the disk allows it.
         if (must_sync || done.is_err()) && due.is_some() {
-            let synced = writer.sync();
+            let synced = writer.lease.sync();
             if synced.is_ok() {
                 (kept, due) = (written, None);
                 queue.progress.send_modify(|progress| progress.kept = kept);
@@ -297,8 +298,7 @@ pub(super) fn write(queue: &JournalQueue, mut writer: JournalWriter) {
             done = done.and(synced);
         }
         if let Err(error) = done {
-            // Cuts off incomplete data, as far as the disk allows it; readers skip it in any case.
-            let _ = writer.journal.truncate(if due.is_some() { writer.kept } else { writer.end });
+            writer.lease.discard_unsynced();
             let mut pending = queue.lock();
             pending.lost = Some(JournalWriteError { reason: writer.why(&error) });
             pending.lines = Vec::new();
@@ -306,7 +306,7 @@ pub(super) fn write(queue: &JournalQueue, mut writer: JournalWriter) {
             return;
         }
         // After the journal, whose lines they refer to, and after its sync, for which an agent may wait.
-        writer.events.append(&events);
+        writer.events.append(&mut *writer.lease, &events);
         lines.clear();
         lines.shrink_to(1 << 20);
     }
@@ -327,30 +327,13 @@ impl Drop for WriterEndGuard<'_> {
 }
 
 impl JournalWriter {
-    fn put(&mut self, lines: &[u8], attachments: &[JournalAttachment], synced: &mut bool) -> Result<(), SessionError> {
-        let folder = self.folder.join(ATTACHMENTS);
-        for file in attachments {
-            *synced &= !keep(&*self.storage, &folder, file)?;
-        }
-        if !attachments.is_empty() && !*synced {
-            self.storage.sync_folder(&folder).map_err(disk("write", &folder))?;
-            *synced = true;
-        }
-        let path = self.journal_path();
-        self.journal.write_all_at(lines, self.end).map_err(disk("write", &path))?;
-        self.end += lines.len() as u64;
-        Ok(())
-    }
-
-    fn sync(&mut self) -> Result<(), SessionError> {
-        self.journal.sync().map_err(|error| disk("write", &self.journal_path())(error))?;
-        self.kept = self.end;
-        Ok(())
-    }
-
     fn why(&self, error: &SessionError) -> String {
-        let SessionError::Disk { error: cause, .. } = error else { return error.to_string() };
         let again = format!("`shelly-host session resume {}`", self.id);
+        let cause = match error {
+            SessionError::Disk { error: cause, .. } => cause,
+            SessionError::Storage { reason, .. } => return format!("{error}: {reason}; mend that, then run {again}"),
+            _ => return error.to_string(),
+        };
         match cause.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 format!("the disk is full: {error}; free space, then run {again}")
@@ -358,22 +341,6 @@ impl JournalWriter {
             _ => format!("{error}: {}; fix that, then run {again}", without_number(&cause.to_string())),
         }
     }
-}
-
-/// Writes an attachment if it is missing; returns `true` if a file name was created.
-fn keep(storage: &dyn SessionStorage, folder: &Path, file: &JournalAttachment) -> Result<bool, SessionError> {
-    let path = folder.join(file.digest.hex());
-    // A file gets its name only when its content is on disk.
-    if storage
-        .entry(&path)
-        .is_ok_and(|there| there.kind == StorageEntryKind::File && there.len == file.bytes.len() as u64)
-    {
-        return Ok(false);
-    }
-    let beside = folder.join(format!(".{}", file.digest.hex()));
-    write_new(storage, &beside, &file.bytes).map_err(disk("write", &beside))?;
-    storage.rename(&beside, &path).map_err(disk("write", &path))?;
-    Ok(true)
 }
 
 impl fmt::Debug for JournalQueue {

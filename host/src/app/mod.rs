@@ -13,7 +13,7 @@ pub use crate::{
         App, ConnectedMcpServer, EntryRunner, Environment, GRANT_OPTION, LONE_RUN, ListedSkill, LonePlugin,
         LonePluginFailure, LonePluginHost, NO_MODEL, PendingWork, PreparedRun, ReadApi, Recording, RunSession,
         SessionCloser, SkillListing, TelemetryFlush, changed, explain, find_program, how_to_mend, locked_plugins,
-        sessions, skill_names,
+        sessions, sessions_of, skill_names,
     },
     config::DEFAULT_AGENT,
     provider::{VendorAddress, key_variables, key_variables_in_words, local_servers_in_words, vendor_keys},

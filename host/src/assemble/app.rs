@@ -7,13 +7,14 @@ use std::{
 use tokio::sync::OnceCell;
 
 use super::{
-    allowed_programs::allowed_programs, app_telemetry::AppTelemetry, environment::Environment,
-    locked_plugins::locked_plugins, mcp::McpClientPool, model_pool::ModelPool, plugin_limits::as_size,
-    project_folder::ProjectFolder, rebuilt_tools::RebuiltTools,
+    allowed_programs::allowed_programs, app_telemetry::AppTelemetry, cluster_sessions::cluster_journals,
+    environment::Environment, locked_plugins::locked_plugins, mcp::McpClientPool, model_pool::ModelPool,
+    plugin_limits::as_size, project_folder::ProjectFolder, rebuilt_tools::RebuiltTools,
 };
 use crate::{
     approval::ApprovalBroker,
     capability::{Budget, KvScope, RequestedCapabilities},
+    cluster::ClusterJournals,
     config::{self, AgentConfig, Config, ConfigEntryKind, ToolboxUse},
     error::Report,
     limits,
@@ -73,6 +74,8 @@ pub struct App {
     pub(super) own: UserKey,
     /// The last measurement of the project's sessions.
     pub(super) measured_sessions: MeasuredUsage,
+    /// The storage of sessions, if they are not files.
+    pub(super) cluster: Option<ClusterJournals>,
     /// The programs that the config names.
     pub(super) programs: AllowedPrograms,
     /// The MCP servers in use.
@@ -143,6 +146,7 @@ impl App {
         config.approved = project.approved();
         let prices = project.prices()?;
         let programs = allowed_programs(&config, &environment, ProcessSlots::default());
+        let cluster = cluster_journals(&config);
         let (engine, own, trust) = (Arc::default(), UserKey::default(), TrustStore::new(None));
         Ok(Self {
             config,
@@ -168,6 +172,7 @@ impl App {
             batched: Arc::default(),
             own,
             measured_sessions: MeasuredUsage::default(),
+            cluster,
             programs,
             clients: Arc::default(),
             trust,

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{App, RunResources, project_folder::ProjectFolder};
+use super::{App, RunResources, cluster_sessions::cluster_journals, project_folder::ProjectFolder};
 use crate::{
     agent::{
         AgentGroup,
@@ -13,7 +13,8 @@ use crate::{
     },
     change::{self, ChangeApplier, ChangeHistory},
     chat::Chat,
-    config::{self, AgentConfig, RunnerConfig},
+    cluster::ClusterJournals,
+    config::{self, AgentConfig, Config, RunnerConfig},
     digest::Sha256Digest,
     error::{ErrorKind, Report},
     event::{Event, EventSink},
@@ -24,7 +25,7 @@ use crate::{
     provider,
     session::{
         self, DiskStorage, LaunchOptions, NewSession, OpenedSession, Secrets, SessionError, SessionOpenOptions,
-        SessionPart, SessionPartKind, SessionStore,
+        SessionPart, SessionPartKind, SessionStorage, SessionStore,
     },
     trust::UserKey,
 };
@@ -151,7 +152,7 @@ impl App {
             measured: self.measured_sessions.clone(),
             ..session::SessionStoreOptions::default()
         };
-        store(&self.config.root, options)
+        store(&self.config.root, self.cluster.clone(), options)
     }
 
     /// Attaches a session to an agent group, and restores what was recorded before.
@@ -181,6 +182,9 @@ impl App {
                 self.go_on(&id, opening, &names, agent_group, shared)?
             }
         };
+        if self.cluster.is_some() {
+            make_folder(&self.config.root, session.journal.folder())?;
+        }
         shared.share(&agent_group);
         shared.stores.of_session(session.journal.folder().to_owned());
         shared.changes.of_session(under_way(&self.sessions()), session.journal.folder());
@@ -330,14 +334,39 @@ fn under_way(store: &SessionStore) -> PathBuf {
 
 /// Returns the session store of the project in this folder, for reading, by the person with this key.
 pub fn sessions(root: &Path, own: UserKey) -> SessionStore {
-    store(
-        root,
-        session::SessionStoreOptions { root: Some(root.to_owned()), own, ..session::SessionStoreOptions::default() },
-    )
+    store(root, None, of_person(root, own))
 }
 
-fn store(root: &Path, options: session::SessionStoreOptions) -> SessionStore {
-    SessionStore::new(Arc::new(DiskStorage), ProjectLayout::new(root).sessions(), options)
+/// Returns the session store of the project with this config, for reading, by the person with this key. The person has
+/// consented to the cluster that the config may name.
+pub fn sessions_of(config: &Config, own: UserKey) -> SessionStore {
+    store(&config.root, cluster_journals(config), of_person(&config.root, own))
+}
+
+fn of_person(root: &Path, own: UserKey) -> session::SessionStoreOptions {
+    session::SessionStoreOptions { root: Some(root.to_owned()), own, ..session::SessionStoreOptions::default() }
+}
+
+fn store(root: &Path, cluster: Option<ClusterJournals>, options: session::SessionStoreOptions) -> SessionStore {
+    let layout = ProjectLayout::new(root);
+    match cluster {
+        Some(journals) => {
+            SessionStore::with_journals(Arc::new(journals), layout.sessions().with_file_name("cluster"), options)
+        }
+        None => SessionStore::new(Arc::new(DiskStorage), layout.sessions(), options),
+    }
+}
+
+/// Creates the folder of what belongs to a session of a cluster and stays on this machine.
+fn make_folder(root: &Path, folder: &Path) -> Result<(), Report> {
+    ProjectLayout::new(root).make_local().map_err(|error| error.report())?;
+    for folder in folder.parent().into_iter().chain([folder]) {
+        DiskStorage.create_folder(folder).map_err(|error| {
+            let what = format!("cannot make the folder {}", folder.display());
+            Report::new(ErrorKind::Run, what).cause(error).hint("check the permissions of the path")
+        })?;
+    }
+    Ok(())
 }
 
 /// Adds a hint on running without a session.

@@ -34,6 +34,7 @@ mod openapi;
 mod panic_report;
 mod plugin;
 mod project_search;
+mod project_sessions;
 mod provider;
 mod render;
 mod run;

@@ -1,9 +1,9 @@
 //! The session in which a run is recorded, by its name on the command line.
 
-use super::{launch::LaunchFlags, session_name::named, trust};
+use super::{launch::LaunchFlags, project_sessions::sessions_of, session_name::named};
 use crate::{
     agent::{RunAnswer, RunEnding, journal::JournalState},
-    app::{Recording, sessions},
+    app::Recording,
     capability::BudgetBreakdown,
     chat::Usage,
     config::Config,
@@ -42,14 +42,15 @@ impl SessionTarget {
         named_here: &LaunchFlags,
         task: Option<&str>,
     ) -> Result<(Recording, Option<String>), Report> {
-        let store = sessions(&config.root, trust::own_key());
+        // A new session needs no look at the others, which may be in a cluster that the person is not asked about yet.
+        let store = || sessions_of(config, named_here.config.is_some());
         let title = task.unwrap_or_default().to_owned();
         let options = named_here.to_options(&config.root);
         let new = |id, follows| Ok((Recording::New { id, title, follows, options }, None));
         let (id, up_to_damage) = match self {
             Self::Nowhere => return Ok((Recording::Off, None)),
             Self::New { after: None } if !config.sessions.is_recording() => return Ok((Recording::Off, None)),
-            Self::New { after } => return new(None, after.as_deref().map(|id| named(&store, id)).transpose()?),
+            Self::New { after } => return new(None, after.as_deref().map(|id| named(&store()?, id)).transpose()?),
             Self::Named(name) if name == "last" => {
                 return Err(Report::new(
                     ErrorKind::Usage,
@@ -57,7 +58,7 @@ impl SessionTarget {
                 )
                 .hint("choose another name, or resume the newest session: `shelly-host session resume last`"));
             }
-            Self::Named(name) => match store.resolve(name) {
+            Self::Named(name) => match store()?.resolve(name) {
                 Ok(id) if id == *name => (id, false),
                 Err(SessionError::NotFound { .. }) => return new(Some(name.clone()), None),
                 Ok(id) => {
@@ -69,17 +70,17 @@ impl SessionTarget {
                 }
                 Err(error) => return Err(error.report()),
             },
-            Self::There { id, up_to_damage } => (named(&store, id)?, *up_to_damage),
+            Self::There { id, up_to_damage } => (named(&store()?, id)?, *up_to_damage),
         };
-        let agent = store.read(&id).map_err(|error| error.report())?.header().agent.clone();
+        let agent = store()?.read(&id).map_err(|error| error.report())?.header().agent.clone();
         Ok((Recording::Existing { id, up_to_damage, is_trusted: false }, Some(agent)))
     }
 
     /// Returns the session if no work is left in it, so that it need not be opened for writing. A session that cannot be
-    /// read is reported where it is opened.
-    pub fn over(&self, config: &Config) -> Result<Option<CompletedSession>, Report> {
+    /// read is reported where it is opened. `is_trusted`: the person has named the config, or has consented to it.
+    pub fn over(&self, config: &Config, is_trusted: bool) -> Result<Option<CompletedSession>, Report> {
         let Self::There { id, .. } = self else { return Ok(None) };
-        let store = sessions(&config.root, trust::own_key());
+        let store = sessions_of(config, is_trusted)?;
         let id = named(&store, id)?;
         let Ok((header, past)) = read(&store, &id) else { return Ok(None) };
         let Some(ended) = past.ended() else {

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 342] = [
+const SHOWN: [(&str, &str, &str); 346] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input/plugins.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -348,6 +348,10 @@ const SHOWN: [(&str, &str, &str); 342] = [
     ("session fork --at", "sessions/shown.rs", "session_fork_copies_up_to_a_step"),
     ("session fork --output", "sessions/shown.rs", "session_fork_copies_up_to_a_step"),
     ("session fork ID", "sessions/shown.rs", "session_fork_copies_up_to_a_step"),
+    ("session copy --config", "sessions/copied.rs", "session_is_copied_to_a_cluster_and_back"),
+    ("session copy --to", "sessions/copied.rs", "session_is_copied_to_a_cluster_and_back"),
+    ("session copy --output", "sessions/copied.rs", "session_is_copied_to_a_cluster_and_back"),
+    ("session copy ID", "sessions/copied.rs", "session_is_copied_to_a_cluster_and_back"),
     ("session rm --config", "sessions/shown.rs", "config_path_selects_the_session_folder"),
     ("session rm --output", "sessions/shown.rs", "session_rm_removes_sessions"),
     ("session rm ID", "sessions/shown.rs", "session_rm_removes_sessions"),

@@ -35,6 +35,7 @@ impl Config {
         found.note(agents.and_then(|()| unique("agents and teams", self.everyone().map(|who| who.name.as_str()))));
         found.note(unique("credentials", self.credentials.iter().map(|credential| credential.name.as_str())));
         self.credentials.iter().for_each(|credential| found.note(credential.check()));
+        self.cluster.iter().for_each(|cluster| found.note(cluster.check()));
         self.mcp_servers.iter().for_each(|server| found.note(server.check()));
         found.note(unique("mcp_servers", self.mcp_servers.iter().map(|server| server.name.as_str())));
         let keys = &self.plugin_signatures.require;

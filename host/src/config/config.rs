@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    AgentConfig, ContextConfig, CredentialConfig, GitConfig, LimitsConfig, McpServerConfig, OpenApiConfig,
-    PluginSignaturesConfig, ProgramConfig, ProviderConfig, ProviderKind, RunsConfig, SessionsConfig, TeamConfig,
-    TelemetryConfig, ThemeChoice, ToolboxUse, TriggerConfig, UserEntries, explain::unknown,
+    AgentConfig, ClusterConfig, ContextConfig, CredentialConfig, GitConfig, LimitsConfig, McpServerConfig,
+    OpenApiConfig, PluginSignaturesConfig, ProgramConfig, ProviderConfig, ProviderKind, RunsConfig, SessionsConfig,
+    TeamConfig, TelemetryConfig, ThemeChoice, ToolboxUse, TriggerConfig, UserEntries, explain::unknown,
     located_yaml::misplaced_key, recover,
 };
 use crate::{
@@ -74,6 +74,8 @@ pub struct Config {
     /// Settings for recording runs as sessions.
     #[serde(default)]
     pub sessions: SessionsConfig,
+    /// A NATS server on which hosts share sessions; `None`: they are files in the project.
+    pub cluster: Option<ClusterConfig>,
     /// Limits on what the agents of one run use together.
     #[serde(default)]
     pub runs: RunsConfig,

@@ -13,6 +13,7 @@ mod agent_package_origin;
 mod agent_plugins;
 mod agent_tools;
 mod check;
+mod cluster;
 #[expect(clippy::module_inception, reason = "the type that the room is named after")]
 mod config;
 mod config_apis;
@@ -64,6 +65,7 @@ pub use agent_package::AgentPackageConfig;
 pub use agent_package_origin::AgentPackageOrigin;
 pub use agent_plugins::{PluginRoles, PluginSection};
 pub use agent_tools::AgentToolUse;
+pub use cluster::{ClusterConfig, ClusterCredentialsConfig};
 pub use config::{Config, ConfigErrors, ProjectApprovals};
 pub use context::ContextConfig;
 pub use description::{AgentRuntimeInfo, ConfigRuntimeInfo, EffectiveConfig, PluginRuntimeInfo, StepOrder};

@@ -98,6 +98,7 @@ impl Config {
             default_context_windows,
             context,
             sessions,
+            cluster,
             runs,
             limits,
             telemetry,
@@ -140,6 +141,10 @@ impl Config {
         }
         self.context = self.context.over(&context);
         self.sessions = self.sessions.over(&sessions);
+        if self.cluster.is_none() {
+            entries.has_cluster = cluster.is_some();
+            self.cluster = cluster;
+        }
         self.runs = self.runs.over(&runs);
         self.limits = self.limits.over(&limits);
         // As a whole: no header of the person goes to an endpoint of the project.

@@ -104,6 +104,10 @@ impl Config {
         self.providers.iter_mut().filter_map(|provider| provider.api_key_file.as_mut()).for_each(below);
         self.credentials.iter_mut().filter_map(|credential| credential.file.as_mut()).for_each(below);
         self.plugin_dirs.iter_mut().for_each(below);
+        if let Some(cluster) = &mut self.cluster {
+            cluster.credentials.iter_mut().map(|credentials| &mut credentials.file).for_each(below);
+            cluster.certificates.iter_mut().for_each(below);
+        }
         if let Some(index) = self.plugin_index.as_mut().filter(|index| !index.contains("://")) {
             *index = folder.join(&*index).to_string_lossy().into_owned();
         }

@@ -24,6 +24,8 @@ pub struct UserEntries {
     pub has_replaced_telemetry: bool,
     /// `true` if the default model is the one that the user-wide config names.
     pub has_default_provider: bool,
+    /// `true` if the cluster is the one that the user-wide config names.
+    pub has_cluster: bool,
     /// `true` if the toolboxes are the default ones, which nobody has named.
     pub has_default_toolboxes: bool,
     /// The default toolboxes that are left out.

@@ -105,6 +105,18 @@ fn prompt_is_answered_and_recorded() {
 }
 
 #[test]
+fn sessions_of_an_untrusted_cluster_are_not_listed() {
+    let place = Place::untrusted();
+    // Nothing listens there, which another message would say.
+    place.file("shelly.yaml", "cluster: {nats: 'nats://127.0.0.1:9', namespace: team-a}\n");
+    let mut editor = ScriptedEditor::greeted(&place, &[], json!({}));
+    let listed = editor.ask("session/list", json!({"cwd": place.path()}));
+    let says = listed["error"].to_string();
+    assert!(says.contains("in a cluster that you have not trusted yet"), "{listed}");
+    assert_eq!(editor.end().0, 0);
+}
+
+#[test]
 fn images_and_files_reach_the_model() {
     let place = Place::new();
     let server = Server::start(|_| answer("200 OK", FOUR));

@@ -61,6 +61,16 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         ],
     ),
     (
+        "docs/cluster.md",
+        &[
+            ("config trust", How::By("all/trust.rs")),
+            ("run \"Look for typos", NEEDS_A_MODEL),
+            ("session list", How::By("all/sessions/copied.rs")),
+            ("session resume last", NEEDS_A_MODEL),
+            ("session copy last --to", How::By("all/sessions/copied.rs")),
+        ],
+    ),
+    (
         "docs/installing-plugins.md",
         &[
             ("plugin install", How::By("all/packages.rs")),

@@ -5,6 +5,7 @@ mod all_projects;
 mod altered;
 mod around;
 pub mod chance;
+mod copied;
 #[cfg(unix)]
 mod crash;
 mod edges;

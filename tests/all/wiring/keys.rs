@@ -96,6 +96,8 @@ const LIMITS: &str = "hostile/limits.rs";
 const WAY_OUT: &str = "../../host/src/config/egress.rs";
 /// The file that reads MCP servers.
 const SERVERS: &str = "../../host/src/config/mcp.rs";
+/// The file that gives a config's cluster to sessions.
+const CLUSTER: &str = "../../host/src/assemble/cluster_sessions.rs";
 /// The file that reads APIs.
 const APIS: &str = "../../host/src/config/openapi/tests.rs";
 /// The file that reads programs.
@@ -304,6 +306,13 @@ teams: [{name: t, members: [{agent: bob}], coordinator: model}]"),
         ("sessions.record", By("sessions/resume.rs", "sessions_config_controls_recording")),
         ("sessions.max_bytes", By("sessions/resume.rs", "sessions_config_controls_recording")),
         ("sessions.max_total_bytes", By("sessions/resume.rs", "sessions_config_controls_recording")),
+        ("config.cluster", By(CLUSTER, "every_key_of_a_cluster_reaches_the_connection")),
+        ("cluster.nats", By(CLUSTER, "every_key_of_a_cluster_reaches_the_connection")),
+        ("cluster.namespace", By(CLUSTER, "every_key_of_a_cluster_reaches_the_connection")),
+        ("cluster.credentials", By(CLUSTER, "every_key_of_a_cluster_reaches_the_connection")),
+        ("cluster.certificates", By(CLUSTER, "every_key_of_a_cluster_reaches_the_connection")),
+        ("cluster.replicas", By(CLUSTER, "every_key_of_a_cluster_reaches_the_connection")),
+        ("cluster_credentials.file", By(CLUSTER, "every_key_of_a_cluster_reaches_the_connection")),
         (
             "config.runs",
             Seen(

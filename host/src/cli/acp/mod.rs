@@ -11,7 +11,7 @@ use std::{
 };
 
 use clap::Args;
-use project_opening::{ProjectOpening, sessions_of};
+use project_opening::{ProjectOpening, sessions_in};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -118,10 +118,10 @@ impl AcpArgs {
 
     fn options(&self, events: EventSink) -> AcpOptions {
         let opening = ProjectOpening::new(self.runner.clone(), !self.no_session);
-        let config = self.runner.config.clone();
+        let (config, is_trusted) = (self.runner.config.clone(), self.runner.trust);
         AcpOptions {
             open: Arc::new(move |request| opening.open(request)),
-            sessions: Arc::new(move |folder: &Path| sessions_of(folder, config.as_deref())),
+            sessions: Arc::new(move |folder: &Path| sessions_in(folder, config.as_ref(), is_trusted)),
             agent: self.runner.agent.clone(),
             model: self.runner.model.clone(),
             record: !self.no_session,

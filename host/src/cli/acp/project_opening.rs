@@ -14,6 +14,7 @@ use crate::{
         ask,
         config_path::{read_config_of, search_in},
         launch,
+        project_sessions::sessions_of,
         render::name,
         runner_args::RunnerArgs,
         secrets, trust,
@@ -73,16 +74,23 @@ impl ProjectOpening {
     }
 }
 
-/// Returns the sessions of the project of a folder, or of the one whose config the command line names.
+/// Returns the sessions of the project of a folder, or of the one whose config the command line names. `is_trusted`: the
+/// person has consented to all configs.
 ///
 /// # Errors
 ///
-/// A [`Report`] if there is no such folder.
-pub fn sessions_of(folder: &Path, named: Option<&Path>) -> Result<SessionStore, Report> {
+/// A [`Report`] if there is no such folder, or if the person has not consented to the cluster in which the sessions are.
+pub fn sessions_in(folder: &Path, named: Option<&PathBuf>, is_trusted: bool) -> Result<SessionStore, Report> {
     let folder = real(folder)?;
-    let found = named.map(Path::to_owned).or_else(|| search_in(&folder).used().map(|found| found.path.clone()));
-    let root = found.and_then(|config| Config::root_of(&config).ok()).unwrap_or(folder);
-    Ok(app::sessions(&root, trust::own_key()))
+    match read_config_of(&folder, named, &[]) {
+        Ok(config) => sessions_of(&config, is_trusted || named.is_some()),
+        // Sessions can be read whatever is wrong with the config.
+        Err(_) => {
+            let found = named.cloned().or_else(|| search_in(&folder).used().map(|found| found.path.clone()));
+            let root = found.and_then(|config| Config::root_of(&config).ok()).unwrap_or(folder);
+            Ok(app::sessions(&root, trust::own_key()))
+        }
+    }
 }
 
 /// Returns the path of a folder without links.

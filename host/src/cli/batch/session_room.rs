@@ -59,9 +59,9 @@ fn begun(
     Ok(begun)
 }
 
-/// Returns `true` if there is a session of this full name. Looking a name up would list all sessions.
+/// Returns `true` if there is a session of this full name. Resolving a name would list all sessions.
 pub(super) fn has_session(store: &SessionStore, name: &str) -> bool {
-    store.folder().join(name).is_dir()
+    store.contains(name)
 }
 
 /// Reports that no further task of a batch can be recorded.

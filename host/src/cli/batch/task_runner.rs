@@ -209,7 +209,7 @@ impl TaskRunner {
     fn answered_before(&self, id: &str) -> Option<TaskOutcome> {
         let target = SessionTarget::There { id: id.to_owned(), up_to_damage: false };
         // A session that cannot be read is reported when it is opened.
-        let CompletedSession { header, agents, answer } = target.over(&self.app.config).ok()??;
+        let CompletedSession { header, agents, answer } = target.over(&self.app.config, true).ok()??;
         Some(TaskOutcome {
             stop: stop_word(Ok(&answer.ending)),
             answer: Some(answer),

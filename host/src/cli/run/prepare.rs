@@ -73,7 +73,7 @@ pub(super) fn prepare(
         input::refuse_without_task(input.as_deref())?;
     }
     if task.is_none()
-        && let Some(CompletedSession { header, agents, answer }) = place.over(&config)?
+        && let Some(CompletedSession { header, agents, answer }) = place.over(&config, with.runner.config.is_some())?
     {
         tell("the session is already complete; its last answer:\n");
         let answer = Box::new(answer);

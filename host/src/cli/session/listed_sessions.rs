@@ -51,7 +51,7 @@ impl ListedSessions {
         let here = here.canonicalize().unwrap_or(here);
         let others = SessionProjects::of_person().list();
         let others: Vec<_> = others.into_iter().filter(|project| *project != here).collect();
-        let mut all = Self::of_project(&app::sessions(&here, trust::own_key()), most)?;
+        let mut all = Self::of_project(&named.store()?, most)?;
         all.sessions.iter_mut().for_each(|session| session.project = Some(here.clone()));
         for project in others {
             match Self::of_other(&project, most) {

@@ -1,5 +1,6 @@
 //! The subcommand `session`: resuming, reading and removing sessions.
 
+mod copy;
 mod export;
 mod lifecycle;
 mod list;

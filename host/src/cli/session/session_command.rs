@@ -1,6 +1,6 @@
 use clap::Subcommand;
 
-use super::{export, lifecycle, list, show, undo};
+use super::{copy, export, lifecycle, list, show, undo};
 use crate::cli::{
     render::{self, CliOutputFormat},
     run::SessionResumeArgs,
@@ -15,6 +15,7 @@ pub enum SessionCommand {
     Export(export::SessionExportArgs),
     Undo(undo::SessionUndoArgs),
     Fork(lifecycle::SessionForkArgs),
+    Copy(copy::SessionCopyArgs),
     Rm(lifecycle::SessionRmArgs),
     Prune(lifecycle::SessionPruneArgs),
 }
@@ -30,6 +31,7 @@ impl SessionCommand {
             Self::Export(export) => (export.execute(), CliOutputFormat::Text),
             Self::Undo(undo) => (undo.execute(), CliOutputFormat::Text),
             Self::Fork(fork) => (fork.execute(), fork.output),
+            Self::Copy(copy) => (copy.execute(), copy.output),
             Self::Rm(rm) => (rm.execute(), rm.output),
             Self::Prune(prune) => (prune.execute(), prune.output),
         };

@@ -6,8 +6,9 @@ use crate::{
     app,
     cli::{
         command_words::words_of,
-        config_path::config_path,
+        config_path::{config_path, search},
         launch::{configs_begun_here, locate},
+        project_sessions::cluster_sessions,
         render::{DIM, PLAIN, name, tell},
         session_name::BEGIN,
         trust,
@@ -32,6 +33,9 @@ impl SessionProjectArgs {
         if self.config.is_some() {
             return self.store();
         }
+        if let Some(store) = self.cluster_store()? {
+            return Ok(store);
+        }
         let (store, config) = locate(given);
         if let Some(config) = config {
             tell(&format!("{DIM}using the sessions of --config {}{PLAIN}\n", name(&config.display().to_string())));
@@ -55,7 +59,19 @@ impl SessionProjectArgs {
 
     /// Returns the store of the project.
     pub fn store(&self) -> Result<SessionStore, Report> {
+        let local = self.local_store()?;
+        Ok(self.cluster_store()?.unwrap_or(local))
+    }
+
+    /// Returns the store of the project's files.
+    pub fn local_store(&self) -> Result<SessionStore, Report> {
         Ok(app::sessions(&self.root()?, trust::own_key()))
+    }
+
+    /// Returns the store of the cluster that the config names; `None` if it names none.
+    pub fn cluster_store(&self) -> Result<Option<SessionStore>, Report> {
+        let found = || search().used().map(|found| found.path.clone());
+        cluster_sessions(self.config.clone().or_else(found).as_deref(), self.config.is_some())
     }
 
     /// Returns the folder of the project.

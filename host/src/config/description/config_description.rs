@@ -2,9 +2,9 @@
 
 use super::{
     AgentRuntimeInfo, ConfigRuntimeInfo, PluginRuntimeInfo, agents::agent_section, apis::api_section,
-    credentials::credential_section, fixed_limits, plugins::PluginDescriber, programs::program_section,
-    providers::provider_section, section::SectionDescription, servers::server_section, teams::team_section,
-    telemetry::telemetry_section, toolboxes::toolbox_section, triggers::trigger_section,
+    cluster::cluster_section, credentials::credential_section, fixed_limits, plugins::PluginDescriber,
+    programs::program_section, providers::provider_section, section::SectionDescription, servers::server_section,
+    teams::team_section, telemetry::telemetry_section, toolboxes::toolbox_section, triggers::trigger_section,
     user_entries::disclose_user_entries,
 };
 use crate::{
@@ -53,6 +53,7 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
         default_context_windows,
         context: ContextConfig { max_external_file_size },
         sessions: SessionsConfig { record, max_bytes, max_total_bytes },
+        cluster,
         runs,
         limits: bounds,
         telemetry,
@@ -146,6 +147,10 @@ pub(super) fn config_description(config: &Config, known: &ConfigRuntimeInfo) -> 
             ("max_total_bytes", or(positive(max_total_bytes), limits::SESSIONS_BYTES, "of all sessions; default")),
         ]),
     );
+    match cluster {
+        Some(cluster) => section.show_section("cluster", cluster_section(cluster, config)),
+        None => section.show("cluster", is(&()).noted("sessions are files")),
+    }
     // Numbers of agents and resources of plugin calls, below the fixed limits of the host.
     section.show("runs", runs.setting());
     section.show("limits", bounds.setting(known.guest_memory));

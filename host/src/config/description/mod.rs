@@ -7,6 +7,7 @@
 mod agent_tools;
 mod agents;
 mod apis;
+mod cluster;
 mod config_description;
 mod credentials;
 mod effective_config;

@@ -1,0 +1,63 @@
+//! The server and the place on it where sessions are.
+
+use std::{path::PathBuf, time::Duration};
+
+use shelly_core::limits;
+
+/// The server and the place on it where sessions are.
+#[derive(Debug, Clone)]
+pub struct ClusterOptions {
+    /// The URLs of the servers of one cluster, such as `nats://127.0.0.1:4222`, or `tls://…` for TLS.
+    pub servers: Vec<String>,
+    /// The name under which hosts share sessions: letters, digits, underscores and hyphens, at most
+    /// [`limits::CLUSTER_NAMESPACE_BYTES`].
+    pub namespace: String,
+    /// A credentials file with a JWT and an NKey seed, as `nsc` writes it.
+    pub credentials: Option<PathBuf>,
+    /// Certificates in PEM form of the authorities that are trusted instead of those of the system.
+    pub root_certificates: Option<PathBuf>,
+    /// The number of servers that keep each message, from 1 to 5, for a stream that is created.
+    pub replicas: usize,
+    /// The time after which a lease ends that was not refreshed, for a bucket that is created.
+    pub lease: Duration,
+    /// The time for which a call is repeated while the server does not answer.
+    pub retry: Duration,
+}
+
+impl ClusterOptions {
+    /// Returns the options for this server and namespace: no credentials, one replica.
+    pub fn new(server: impl Into<String>, namespace: impl Into<String>) -> Self {
+        Self {
+            servers: vec![server.into()],
+            namespace: namespace.into(),
+            credentials: None,
+            root_certificates: None,
+            replicas: 1,
+            lease: limits::CLUSTER_LEASE,
+            retry: limits::CLUSTER_RETRY,
+        }
+    }
+
+    /// Returns `true` if this can be a namespace: it becomes a part of subjects and of the names of streams.
+    pub fn is_namespace(name: &str) -> bool {
+        (1..=limits::CLUSTER_NAMESPACE_BYTES).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespace_is_a_short_word() {
+        for (name, is_one) in
+            [("team-a", true), ("T_1", true), ("", false), ("a.b", false), ("a b", false), ("*", false)]
+        {
+            assert_eq!(ClusterOptions::is_namespace(name), is_one, "{name}");
+        }
+        for (bytes, is_one) in [(limits::CLUSTER_NAMESPACE_BYTES, true), (limits::CLUSTER_NAMESPACE_BYTES + 1, false)] {
+            assert_eq!(ClusterOptions::is_namespace(&"a".repeat(bytes)), is_one, "{bytes}");
+        }
+    }
+}

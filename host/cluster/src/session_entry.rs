@@ -1,0 +1,170 @@
+//! The entry of a session: the name under which it is known, and what a list shows of it.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use shelly_core::limits;
+use shelly_session::{SessionHeader, SessionStatus};
+
+use super::connection::{ClusterCallError, ClusterHandles, key_of};
+
+/// The number of bytes of a mark that are read: more than any mark has.
+const MARK_BYTES: usize = 128;
+
+/// The entry of a session. Its lease's holder keeps it current, except for sizes and times, which lag behind until the
+/// lease is refreshed or released.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SessionEntry {
+    /// The version of this form.
+    version: u32,
+    /// The token in the subjects of the session's messages.
+    pub token: String,
+    /// The first line of the journal, with its line end.
+    pub header: String,
+    /// The mark.
+    pub mark: Option<String>,
+    /// The status of the last run that a person started.
+    status: String,
+    /// The time of the last write, in milliseconds since 1970.
+    modified: u64,
+    pub journal_bytes: u64,
+    pub attachment_bytes: u64,
+    pub events_bytes: u64,
+}
+
+/// The version of an entry's form.
+const VERSION: u32 = 1;
+
+/// The words for statuses in an entry.
+const STATUSES: [(SessionStatus, &str); 4] = [
+    (SessionStatus::Empty, "empty"),
+    (SessionStatus::Unfinished, "unfinished"),
+    (SessionStatus::Finished, "finished"),
+    (SessionStatus::Failed, "failed"),
+];
+
+impl SessionEntry {
+    /// Creates the entry of a session without lines.
+    pub fn new(token: String) -> Self {
+        Self {
+            version: VERSION,
+            token,
+            header: String::new(),
+            mark: None,
+            status: "empty".into(),
+            modified: now(),
+            journal_bytes: 0,
+            attachment_bytes: 0,
+            events_bytes: 0,
+        }
+    }
+
+    /// Parses an entry; an error is the reason for which it cannot be one.
+    pub fn parse(value: &[u8]) -> Result<Self, String> {
+        if value.len() > limits::CLUSTER_ENTRY_BYTES {
+            return Err(format!("the entry has more than {} bytes", limits::CLUSTER_ENTRY_BYTES));
+        }
+        let entry: Self =
+            serde_json::from_slice(value).map_err(|error| format!("not the entry of a session: {error}"))?;
+        let is_token = !entry.token.is_empty() && entry.token.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match entry.version {
+            VERSION if is_token => Ok(entry),
+            VERSION => Err("the token of the session is not one".into()),
+            version => Err(format!("the entry has version {version}, this shelly-host reads version {VERSION}")),
+        }
+    }
+
+    /// Returns the bytes of the entry.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Text and numbers alone: serialization cannot fail.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Returns the header; an error is the reason for which it cannot be read.
+    pub fn header(&self) -> Result<SessionHeader, String> {
+        serde_json::from_str(&self.header).map_err(|error| format!("not a header: {error}"))
+    }
+
+    /// Returns the mark if it can be one.
+    pub fn mark(&self) -> Option<String> {
+        self.mark.clone().filter(|mark| mark.len() <= MARK_BYTES)
+    }
+
+    pub fn status(&self) -> SessionStatus {
+        let known = STATUSES.iter().find(|(_, word)| *word == self.status);
+        known.map_or(SessionStatus::Unfinished, |(status, _)| *status)
+    }
+
+    /// Sets the status; returns `true` if it was another one.
+    pub fn set_status(&mut self, status: SessionStatus) -> bool {
+        let is_other = self.status() != status;
+        let word = STATUSES.iter().find(|(known, _)| *known == status).map_or("unfinished", |(_, word)| *word);
+        self.status = word.to_owned();
+        is_other
+    }
+
+    /// Returns the bytes of the whole session.
+    pub fn bytes(&self) -> u64 {
+        self.journal_bytes.saturating_add(self.attachment_bytes).saturating_add(self.events_bytes)
+    }
+
+    /// Notes a write.
+    pub fn touch(&mut self) {
+        self.modified = now();
+    }
+
+    pub fn modified(&self) -> SystemTime {
+        UNIX_EPOCH.checked_add(Duration::from_millis(self.modified)).unwrap_or(UNIX_EPOCH)
+    }
+}
+
+impl ClusterHandles {
+    /// Returns the entry of a session and its revision; `None` if there is no such session.
+    pub async fn session_entry(&self, id: &str) -> Result<Option<(SessionEntry, u64)>, ClusterCallError> {
+        let Some((value, revision)) = self.value(&self.entries, &key_of(id)).await? else { return Ok(None) };
+        Ok(Some((SessionEntry::parse(&value).map_err(ClusterCallError::Failed)?, revision)))
+    }
+
+    /// Returns the token of a session; `None` if there is no such session, or if its entry cannot be read.
+    pub async fn session_token(&self, id: &str) -> Result<Option<String>, ClusterCallError> {
+        let value = self.value(&self.entries, &key_of(id)).await?;
+        Ok(value.and_then(|(value, _)| SessionEntry::parse(&value).ok()).map(|entry| entry.token))
+    }
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entry_is_read_as_it_was_written() {
+        let mut entry = SessionEntry::new("0a1b".into());
+        assert!(entry.set_status(SessionStatus::Failed) && !entry.set_status(SessionStatus::Failed));
+        assert_eq!(SessionEntry::parse(&entry.to_bytes()), Ok(entry.clone()));
+        entry.mark = Some("m".repeat(MARK_BYTES + 1));
+        assert_eq!((entry.status(), entry.mark()), (SessionStatus::Failed, None));
+    }
+
+    #[test]
+    fn entry_that_is_none_is_refused() {
+        let entry = String::from_utf8(SessionEntry::new("0a".into()).to_bytes()).unwrap();
+        for (value, why) in [
+            (String::new(), "not the entry of a session"),
+            ("{}".into(), "missing field"),
+            (entry.replace("\"version\":1", "\"version\":2"), "has version 2"),
+            (entry.replace("\"0a\"", "\"a.*\""), "the token"),
+            (entry.replace("\"0a\"", "\"\""), "the token"),
+            (" ".repeat(limits::CLUSTER_ENTRY_BYTES + 1), "more than"),
+        ] {
+            let refused = SessionEntry::parse(value.as_bytes()).unwrap_err();
+            assert!(refused.contains(why), "{refused}, not {why}");
+        }
+        let far = SessionEntry { modified: u64::MAX, ..SessionEntry::new("0a".into()) };
+        assert!(far.modified() >= UNIX_EPOCH, "a time beyond all times is no panic");
+    }
+}

@@ -1,0 +1,121 @@
+//! The key `cluster`: a NATS server on which hosts share sessions.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use url::Url;
+
+use crate::{
+    error::{ErrorKind, Report},
+    limits,
+};
+
+/// A NATS server with JetStream on which hosts share sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterConfig {
+    /// The URL of a server, such as `nats://127.0.0.1:4222`, or `tls://…` for TLS. Further servers of the same cluster
+    /// follow after commas.
+    pub nats: String,
+    /// The name under which hosts share sessions: letters, digits, underscores and hyphens.
+    pub namespace: String,
+    /// The credentials that are sent to the server; `None`: none are.
+    pub credentials: Option<ClusterCredentialsConfig>,
+    /// A file with certificates in PEM form of the authorities that are trusted instead of those of the system; a
+    /// relative path is below the config's root.
+    pub certificates: Option<PathBuf>,
+    /// The number of servers that keep each session, from 1 to 5, when the namespace is used for the first time.
+    #[serde(default = "one")]
+    pub replicas: usize,
+}
+
+/// The credentials for a NATS server.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterCredentialsConfig {
+    /// A credentials file with a JWT and an NKey seed, as `nsc` writes it; a relative path is below the config's root.
+    pub file: PathBuf,
+}
+
+fn one() -> usize {
+    1
+}
+
+impl ClusterConfig {
+    /// Returns the URLs of the servers.
+    pub fn servers(&self) -> Vec<String> {
+        self.nats.split(',').map(|server| server.trim().to_owned()).collect()
+    }
+
+    pub(super) fn check(&self) -> Result<(), Report> {
+        let wrong = |what: String, hint: &str| Err(Report::new(ErrorKind::Usage, format!("cluster.{what}")).hint(hint));
+        for server in self.servers() {
+            let url = Url::parse(&server).ok().filter(|url| ["nats", "tls"].contains(&url.scheme()) && url.has_host());
+            let Some(url) = url else {
+                let what = format!("nats: `{}` is not the URL of a NATS server", server.escape_debug());
+                return wrong(what, "write nats://HOST:PORT, or tls://HOST:PORT for TLS");
+            };
+            if !url.username().is_empty() || url.password().is_some() {
+                return wrong(
+                    "nats: a URL must not contain credentials".into(),
+                    "name a file under cluster.credentials",
+                );
+            }
+        }
+        let is_name = (1..=limits::CLUSTER_NAMESPACE_BYTES).contains(&self.namespace.len())
+            && self.namespace.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        if !is_name {
+            let what = format!("namespace: `{}` is not a valid name", self.namespace.escape_debug());
+            let most = limits::CLUSTER_NAMESPACE_BYTES;
+            return wrong(what, &format!("use 1 to {most} characters of a-z, A-Z, 0-9, _ and -"));
+        }
+        match self.replicas {
+            1..=limits::CLUSTER_REPLICAS => Ok(()),
+            replicas => wrong(format!("replicas: is {replicas}"), "use a number from 1 to 5"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    fn parsed(keys: &str) -> Result<Config, String> {
+        let text = format!("cluster: {{{keys}}}\n");
+        Config::parse(&text, "/project".into()).map_err(|report| report.to_string())
+    }
+
+    #[test]
+    fn wrong_cluster_is_refused_with_its_key() {
+        let good = "nats: 'nats://127.0.0.1:4222, tls://b.example:4222', namespace: team-a, replicas: 3";
+        let config = parsed(good).unwrap();
+        assert_eq!(config.cluster.unwrap().servers(), ["nats://127.0.0.1:4222", "tls://b.example:4222"]);
+        for (keys, why) in [
+            ("nats: 'http://a:1', namespace: a", "cluster.nats: `http://a:1` is not the URL of a NATS server"),
+            ("nats: '', namespace: a", "cluster.nats: `` is not"),
+            ("nats: 'nats://me:secret@a:1', namespace: a", "cluster.nats: a URL must not contain credentials"),
+            ("nats: 'nats://a:1', namespace: a.b", "cluster.namespace: `a.b` is not a valid name"),
+            ("nats: 'nats://a:1', namespace: a, replicas: 0", "cluster.replicas: is 0"),
+            ("nats: 'nats://a:1', namespace: a, replicas: 6", "cluster.replicas: is 6"),
+        ] {
+            let refused = parsed(keys).unwrap_err();
+            assert!(refused.contains(why), "{refused}, not {why}");
+        }
+        assert!(!parsed("nats: 'nats://me:secret@a:1', namespace: a").unwrap_err().contains("secret"));
+    }
+
+    #[test]
+    fn cluster_of_a_project_needs_consent() {
+        let keys = "nats: 'nats://a:1', namespace: team-a, credentials: {file: keys/nats.creds}, certificates: ca.pem";
+        let config = parsed(keys).unwrap();
+        let line = config.cluster_fact().unwrap();
+        assert_eq!(
+            line,
+            "the cluster `team-a` is on the NATS server `nats://a:1`; sessions are sent there, with the credentials in \
+             `/project/keys/nats.creds`, trusting the authorities in `/project/ca.pem`"
+        );
+        assert!(config.facts().contains(&line));
+        assert_eq!(Config::parse("", "/project".into()).unwrap().cluster_fact(), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! The server on which hosts share sessions.
+
+use super::section::SectionDescription;
+use crate::{
+    config::{
+        ClusterConfig, ClusterCredentialsConfig, Config,
+        effective_setting::{is, map},
+    },
+    files,
+    trust::{RiskLevel, quoted, quoted_path},
+};
+
+impl Config {
+    /// Returns the line about the cluster that the project names, to which a person consents; `None` if there is no
+    /// cluster, or if it is the person's own.
+    pub fn cluster_fact(&self) -> Option<String> {
+        let ClusterConfig { namespace, credentials, certificates, .. } =
+            self.cluster.as_ref().filter(|_| !self.user.has_cluster)?;
+        let servers = self.cluster.as_ref().map(ClusterConfig::servers).unwrap_or_default();
+        let servers: Vec<_> = servers.iter().map(|server| quoted(server)).collect();
+        let word = if servers.len() == 1 { "server" } else { "servers" };
+        let path = |path| quoted_path(&files::resolved(&self.root.join(path)));
+        let credentials = credentials.as_ref().map(|of| format!(", with the credentials in {}", path(&of.file)));
+        let certificates = certificates.as_ref().map(|of| format!(", trusting the authorities in {}", path(of)));
+        Some(format!(
+            "the cluster {} is on the NATS {word} {}; sessions are sent there{}{}",
+            quoted(namespace),
+            servers.join(", "),
+            credentials.unwrap_or_default(),
+            certificates.unwrap_or_default()
+        ))
+    }
+}
+
+pub(super) fn cluster_section(cluster: &ClusterConfig, config: &Config) -> SectionDescription {
+    let ClusterConfig { nats, namespace, credentials, certificates, replicas } = cluster;
+    let mut section = SectionDescription::default();
+    section.show("nats", is(nats));
+    section.show("namespace", is(namespace));
+    if let Some(ClusterCredentialsConfig { file }) = credentials {
+        section.show("credentials", map([("file", is(&config.root.join(file)))]));
+    }
+    if let Some(certificates) = certificates {
+        section.show("certificates", is(&config.root.join(certificates)));
+    }
+    // A number of copies on the servers that are disclosed.
+    section.show("replicas", is(replicas));
+    if let Some(line) = config.cluster_fact() {
+        section.disclose(RiskLevel::Sends, line);
+    }
+    section
+}
