@@ -19,6 +19,7 @@
 //! | [`builtin`] | tools that a sandboxed plugin cannot implement, and wrappers around tools that ask a person |
 //! | [`net`], [`provider`] | network access, and the model providers that use it |
 //! | [`mcp`] | the client for tools and prompts of MCP servers, and the host's own MCP server |
+//! | [`a2a`] | the Agent2Agent protocol: its messages and bindings |
 //! | [`openapi`] | OpenAPI documents as tools, one for each operation |
 //! | [`state`] | state that agents share: blackboards, tasks, notes, and the tools for them |
 //! | [`agent`] | the agent loop, effects and middleware; delegation between agents |
@@ -34,7 +35,7 @@
 //! | [`config`], [`app`] | from a config file to a runnable agent, and what else can be done with it |
 //! | [`trigger`] | when runs start by themselves, and with which task |
 //! | [`task`] | a task with its attached files and the schema of its answer |
-//! | [`serve`] | agents served to clients: over MCP, and over the HTTP API |
+//! | [`serve`] | agents served to clients: over MCP, A2A, and the HTTP API |
 //! | [`acp`] | conversations with agents served to editors |
 //! | [`trial`] | single calls of a plugin outside of any agent |
 //! | [`cli`] | the command line |
@@ -78,6 +79,8 @@
 //! 14. No config and no permission found in a project is acted on before a person has approved it, and no session that this
 //!     person did not create resumes before that.
 
+#[doc(inline)]
+pub use shelly_a2a as a2a;
 #[doc(inline)]
 pub use shelly_cluster as cluster;
 #[doc(inline)]

@@ -38,7 +38,8 @@ pub fn host() -> Vec<(String, String)> {
 }
 
 /// The crates below `host/` of which each is one module, by the names that other crates call them.
-const CRATES: [(&str, &str); 13] = [
+const CRATES: [(&str, &str); 14] = [
+    ("shelly_a2a", "a2a"),
     ("shelly_author", "author"),
     ("shelly_cluster", "cluster"),
     ("shelly_mcp", "mcp"),
@@ -72,12 +73,13 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 48] = [
+const MAY_NAME: [(&str, &[&str]); 49] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
     ("event", &[]),
     ("approval", &[]),
+    ("a2a", &["agent", "approval", "capability", "model", "net"]),
     ("author", &["files", "process"]),
     ("capability", &[]),
     ("change", &["files", "trust"]),
@@ -132,6 +134,7 @@ const MAY_NAME: [(&str, &[&str]); 48] = [
     (
         "assemble",
         &[
+            "a2a",
             "agent",
             "approval",
             "builtin",
@@ -181,6 +184,7 @@ const MAY_NAME: [(&str, &[&str]); 48] = [
     (
         "serve",
         &[
+            "a2a",
             "agent",
             "app",
             "approval",
@@ -204,6 +208,7 @@ const MAY_NAME: [(&str, &[&str]); 48] = [
     (
         "cli",
         &[
+            "a2a",
             "acp",
             "agent",
             "app",

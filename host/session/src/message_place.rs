@@ -48,6 +48,7 @@ pub(super) fn changes_of(record: &JournalRecord) -> &[ChatChange] {
         | JournalRecord::Ended { changes, .. } => changes,
         JournalRecord::Asked { .. }
         | JournalRecord::Wasted { .. }
+        | JournalRecord::GaveRemoteTask { .. }
         | JournalRecord::CallBegan { .. }
         | JournalRecord::CallEnded { .. }
         | JournalRecord::Sent { .. }

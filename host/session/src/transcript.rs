@@ -249,6 +249,7 @@ impl RunTranscript {
             | JournalRecord::Began { .. }
             | JournalRecord::Asked { .. }
             | JournalRecord::Wasted { .. }
+            | JournalRecord::GaveRemoteTask { .. }
             | JournalRecord::Task { .. }
             | JournalRecord::Blackboard { .. }
             | JournalRecord::Decided { .. }

@@ -6,6 +6,7 @@ use std::{
 use crate::{
     assemble::{
         App, RunResources, add_plugin_tools, as_size, check_only, extend, model_name, no_price, only_of, own_ceiling,
+        remote_model,
     },
     capability::Budget,
     config::{
@@ -292,6 +293,9 @@ impl App {
         }
         let counts = |who: &RunnerConfig<'_>| own.bounds_usd().is_some() || who.name() != own.name;
         for inner in config.needed_by(who).into_iter().filter(asks).filter(counts) {
+            if inner.own().remote.is_some() {
+                return Err(no_price(own, &remote_model(inner.own())));
+            }
             let provider = config.provider(inner.own().provider.as_deref())?;
             if let Some(provider) = provider.filter(|provider| self.price(provider).is_none()) {
                 return Err(no_price(own, &model_name(provider)));
@@ -323,6 +327,9 @@ impl App {
     /// Returns the vendor's name for a model whose price is not known, of an agent and its plugins.
     fn unpriced(&self, agent: &AgentConfig) -> Option<String> {
         let of_plugins = agent.all_plugins().flat_map(|(_, _, uses)| &uses.models).map(|name| Some(name.as_str()));
+        if agent.remote.is_some() {
+            return Some(remote_model(agent));
+        }
         let mut named = of_plugins.chain([agent.provider.as_deref()]);
         named.find_map(|name| {
             let provider = self.config.provider(name).ok().flatten()?;
@@ -333,6 +340,9 @@ impl App {
     /// Checks that the prices of an agent's own models are known if its cost is bounded.
     fn check_own_prices(&self, agent: &AgentConfig, config: &Config, warnings: &mut Vec<String>) -> Result<(), Report> {
         let Some(key) = agent.bounds_usd() else { return Ok(()) };
+        if agent.remote.is_some() {
+            return Err(no_price(agent, &remote_model(agent)));
+        }
         let of_plugins = agent.all_plugins().flat_map(|(_, _, uses)| &uses.models);
         let own = config.provider(agent.provider.as_deref())?;
         if own.is_none() {
@@ -364,7 +374,8 @@ impl App {
             told.warnings.push(format!("{place}: has no effect, because there is no other agent to delegate to"));
         }
         let provider = config.provider(agent.provider.as_deref()).ok().flatten();
-        if let Some(provider) = provider {
+        // An agent of another host has no model here.
+        if let Some(provider) = provider.filter(|_| agent.remote.is_none()) {
             if config.context_window(provider).is_some() {
                 told.warnings.extend(self.missing_effects(agent));
             } else if !config.asks_server_for_window(provider) {

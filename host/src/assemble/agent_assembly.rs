@@ -27,7 +27,10 @@ impl App {
         shared: &RunResources,
         notices: &mut StartupNotices,
     ) -> Result<(AgentBlueprint, ResolvedModel), Report> {
-        let model = self.model(config, named, models, notices).await?;
+        let model = match &config.remote {
+            Some(remote) => self.remote_agent(config, remote, notices).await?,
+            None => self.model(config, named, models, notices).await?,
+        };
         if config.bounds_usd().is_some() && model.completer.info().price.is_none() {
             return Err(no_price(config, &model.completer.info().model));
         }
@@ -35,6 +38,8 @@ impl App {
         blueprint.agent.models = self.other_models(config, models, notices).await?;
         self.add_agent_tools(config, &mut blueprint, notices);
         match model.completer.info().context_window.tokens() {
+            // The other host has the window.
+            None if config.remote.is_some() => {}
             None => {
                 notices.warnings.extend(self.sleepers(config));
                 let notice = self.unknown_window(config, named, &model.completer.info().model, model.kind);

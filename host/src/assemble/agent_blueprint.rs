@@ -1,7 +1,7 @@
 //! The blueprint of an agent, from which it is built under the ceiling of the agent that starts it.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -22,10 +22,10 @@ use crate::{
     },
     approval::ApprovalBroker,
     builtin::{ApprovalMiddleware, EscalationContext},
-    capability::Ceiling,
+    capability::{CapabilityDecision, Ceiling, Grant},
     change::ChangeApplier,
-    config::{AgentConfig, ChangesUse, HostMiddleware, PluginRoles, PluginSection},
-    error::Report,
+    config::{AgentConfig, ChangesUse, HostMiddleware, PluginRoles, PluginSection, RemoteAgentConfig},
+    error::{ErrorKind, Report},
     limits,
     model::Completer,
     plugin::{Plugin, PluginEffect, PluginError, PluginModelMiddleware, PluginRunMiddleware, PluginToolMiddleware},
@@ -43,6 +43,8 @@ pub(crate) struct AgentBlueprint {
     pub servers: Vec<GrantedServer>,
     /// The APIs of which it uses operations.
     pub apis: Vec<GrantedApi>,
+    /// The requests and the credential that it needs if it is an agent of another host.
+    remote: Option<Grant>,
     /// Its toolboxes that run programs.
     pub running: Vec<ProgramToolbox>,
     /// Its tools that run agents: the tool's name and the agent's name.
@@ -104,11 +106,13 @@ impl AgentBlueprint {
         let (root, broker, changes) = (escalation.root.clone(), escalation.broker.clone(), changes.clone());
         let (plugins, servers, apis, running, calls, middleware, skills) = Default::default();
         let made = Mutex::default();
+        let remote = config.remote.as_ref().map(RemoteAgentConfig::grant);
         Self {
             agent,
             plugins,
             servers,
             apis,
+            remote,
             running,
             calls,
             own_ceiling,
@@ -201,6 +205,7 @@ impl AgentBlueprint {
         let mut agent = self.agent.clone();
         self.drop_barred(&mut agent, ceiling, &mut notices);
         let mut decisions = Vec::new();
+        decisions.extend(self.decide_remote(ceiling)?);
         let mut own = self.middleware.iter();
         for attached_plugin in &plugins {
             let manifest = &attached_plugin.plugin.package().manifest;
@@ -268,6 +273,29 @@ impl AgentBlueprint {
             let _ = agent.tools.register(Arc::clone(ask));
         }
         Ok(agent.with_skills(self.skills.clone(), &self.root))
+    }
+
+    /// Returns the decision on the requests to another host, if this is an agent of one.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] with the line of config that would help if `ceiling` allows less than they need.
+    fn decide_remote(&self, ceiling: &Ceiling) -> Result<Option<CapabilityDecision>, Report> {
+        let Some(needed) = &self.remote else { return Ok(None) };
+        let name = &self.agent.name;
+        if let Some((rule, missing)) = ceiling.withheld(needed).into_iter().next() {
+            let message = format!("the agent `{name}` of another host may not be reached");
+            let report = Report::new(ErrorKind::Usage, message);
+            return Err(report.hint(format!("grant `{}` under {rule}", missing.line)));
+        }
+        let requests: BTreeSet<_> = needed.http.rules().map(ToString::to_string).collect();
+        let requests = requests.into_iter().collect::<Vec<_>>().join(", ");
+        Ok(Some(CapabilityDecision {
+            plugin: format!("a2a:{name}").into(),
+            capability: format!("http: [{requests}]"),
+            allowed: true,
+            rule: format!("agents.{name}.remote").into(),
+        }))
     }
 
     /// Drops the tools that run agents which `ceiling` does not admit. A tool of the same name that runs no agent stays, and

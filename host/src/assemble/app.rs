@@ -5,6 +5,7 @@ use std::{
 };
 
 use tokio::sync::OnceCell;
+use tokio_util::task::TaskTracker;
 
 use super::{
     allowed_programs::allowed_programs, app_telemetry::AppTelemetry, cluster_sessions::cluster_journals,
@@ -88,6 +89,8 @@ pub struct App {
     pub(super) logins: Option<TokenStore>,
     /// Further bounds on what the agent or team that runs may spend.
     pub(super) budget: Budget,
+    /// The cancellations of tasks at other hosts whose runs are gone.
+    pub(super) cancellations: TaskTracker,
     /// Started for the first run.
     pub(super) telemetry: Arc<OnceLock<AppTelemetry>>,
 }
@@ -179,6 +182,7 @@ impl App {
             approves_all: false,
             logins: None,
             budget: Budget::default(),
+            cancellations: TaskTracker::new(),
             telemetry: Arc::default(),
         })
     }
@@ -189,6 +193,7 @@ impl App {
         self.programs = allowed_programs(&self.config, &self.environment, slots);
         (self.engine, self.clients) = (Arc::clone(&other.engine), Arc::clone(&other.clients));
         self.telemetry = Arc::clone(&other.telemetry);
+        self.cancellations = other.cancellations.clone();
         // The compiler belongs to the engine that it compiles for.
         self.compiler = Arc::clone(&other.compiler);
         self.catalog.set_compiler(&self.compiler);

@@ -1,6 +1,6 @@
 //! Explains why a run has failed, and what to do about it.
 
-use super::PreparedRun;
+use super::{PreparedRun, remote_agents::remote_source};
 use crate::{
     agent::{RunError, WindowExceeded},
     error::{Fault, Report, legible, without_number},
@@ -70,6 +70,16 @@ pub fn explain(prepared: &PreparedRun, error: &RunError) -> Report {
         )),
         RunError::Window(exceeded) => report.hint(how_to_fit(exceeded, place)),
         RunError::Cut => report.hint("raise `max_tokens` of the model in the config, or ask for a shorter answer"),
+        RunError::Model(fault) if prepared.model_source == remote_source(place) => {
+            report.message = format!("`{}`, an agent of another host, has no answer", prepared.model.name);
+            match fault {
+                Fault::Unavailable { .. } | Fault::Timeout { .. } | Fault::RateLimited { .. } => {
+                    report.hint(format!("try again later, or check the address of its card ({})", prepared.model_source))
+                }
+                Fault::Denied { .. } | Fault::NotFound { .. } => report.hint(format!("see {}", prepared.model_source)),
+                _ => report,
+            }
+        }
         RunError::Model(fault) => {
             report.message = format!("the request to the model `{}` failed", prepared.model.name);
             report.hint(how_to_mend(fault, &prepared.model_source, prepared.model_is_plugin))

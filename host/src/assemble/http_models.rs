@@ -93,11 +93,12 @@ impl App {
         Ok(batched)
     }
 
-    /// Waits until batches that nobody waits for any more are cancelled at their vendors, before the program ends. It
-    /// takes at most twice [`limits::BATCH_CANCEL_TIME`].
+    /// Waits until batches and tasks at other hosts that nobody waits for any more are cancelled there, before the program
+    /// ends. It takes at most twice [`limits::BATCH_CANCEL_TIME`], or [`limits::CANCEL_GRACE`] for tasks.
     pub async fn settled(&self) {
         let all = self.batched.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        join_all(all.iter().map(|batched| batched.settled())).await;
+        self.cancellations.close();
+        tokio::join!(join_all(all.iter().map(|batched| batched.settled())), self.cancellations.wait());
     }
 
     /// Resolves the key of a model from its config, or from the vendor's usual variable.

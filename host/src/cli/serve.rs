@@ -19,6 +19,7 @@ use super::{
     secrets, signals, trust,
 };
 use crate::{
+    a2a::CARD_PATH,
     app::App,
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     capability::{Budget, Usd},
@@ -31,6 +32,7 @@ use crate::{
     plugin::PluginCatalog,
     serve::{
         AppReloader, AppServer, ServeOptions,
+        a2a::{A2aOptions, A2aService},
         hosted_runs::{RunHost, RunHostOptions},
         http_api::HttpApi,
         triggers::TriggerHost,
@@ -51,6 +53,7 @@ Examples:
   shelly-host serve --config shelly.yaml --max-runs 4 --max-cost 0.50
   shelly-host serve --mcp --allow-origin https://app.example.com
   shelly-host serve --triggers --approve granted
+  shelly-host serve --a2a --a2a-url https://agents.example.com
 
 Open the printed address in a browser, or:
   curl -H \"authorization: Bearer $TOKEN\" -H \"content-type: application/json\" \\
@@ -121,6 +124,13 @@ pub struct ServeArgs {
     /// they do nothing.
     #[arg(long)]
     triggers: bool,
+    /// Also serve agents of other hosts, over A2A. The names and descriptions of the agents are then public.
+    #[arg(long)]
+    a2a: bool,
+    /// The URL under which agents of other hosts reach this server, for agent cards (default: http and the host that they
+    /// name).
+    #[arg(long, value_name = "URL", requires = "a2a", value_parser = public_url)]
+    a2a_url: Option<String>,
 }
 
 /// Parses the number of runs at work at once.
@@ -128,6 +138,16 @@ fn run_count(text: &str) -> Result<usize, String> {
     let most = limits::SERVE_RUNS_CEILING;
     let count = text.parse().ok().filter(|count| (1..=most).contains(count));
     count.ok_or_else(|| format!("the number of runs must be 1 to {most}"))
+}
+
+/// Parses the URL of a server. Paths are appended to it.
+fn public_url(text: &str) -> Result<String, String> {
+    let url = url::Url::parse(text).map_err(|error| format!("{error}; write it as https://agents.example.com"))?;
+    let is_bare = url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    match matches!(url.scheme(), "http" | "https") && url.has_host() && is_bare && url.password().is_none() {
+        true => Ok(text.trim_end_matches('/').to_owned()),
+        false => Err("write the URL as https://agents.example.com, without user, query and fragment".into()),
+    }
 }
 
 /// Parses the time that a question waits.
@@ -202,7 +222,13 @@ impl ServeArgs {
         };
         let triggers = self.trigger_host(&host, &config)?;
         let endpoint = mcp.as_ref().map(|mcp| McpServer::new(mcp.served()).http_service(&stop));
-        let api = Arc::new(HttpApi::new(host.clone(), endpoint, stop.clone()).with_triggers(triggers.clone()));
+        let api = HttpApi::new(host.clone(), endpoint, stop.clone()).with_triggers(triggers.clone());
+        let a2a = A2aOptions { url: self.a2a_url.clone(), requires_token: !self.no_token };
+        let api = match self.a2a {
+            true => api.with_a2a(A2aService::new(host.clone(), a2a, stop.clone())),
+            false => api,
+        };
+        let api = Arc::new(api);
         let server = HttpServer::new(policy, Arc::clone(&api) as _);
         api.count_connections(server.connection_count());
         let mut serve = Box::pin(server.serve(listener, stop.clone(), limits::SERVE_STOP_GRACE));
@@ -350,6 +376,9 @@ impl ServeArgs {
         if self.mcp {
             tell(&format!("serving MCP clients at http://{address}{PATH}\n"));
         }
+        if self.a2a {
+            tell(&format!("serving agents of other hosts; the agent card is at http://{address}{CARD_PATH}\n"));
+        }
     }
 }
 
@@ -365,6 +394,16 @@ mod tests {
         for (text, time) in [("90s", Some(90)), ("12h", Some(12 * 3_600)), ("0s", None), ("13h", None), ("soon", None)]
         {
             assert_eq!(question_time(text).ok().map(|time| time.as_secs()), time, "{text}");
+        }
+        for (text, url) in [
+            ("https://agents.example.com/", Some("https://agents.example.com")),
+            ("http://localhost:8080/shelly", Some("http://localhost:8080/shelly")),
+            ("ftp://agents.example.com", None),
+            ("agents.example.com", None),
+            ("https://user@agents.example.com", None),
+            ("https://agents.example.com?a=b", None),
+        ] {
+            assert_eq!(public_url(text).ok().as_deref(), url, "{text}");
         }
     }
 }

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-const SHOWN: [(&str, &str, &str); 346] = [
+const SHOWN: [(&str, &str, &str); 348] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input/plugins.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -288,6 +288,8 @@ const SHOWN: [(&str, &str, &str); 346] = [
     ("serve --allow-origin", "serve/options.rs", "access_is_as_the_command_line_says"),
     ("serve --triggers", "serve/triggers.rs", "triggers_work_only_if_the_command_line_says_so"),
     ("serve --mcp", "serve/access.rs", "description_fits_the_server"),
+    ("serve --a2a", "serve/a2a.rs", "card_says_where_agents_are"),
+    ("serve --a2a-url", "serve/a2a.rs", "card_says_where_agents_are"),
     ("mcp --token-file", "serve/options.rs", "mcp_server_takes_its_token_from_a_file"),
     ("mcp --config", "serving.rs", "agents_skills_and_attachments_are_served"),
     ("mcp --plugins", "serving.rs", "mcp_call_is_approved_by_the_client_or_a_flag"),

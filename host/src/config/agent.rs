@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::IntoDeserializer};
 
 use super::{
-    AgentPackageOrigin, AgentToolUse, GrantConfig, OpenApiUse, PluginUse, StepUse, ToolboxUse, values::OptionalDuration,
+    AgentPackageOrigin, AgentToolUse, GrantConfig, OpenApiUse, PluginUse, RemoteAgentConfig, StepUse, ToolboxUse,
+    values::OptionalDuration,
 };
 use crate::{
     agent::{CostTier, InteractionMode},
@@ -32,6 +33,8 @@ pub struct AgentConfig {
     pub instructions: String,
     /// The name of its model; `None`: the first provider of the config.
     pub provider: Option<String>,
+    /// The agent of another host that it is; `None`: it runs here, on a model.
+    pub remote: Option<RemoteAgentConfig>,
     /// The text shown before its name in a terminal.
     pub prefix: Option<String>,
     /// Toolboxes of the host and of MCP servers.

@@ -105,6 +105,12 @@ fn check_runner(runner: RunnerConfig<'_>, names: &[&str]) -> Result<(), Report> 
             "remove `provider`; `model` in agent.toml says for which model the agents were made",
         );
     }
+    if own.remote.is_some() {
+        return wrong(
+            format!("{place}.remote: an agent package cannot choose an agent of another host"),
+            "remove the key; whoever installs the package decides which hosts get tasks",
+        );
+    }
     let of_uses = own.all_plugins().map(|(listed, id, PluginUse { models, credentials, .. })| {
         (format!("{listed}.{id}"), !models.is_empty(), !credentials.is_empty())
     });

@@ -111,6 +111,9 @@ impl Config {
             found.note(Err(unknown("model", name, names()).cause(format!("named by {}.provider", agent.place()))));
         }
         check_agent(agent, found);
+        if let Some(remote) = &agent.remote {
+            found.note(remote.check(agent, &self.credentials));
+        }
         let toolboxes = format!("{}.toolboxes", agent.place());
         self.check_toolboxes(&toolboxes, &agent.toolboxes, found);
         found.note(check_shipped(&toolboxes, agent));

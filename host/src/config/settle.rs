@@ -29,6 +29,9 @@ impl Config {
     /// Returns `true` if the context window of an agent's model is known or can be learned, from the server or from a
     /// request that it refuses as too long. A plugin says nothing about it, and a window of 0 is not to be relied on.
     pub fn may_know_window(&self, agent: &AgentConfig) -> bool {
+        if agent.remote.is_some() {
+            return false;
+        }
         match self.provider(agent.provider.as_deref()) {
             Ok(Some(provider)) => {
                 let can_be_learned = provider.kind != ProviderKind::Plugin && provider.context_window.is_none();

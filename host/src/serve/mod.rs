@@ -5,7 +5,9 @@
 //! - [`hosted_runs`] hosts runs that clients start, for every other protocol.
 //! - [`http_api`] is the HTTP API to them, with OpenAI's API and AG-UI.
 //! - [`triggers`] starts such runs by itself.
+//! - [`a2a`] is the endpoint for agents of other hosts, which is a part of the HTTP API.
 
+pub mod a2a;
 mod app_server;
 mod app_server_snapshot;
 mod attachment_archive;

@@ -61,6 +61,7 @@ pub(crate) fn is_told(record: &JournalRecord) -> bool {
         JournalRecord::Decided { .. }
         | JournalRecord::Asked { .. }
         | JournalRecord::Wasted { .. }
+        | JournalRecord::GaveRemoteTask { .. }
         | JournalRecord::CallBegan { .. }
         | JournalRecord::Sent { .. }
         | JournalRecord::Passed { .. }

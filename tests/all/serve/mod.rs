@@ -1,5 +1,7 @@
 //! The command `shelly-host serve`: the program as an HTTP server, for clients that speak HTTP by hand.
 
+mod a2a;
+mod a2a_remote;
 mod access;
 mod ag_ui;
 mod examples;

@@ -14,6 +14,7 @@ impl AgentLoop<'_> {
         self.model_time = recorded.model_time;
         self.effects.restore(recorded.effects, recorded.asked);
         self.calls = recorded.calls;
+        run.me.restore_remote_tasks(recorded.remote_tasks);
         let open = run.chat.reopen();
         restore_delegations(&run.me, recorded.parked, recorded.delegated, &self.calls);
         self.at = match recorded.at {

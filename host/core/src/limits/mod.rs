@@ -2,6 +2,7 @@
 //!
 //! Input from guests, models, servers and files is untrusted: one of these limits bounds it on entry.
 
+mod a2a;
 mod acp;
 mod agent_loop;
 mod author;
@@ -37,6 +38,7 @@ mod trial;
 mod trigger;
 mod trust;
 
+pub use a2a::*;
 pub use acp::*;
 pub use agent_loop::*;
 pub use author::*;

@@ -123,6 +123,10 @@ fn summary(record: &JournalRecord) -> (&'static str, String) {
         }
         JournalRecord::Wasted { usage, .. } => ("wasted", format!("{} tokens", usage.total())),
         JournalRecord::Looked { changes, .. } => ("looked", format!("the effects{}", changed(changes))),
+        JournalRecord::GaveRemoteTask { given } => {
+            let task = given.task.as_deref().map_or_else(|| "not answered yet".to_owned(), name);
+            ("gave_remote_task", format!("message {}, task {task}", name(&given.message)))
+        }
         JournalRecord::CallBegan { call, tool } => ("call_began", format!("{} {}", name(call), name(tool))),
         JournalRecord::CallEnded { result, .. } => {
             let how = if result.is_error { " failed" } else { "" };

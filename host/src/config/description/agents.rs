@@ -1,8 +1,15 @@
 //! Agents.
 
 use super::{
-    AgentRuntimeInfo, StepOrder, agent_tools::agent_tool_setting, apis::api_use_section, grants::ceiling_setting,
-    plugins::PluginDescriber, section::SectionDescription, shared_settings::budget_setting, toolboxes::toolbox_section,
+    AgentRuntimeInfo, StepOrder,
+    agent_tools::agent_tool_setting,
+    apis::api_use_section,
+    grants::ceiling_setting,
+    plugins::PluginDescriber,
+    remote_agents::{disclose_remote, remote_setting},
+    section::SectionDescription,
+    shared_settings::budget_setting,
+    toolboxes::toolbox_section,
 };
 use crate::{
     agent::DEFAULT_PREFIX,
@@ -19,6 +26,7 @@ pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentR
         description,
         instructions,
         provider,
+        remote,
         prefix,
         toolboxes,
         openapi,
@@ -67,9 +75,19 @@ pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentR
         ("name", is(name)),
         ("description", set(description)),
         ("instructions", set(instructions)),
-        ("provider", model_setting(provider.as_deref(), config)),
+        (
+            "provider",
+            match remote {
+                Some(_) => is(&()).noted("none: the agent is one of another host"),
+                None => model_setting(provider.as_deref(), config),
+            },
+        ),
         ("prefix", prefix_setting(prefix.as_deref())),
     ]);
+    section.show("remote", remote_setting(remote.as_ref()));
+    if let Some(remote) = remote {
+        disclose_remote(&mut section, name, remote);
+    }
     section.show_list("toolboxes", toolboxes);
     section.show_list("openapi", openapi.iter().map(|uses| api_use_section(name, uses, config)));
     section.show_all([

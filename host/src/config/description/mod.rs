@@ -18,6 +18,7 @@ mod grants;
 mod plugins;
 mod programs;
 mod providers;
+mod remote_agents;
 mod runtime_info;
 mod section;
 mod servers;

@@ -27,6 +27,7 @@ pub(super) fn team_section(team: &TeamConfig, config: &Config, known: &AgentRunt
         description,
         instructions,
         provider,
+        remote: _,
         prefix,
         toolboxes: _,
         skills: _,

@@ -485,3 +485,25 @@ fn api_facts_list_documents_servers_and_methods() {
         ]
     );
 }
+
+#[test]
+fn remote_agent_facts_list_its_origin_and_credential() {
+    let text = "credentials: [{name: key, env: KEY, for: ['https://h.example']}]\n\
+                agents: [{name: a, remote: {card: 'https://h.example/card.json', credential: key, networks: [10.0.0.0/8]}}]\n";
+    let config = Config::parse(text, "/nowhere".into()).unwrap();
+    let facts = config.facts();
+    let all: Vec<_> = facts.lines().filter(|line| line.contains("the agent `a`")).collect();
+    for line in [
+        "the agent `a` gets the credential `key`",
+        "the agent `a` is one of another host: its tasks are sent to the origin of `https://h.example/card.json`",
+        "the agent `a` may have its host in the network `10.0.0.0/8`",
+    ] {
+        assert!(all.contains(&line), "{line}: {all:?}");
+    }
+    let elsewhere =
+        Config::parse(&text.replace("h.example/card", "i.example/card"), "/nowhere".into()).unwrap().facts();
+    assert!(
+        elsewhere.lines().any(|line| line.contains("i.example") && !all.contains(&line)),
+        "it is asked about again"
+    );
+}

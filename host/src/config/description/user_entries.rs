@@ -55,6 +55,8 @@ fn used_user_entries(config: &Config) -> BTreeSet<(ConfigEntryKind, &str)> {
 
 fn named_by_runner(agent: &AgentConfig) -> Vec<(ConfigEntryKind, &str)> {
     let mut named: Vec<_> = agent.provider.iter().map(|name| (ConfigEntryKind::Model, name.as_str())).collect();
+    let of_remote = agent.remote.iter().filter_map(|remote| remote.credential.as_deref());
+    named.extend(of_remote.map(|name| (ConfigEntryKind::Credential, name)));
     named.extend(agent.toolboxes.iter().flat_map(named_by_toolbox));
     named.extend(agent.openapi.iter().map(|uses| (ConfigEntryKind::Api, uses.name.as_str())));
     for (_, _, uses) in agent.all_plugins() {

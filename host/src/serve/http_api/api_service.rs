@@ -25,13 +25,13 @@ use crate::{
         AccessDenied, CrossOriginRules, HttpService, RouteAccess, ServedRequest, ServedResponse, bytes_response,
         json_response,
     },
-    serve::{hosted_runs::RunHost, triggers::TriggerHost},
+    serve::{a2a::A2aService, hosted_runs::RunHost, triggers::TriggerHost},
 };
 
 /// The description of the API, which is the same for all servers of this release.
 static OPENAPI: LazyLock<String> = LazyLock::new(|| openapi_document().to_string());
 
-/// The HTTP API to the runs of a host, and, if it is there, the endpoint for MCP clients.
+/// The HTTP API to the runs of a host, and, if they are there, the endpoints for MCP clients and for agents of other hosts.
 pub struct HttpApi {
     host: RunHost,
     keys: IdempotencyKeys,
@@ -40,6 +40,7 @@ pub struct HttpApi {
     /// Cancelled when the server ends, which ends the streams of events.
     stop: CancellationToken,
     mcp: Option<McpHttpService>,
+    a2a: Option<A2aService>,
     triggers: Option<TriggerHost>,
     /// One permit for each webhook whose body may be read.
     hooks: Semaphore,
@@ -51,12 +52,17 @@ impl HttpApi {
     pub fn new(host: RunHost, mcp: Option<McpHttpService>, stop: CancellationToken) -> Self {
         let (keys, connections) = (IdempotencyKeys::default(), OnceLock::new());
         let [bodies, hooks] = [limits::SERVE_RUN_BODIES, limits::TRIGGER_BODIES].map(Semaphore::new);
-        Self { host, keys, bodies, stop, mcp, triggers: None, hooks, connections }
+        Self { host, keys, bodies, stop, mcp, a2a: None, triggers: None, hooks, connections }
     }
 
     /// Serves these triggers too.
     pub fn with_triggers(self, triggers: Option<TriggerHost>) -> Self {
         Self { triggers, ..self }
+    }
+
+    /// Returns this API with the endpoint for agents of other hosts.
+    pub fn with_a2a(self, a2a: A2aService) -> Self {
+        Self { a2a: Some(a2a), ..self }
     }
 
     /// Sets the function that counts the open connections. Only the first call has an effect.
@@ -71,6 +77,10 @@ impl HttpApi {
         }
         if request.path().starts_with(OPENAI_PREFIX) {
             return openai::answer(&self.host, &self.bodies, &mut request).await;
+        }
+        match &self.a2a {
+            Some(a2a) if A2aService::serves(request.path()) => return a2a.handle(request).await,
+            _ => {}
         }
         self.respond(&mut request).await.unwrap_or_else(|problem| self.refuse(&problem))
     }
@@ -118,7 +128,8 @@ impl HttpApi {
 
 impl HttpService for HttpApi {
     fn access(&self, method: &Method, path: &str) -> RouteAccess {
-        if routes::is_public(method.as_str(), path) { RouteAccess::Public } else { RouteAccess::Token }
+        let is_card = self.a2a.is_some() && A2aService::is_public(method, path);
+        if is_card || routes::is_public(method.as_str(), path) { RouteAccess::Public } else { RouteAccess::Token }
     }
 
     fn handle(&self, request: ServedRequest) -> BoxFuture<'_, ServedResponse> {
@@ -129,7 +140,8 @@ impl HttpService for HttpApi {
         CrossOriginRules {
             methods: "GET, POST, DELETE",
             request_headers: "authorization, content-type, accept, last-event-id, idempotency-key, mcp-session-id, \
-                              mcp-protocol-version, mcp-method, mcp-name, openai-organization, openai-project, \
+                              mcp-protocol-version, mcp-method, mcp-name, a2a-version, a2a-extensions, \
+                              openai-organization, openai-project, \
                               x-stainless-arch, x-stainless-helper-method, x-stainless-lang, x-stainless-os, \
                               x-stainless-package-version, x-stainless-poll-helper, x-stainless-retry-count, \
                               x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout",

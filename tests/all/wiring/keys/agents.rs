@@ -13,6 +13,9 @@ const COUNT: (&str, &str) = ("count_text", r#"{"text": "a"}"#);
 /// The file that reads agent tools.
 const AGENT_TOOLS: &str = "../../host/src/config/agent_tools.rs";
 
+/// The file that reads agents of other hosts.
+const REMOTE: &str = "../../host/src/config/remote_agent.rs";
+
 const fn options(options: &'static str) -> Parts {
     Parts { options, ..BASE }
 }
@@ -28,6 +31,10 @@ pub fn rows() -> Vec<(&'static str, Shown)> {
         ("agent.description", Seen("- bob: knows birds", other(", description: knows birds"), BASE)),
         ("agent.instructions", Seen("Be a bird.", agent(", instructions: Be a bird."), BASE)),
         ("agent.provider", Seen(r#""model":"two""#, agent(", provider: second"), BASE)),
+        ("agent.remote", By(REMOTE, "remote_agent_config_is_parsed")),
+        ("remote.card", By(REMOTE, "remote_agent_config_is_parsed")),
+        ("remote.credential", By(REMOTE, "remote_agent_config_is_parsed")),
+        ("remote.networks", By(REMOTE, "remote_agent_config_is_parsed")),
         ("agent.prefix", Seen("🐦", agent(", prefix: 🐦"), BASE)),
         ("agent.toolboxes", Seen("write_note", agent(", toolboxes: [notes]"), BASE)),
         ("agent.skills", Seen("When to fly.", BASE, agent(", skills: []"))),

@@ -14,6 +14,7 @@ mod concurrency_permit;
 mod delegated_children;
 mod grant_decisions;
 mod in_time;
+mod remote_tasks;
 mod run_limits;
 mod run_options;
 mod run_origin;
@@ -36,6 +37,7 @@ pub(crate) use delegated_children::{
 };
 pub use grant_decisions::GrantDecisions;
 pub(crate) use in_time::in_time;
+pub use remote_tasks::{budget_left, record_remote_task, remote_task};
 pub use run_limits::RunLimits;
 pub use run_options::{AgentRunOptions, InteractionMode};
 pub(crate) use run_origin::{DelegateQuestion, DelegationContext, QuestionRoute, RunOrigin};

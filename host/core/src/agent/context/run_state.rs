@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     agent::{
-        journal::{JournalPosition, JournalRecord},
+        journal::{JournalPosition, JournalRecord, RemoteTaskRecord},
         outcome::RunError,
     },
     capability::{Ceiling, Usd},
@@ -33,6 +33,8 @@ pub(crate) struct RunState {
     pub sampling: tokio::sync::Mutex<()>,
     /// The usage of completions that its tools requested, since it was last taken.
     by_tools: Mutex<Usage>,
+    /// The tasks that it gave to agents of other hosts before it was interrupted.
+    remote_tasks: Mutex<Vec<RemoteTaskRecord>>,
     /// The tools that the model's vendor has refused; they are left out from then on.
     refused_tools: Mutex<Vec<String>>,
 }
@@ -77,6 +79,7 @@ impl RunState {
                 allocated_calls: AllocatedCalls::default(),
                 sampling: tokio::sync::Mutex::default(),
                 by_tools: Mutex::default(),
+                remote_tasks: Mutex::default(),
                 refused_tools: Mutex::default(),
             }
         })
@@ -106,6 +109,17 @@ impl RunState {
             refused.push(name.into());
         }
         is_room
+    }
+
+    /// Restores the tasks that it gave to agents of other hosts before it was interrupted.
+    pub fn restore_remote_tasks(&self, tasks: Vec<RemoteTaskRecord>) {
+        *self.remote_tasks.lock().unwrap_or_else(PoisonError::into_inner) = tasks;
+    }
+
+    /// Returns the task that it gave after this message of its conversation, before it was interrupted.
+    pub fn remote_task(&self, entry: u64) -> Option<RemoteTaskRecord> {
+        let tasks = self.remote_tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.iter().find(|task| task.entry == entry).cloned()
     }
 
     /// Adds the usage of a completion that a tool requested.

@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{DelegationReport, RecordedRunEnd};
+use super::{DelegationReport, RecordedRunEnd, RemoteTaskRecord};
 use crate::{
     agent::effect::Wake,
     capability::{AllocationBounds, BudgetBreakdown, Usd},
@@ -86,6 +86,8 @@ pub enum JournalRecord {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         effects: Vec<EffectMemory>,
     },
+    /// A task is about to be given to an agent of another host, or was given.
+    GaveRemoteTask { given: RemoteTaskRecord },
     /// A call that must not be repeated is about to be made.
     CallBegan { call: String, tool: String },
     /// A call has its result.
@@ -432,6 +434,9 @@ mod tests {
             },
             JournalRecord::Wasted { usage, cost },
             JournalRecord::Looked { changes: changes(), effects: effects() },
+            JournalRecord::GaveRemoteTask {
+                given: RemoteTaskRecord { entry: 7, message: "m".into(), task: Some("t".into()) },
+            },
             JournalRecord::CallBegan { call: call.clone(), tool: "t".into() },
             JournalRecord::CallEnded {
                 result,

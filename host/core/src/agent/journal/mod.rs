@@ -10,6 +10,7 @@ mod journal_state;
 mod recorded_run;
 mod recorded_run_end;
 mod recorder;
+mod remote_task_record;
 mod run_journal;
 
 pub(crate) use delegation_report::{DelegationReport, PendingQuestion, fit};
@@ -25,6 +26,7 @@ pub(crate) use recorded_run::{
 pub(crate) use recorded_run_end::RecordedFailure;
 pub use recorded_run_end::RecordedRunEnd;
 pub use recorder::{JournalPosition, Recorder};
+pub use remote_task_record::RemoteTaskRecord;
 pub(crate) use run_journal::RunJournal;
 
 pub use super::outcome::JournalWriteError;

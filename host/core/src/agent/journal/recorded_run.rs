@@ -6,7 +6,7 @@ use std::{
 
 use super::{
     BoardTaskOutcome, ChosenMember, DelegatedTask, DelegationKey, DelegationReport, EffectMemory, JournalRecord,
-    RecordedRunEnd, SideChatRef,
+    RecordedRunEnd, RemoteTaskRecord, SideChatRef,
 };
 use crate::{
     agent::text::task_of,
@@ -52,6 +52,8 @@ pub(crate) struct RecordedRun {
     /// The middleware that has let the run pass, outermost first.
     pub passed: VecDeque<PassedMiddleware>,
     pub inbox: Vec<Message>,
+    /// The tasks that it has given to agents of other hosts.
+    pub remote_tasks: Vec<RemoteTaskRecord>,
     /// The tasks that it has delegated, by the id of the call.
     pub delegated: HashMap<String, RecordedDelegateCall>,
     /// The questions of other agents to it, in order, by the id of the delegation.
@@ -197,6 +199,7 @@ impl RecordedRun {
             asked: VecDeque::new(),
             passed: VecDeque::new(),
             inbox: Vec::new(),
+            remote_tasks: Vec::new(),
             delegated: HashMap::new(),
             parked: BTreeMap::new(),
             chose: None,
@@ -246,6 +249,10 @@ impl RecordedRun {
                 call.ended = Some(RecordedCallEnd { result, control, full_text });
             }
             JournalRecord::Sent { message } => self.inbox.push(message),
+            JournalRecord::GaveRemoteTask { given } => {
+                self.remote_tasks.retain(|there| there.entry != given.entry);
+                self.remote_tasks.push(given);
+            }
             JournalRecord::Passed { middleware, state, input, level } => {
                 self.passed.truncate(level);
                 self.passed.push_back(PassedMiddleware { middleware, state, attempt: 0, usage: self.usage });

@@ -1,0 +1,232 @@
+use std::{sync::Arc, time::SystemTime};
+
+use futures_util::stream::BoxStream;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    incoming_message,
+    served_task::ServedTask,
+    task_table::{TaskTable, refusal},
+    task_updates,
+    task_view::{self, TaskParts},
+};
+use crate::{
+    a2a::{
+        A2aError, A2aErrorKind, A2aOperation,
+        wire::{
+            A2aTask, ListTasksParams, ListTasksResult, SendMessageParams, SendMessageResult, TaskIdParams,
+            TaskQueryParams,
+        },
+    },
+    limits,
+    serve::hosted_runs::{RunHost, RunHostError},
+};
+
+/// The operations of clients, with the tasks that they began.
+pub(super) struct TaskOperations {
+    host: RunHost,
+    table: TaskTable,
+    /// Cancelled when the server ends, which ends streams and answers that wait.
+    stop: CancellationToken,
+}
+
+/// The result of an operation.
+pub(super) enum OperationResult {
+    Value(Value),
+    /// The items of a stream.
+    Updates(BoxStream<'static, Value>),
+}
+
+impl TaskOperations {
+    pub fn new(host: RunHost, stop: CancellationToken) -> Self {
+        Self { host, table: TaskTable::default(), stop }
+    }
+
+    /// Performs an operation at the address of an agent.
+    ///
+    /// # Errors
+    ///
+    /// An [`A2aError`].
+    pub async fn perform(
+        &self,
+        agent: &str,
+        operation: A2aOperation,
+        params: Value,
+    ) -> Result<OperationResult, A2aError> {
+        match operation {
+            A2aOperation::SendMessage => {
+                let params: SendMessageParams = parse(params)?;
+                let (history, is_blocking) =
+                    (params.configuration.history_length, !params.configuration.return_immediately);
+                let task = self.send(agent, params).await?;
+                if is_blocking {
+                    task_updates::settled(&self.host, &task, &self.stop).await;
+                }
+                let shown = task_view::task(&self.host, &task, TaskParts { history, artifacts: true });
+                value(&SendMessageResult::Task(Box::new(shown)))
+            }
+            A2aOperation::SendStreamingMessage => {
+                let params: SendMessageParams = parse(params)?;
+                let history = params.configuration.history_length;
+                let task = self.send(agent, params).await?;
+                self.updates(&task, history, true)
+            }
+            A2aOperation::GetTask => {
+                let TaskQueryParams { tenant, id, history_length: history } = parse(params)?;
+                check_tenant(agent, &tenant)?;
+                let task = self.table.task(&self.host, agent, &id)?;
+                value(&task_view::task(&self.host, &task, TaskParts { history, artifacts: true }))
+            }
+            A2aOperation::ListTasks => value(&self.list(agent, parse(params)?)?),
+            A2aOperation::CancelTask => value(&self.cancel(agent, parse(params)?).await?),
+            A2aOperation::SubscribeToTask => {
+                let TaskIdParams { tenant, id } = parse(params)?;
+                check_tenant(agent, &tenant)?;
+                let task = self.table.task(&self.host, agent, &id)?;
+                if task.run.state().has_ended() {
+                    let error = "the task is over, and nothing of it changes any more; ask for it with `GetTask`";
+                    let error = A2aError::new(A2aErrorKind::UnsupportedOperation, error);
+                    return Err(error.with_fact("taskId", task.id()));
+                }
+                self.updates(&task, None, false)
+            }
+            A2aOperation::CreateTaskPushNotificationConfig
+            | A2aOperation::GetTaskPushNotificationConfig
+            | A2aOperation::ListTaskPushNotificationConfigs
+            | A2aOperation::DeleteTaskPushNotificationConfig => Err(no_push_notifications()),
+            A2aOperation::GetExtendedAgentCard => {
+                let error = "there is no other card for authenticated clients than the public one";
+                Err(A2aError::new(A2aErrorKind::UnsupportedOperation, error))
+            }
+        }
+    }
+
+    /// Takes a message, and waits until the run of its task has begun.
+    async fn send(&self, agent: &str, params: SendMessageParams) -> Result<Arc<ServedTask>, A2aError> {
+        let SendMessageParams { tenant, message, configuration, metadata } = params;
+        check_tenant(agent, &tenant)?;
+        if configuration.task_push_notification_config.is_some() {
+            return Err(no_push_notifications());
+        }
+        incoming_message::check(&message)?;
+        let task = self.table.take(&self.host, agent, &message, &metadata)?;
+        match task.run.begun().await {
+            // A context that cannot be continued must be refused, and the server must not choose another one.
+            Err(RunHostError::NotBegun(report)) if message.task_id.is_empty() && !message.context_id.is_empty() => {
+                self.table.drop_task(task.id());
+                Err(refusal(RunHostError::NotBegun(report)))
+            }
+            // The state of the task says why it was rejected.
+            Ok(()) | Err(_) => Ok(task),
+        }
+    }
+
+    /// Streams the updates of a task. After a message the stream ends also if the task asks for input already.
+    fn updates(
+        &self,
+        task: &Arc<ServedTask>,
+        history: Option<u32>,
+        is_after_message: bool,
+    ) -> Result<OperationResult, A2aError> {
+        let updates = task_updates::updates(&self.host, task, history, is_after_message, &self.stop);
+        let updates = updates.map_err(refusal)?;
+        Ok(OperationResult::Updates(updates))
+    }
+
+    async fn cancel(&self, agent: &str, params: TaskIdParams) -> Result<A2aTask, A2aError> {
+        let TaskIdParams { tenant, id } = params;
+        check_tenant(agent, &tenant)?;
+        let task = self.table.task(&self.host, agent, &id)?;
+        if task.run.state().has_ended() {
+            let error = A2aError::new(A2aErrorKind::TaskNotCancelable, "the task is over already");
+            return Err(error.with_fact("taskId", task.id()));
+        }
+        task.run.cancel();
+        // A step that does not end in time goes on, and the state says so.
+        let _ = timeout(limits::CANCEL_GRACE, task.run.finished()).await;
+        Ok(task_view::task(&self.host, &task, TaskParts { history: None, artifacts: true }))
+    }
+
+    /// Returns a page of the tasks of an agent, the one with the newest state first.
+    fn list(&self, agent: &str, params: ListTasksParams) -> Result<ListTasksResult, A2aError> {
+        check_tenant(agent, &params.tenant)?;
+        let size = params.page_size.unwrap_or(limits::A2A_PAGE_TASKS_DEFAULT);
+        if !(1..=limits::A2A_PAGE_TASKS).contains(&size) {
+            return Err(A2aError::invalid_params(format!("`pageSize` is not 1 to {}", limits::A2A_PAGE_TASKS)));
+        }
+        let after = match params.status_timestamp_after.as_str() {
+            "" => SystemTime::UNIX_EPOCH,
+            said => humantime::parse_rfc3339(said).map_err(|_| {
+                A2aError::invalid_params("`statusTimestampAfter` is no time such as 2026-11-27T09:00:00Z")
+            })?,
+        };
+        // Formatted times are in the order of the times.
+        let after = task_view::timestamp(after);
+        let parts = TaskParts { history: params.history_length, artifacts: params.include_artifacts };
+        let mut tasks: Vec<_> = self
+            .table
+            .tasks(&self.host, agent)
+            .into_iter()
+            .filter(|task| params.context_id.is_empty() || task.context == params.context_id)
+            .map(|task| task_view::task(&self.host, &task, parts))
+            .filter(|task| params.status.is_none_or(|status| task.status.state == status))
+            .filter(|task| task.status.timestamp >= after)
+            .collect();
+        tasks.sort_by(|one, other| page_key(other).cmp(&page_key(one)));
+        let total_size = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        let from = match params.page_token.as_str() {
+            "" => 0,
+            token => {
+                let (timestamp, id) = token
+                    .split_once('/')
+                    .filter(|_| token.len() <= 2 * limits::A2A_ID_BYTES)
+                    .ok_or_else(|| A2aError::invalid_params("`pageToken` is none of this server"))?;
+                tasks.partition_point(|task| page_key(task) >= (timestamp, id))
+            }
+        };
+        let mut page: Vec<_> = tasks.split_off(from.min(tasks.len()));
+        let has_more = page.len() > size as usize;
+        page.truncate(size as usize);
+        let token = page.last().filter(|_| has_more).map(|last| format!("{}/{}", last.status.timestamp, last.id));
+        Ok(ListTasksResult { tasks: page, next_page_token: token.unwrap_or_default(), page_size: size, total_size })
+    }
+
+    /// Returns the tasks.
+    #[cfg(test)]
+    pub fn table(&self) -> &TaskTable {
+        &self.table
+    }
+}
+
+/// Returns the place of a task in a list.
+fn page_key(task: &A2aTask) -> (&str, &str) {
+    (task.status.timestamp.as_str(), task.id.as_str())
+}
+
+fn parse<T: DeserializeOwned>(params: Value) -> Result<T, A2aError> {
+    let params = if params.is_null() { Value::Object(Map::new()) } else { params };
+    serde_json::from_value(params)
+        .map_err(|error| A2aError::invalid_params(format!("the parameters cannot be used: {error}")))
+}
+
+fn value(result: &impl Serialize) -> Result<OperationResult, A2aError> {
+    let value = serde_json::to_value(result);
+    value.map(OperationResult::Value).map_err(|error| A2aError::new(A2aErrorKind::Internal, error.to_string()))
+}
+
+/// Checks that a request names no other agent than the one at whose address it came.
+fn check_tenant(agent: &str, tenant: &str) -> Result<(), A2aError> {
+    match tenant.is_empty() || tenant == agent {
+        true => Ok(()),
+        false => Err(A2aError::invalid_params("the `tenant` is not the agent at this address; leave it out")),
+    }
+}
+
+fn no_push_notifications() -> A2aError {
+    let error = "this server sends no push notifications; read the updates of a task with `SubscribeToTask`, or ask for it \
+                 with `GetTask`";
+    A2aError::new(A2aErrorKind::PushNotificationNotSupported, error)
+}

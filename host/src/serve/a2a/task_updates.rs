@@ -1,0 +1,179 @@
+//! The updates of a task as a stream.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use futures_util::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    served_task::ServedTask,
+    task_view::{self, TaskParts},
+};
+use crate::{
+    a2a::wire::{
+        A2aArtifact, A2aMetadata, A2aTaskState, A2aTaskStatus, TaskArtifactUpdate, TaskStatusUpdate, TaskStreamItem,
+    },
+    chat::Role,
+    event::Event,
+    serve::hosted_runs::{RunEventReader, RunEventStep, RunHost, RunHostError},
+};
+
+/// A client that reads the updates of a task.
+struct TaskWatcher {
+    host: RunHost,
+    task: Arc<ServedTask>,
+    reader: RunEventReader,
+    /// The instance name of the agent that was given the task.
+    agent: Option<Arc<str>>,
+    /// The updates that are sent next.
+    pending: VecDeque<TaskStreamItem>,
+    /// The state that was sent last.
+    state: A2aTaskState,
+    /// Cancelled when the server ends.
+    stop: CancellationToken,
+    /// `true` once the last update is pending.
+    is_over: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Returns the updates of a task: the task as it is now, its new states and words of its agent, then its answer and its last
+/// state. The stream ends when the task is over, or asks for input. If it asks already, the stream goes on unless the client
+/// has just sent a message (`is_after_message`).
+///
+/// # Errors
+///
+/// [`RunHostError::TooManyWatchers`].
+pub(super) fn updates(
+    host: &RunHost,
+    task: &Arc<ServedTask>,
+    history: Option<u32>,
+    is_after_message: bool,
+    stop: &CancellationToken,
+) -> Result<BoxStream<'static, Value>, RunHostError> {
+    let snapshot = task.run.snapshot();
+    // Events after the snapshot change the state that it shows; those before do not.
+    let (reader, permit) = host.watch(&task.run, snapshot.last_event)?;
+    let shown = task_view::of_snapshot(host, task, &snapshot, TaskParts { history, artifacts: true });
+    let state = shown.status.state;
+    let mut watcher = TaskWatcher {
+        host: host.clone(),
+        task: Arc::clone(task),
+        reader,
+        agent: snapshot.agent.clone(),
+        state,
+        is_over: state.is_terminal() || (is_after_message && state.is_interrupted()),
+        pending: VecDeque::new(),
+        stop: stop.clone(),
+        _permit: permit,
+    };
+    watcher.pending.push_back(TaskStreamItem::Task(Box::new(shown)));
+    Ok(stream::unfold(watcher, TaskWatcher::next).boxed())
+}
+
+/// Waits until a task is over or asks for input, or the server ends.
+pub(super) async fn settled(host: &RunHost, task: &ServedTask, stop: &CancellationToken) {
+    let mut reader = task.run.events_after(task.run.snapshot().last_event);
+    // A question is open before its event is there, so none is missed.
+    while !task.run.state().has_ended() && task.questions(host).is_empty() {
+        let step = tokio::select! {
+            biased;
+            step = reader.next() => step,
+            () = stop.cancelled() => return,
+        };
+        match step {
+            RunEventStep::Event(_) | RunEventStep::Gap { .. } => {}
+            RunEventStep::Behind { .. } => reader = task.run.events_after(task.run.snapshot().last_event),
+            RunEventStep::End => return,
+        }
+    }
+}
+
+impl TaskWatcher {
+    /// Returns the next update; `None` after the last one.
+    async fn next(mut self) -> Option<(Value, Self)> {
+        while self.pending.is_empty() {
+            if self.is_over {
+                return None;
+            }
+            let step = tokio::select! {
+                biased;
+                step = self.reader.next() => Some(step),
+                () = self.stop.cancelled() => None,
+            };
+            match step {
+                Some(RunEventStep::Event(record)) => self.take(&record.event.event, record.event.sequence),
+                Some(RunEventStep::Gap { .. }) => {}
+                Some(RunEventStep::Behind { .. }) => {
+                    self.reader = self.task.run.events_after(self.task.run.snapshot().last_event);
+                }
+                Some(RunEventStep::End) => self.end(),
+                None => self.is_over = true,
+            }
+        }
+        let item = self.pending.pop_front()?;
+        Some((serde_json::to_value(item).unwrap_or_default(), self))
+    }
+
+    /// Adds the updates that an event brings.
+    fn take(&mut self, event: &Event, sequence: u64) {
+        match event {
+            Event::RunStarted { parent_agent: None, .. } if self.state == A2aTaskState::Submitted => {
+                self.tell(task_view::working(&self.task, None));
+            }
+            Event::QuestionAsked { .. } => {
+                // A question that a rule has answered, or somebody since, asks nothing of the client.
+                if let Some(question) = self.task.questions(&self.host).first() {
+                    let snapshot = self.task.run.snapshot();
+                    if !snapshot.state.has_ended() {
+                        self.tell(task_view::status(&self.task, &snapshot, Some(question)));
+                        self.is_over = true;
+                    }
+                }
+            }
+            Event::QuestionAnswered { .. }
+                if self.state == A2aTaskState::InputRequired && self.task.questions(&self.host).is_empty() =>
+            {
+                self.tell(task_view::working(&self.task, None));
+            }
+            // Words beside calls of tools: the answer comes as an artifact.
+            Event::MessageAdded { agent, role: Role::Assistant, message: Some(message) }
+                if self.agent.as_ref() == Some(agent) && message.tool_calls().next().is_some() =>
+            {
+                let words = message.text_content();
+                if !words.trim().is_empty() {
+                    self.tell(task_view::working(&self.task, Some((words, sequence))));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds the answer and the last state.
+    fn end(&mut self) {
+        let snapshot = self.task.run.snapshot();
+        if let Some(artifact) = task_view::artifact(&snapshot) {
+            self.show(artifact);
+        }
+        self.tell(task_view::status(&self.task, &snapshot, None));
+        self.is_over = true;
+    }
+
+    fn tell(&mut self, status: A2aTaskStatus) {
+        self.state = status.state;
+        let (task_id, context_id) = (self.task.id().to_owned(), self.task.context.clone());
+        let update = TaskStatusUpdate { task_id, context_id, status, metadata: A2aMetadata::new() };
+        self.pending.push_back(TaskStreamItem::StatusUpdate(Box::new(update)));
+    }
+
+    fn show(&mut self, artifact: A2aArtifact) {
+        let (task_id, context_id) = (self.task.id().to_owned(), self.task.context.clone());
+        let update =
+            TaskArtifactUpdate { task_id, context_id, artifact, last_chunk: true, ..TaskArtifactUpdate::default() };
+        self.pending.push_back(TaskStreamItem::ArtifactUpdate(Box::new(update)));
+    }
+}
