@@ -5,7 +5,7 @@ use std::path::Path;
 use super::program_toolbox::of_toolboxes;
 use crate::{
     capability::{Ceiling, CeilingBound, FileAccess, Grant, PromptableCapability},
-    config::{AgentConfig, Config, PluginUse, RunnerConfig, RunnerSection, ToolboxUse},
+    config::{AgentConfig, Config, PluginUse, RemoteAgentConfig, RunnerConfig, RunnerSection, ToolboxUse},
     plugin::{self, FolderMount},
 };
 
@@ -68,7 +68,7 @@ pub(crate) fn delegable(agent: &AgentConfig, config: &Config) -> Ceiling {
     Ceiling::of(format!("{}.delegable.grant", agent.place()), bound)
 }
 
-/// Returns the union of all grants of an agent's plugins, servers and APIs, and the capabilities that a person may grant
+/// Returns the union of all grants of an agent's plugins, servers and APIs and of its other host, and the capabilities that a person may grant
 /// plugins at run time.
 fn used(agent: &AgentConfig, config: &Config) -> (Grant, Grant) {
     let uses = agent.all_plugins().map(|(_, _, uses)| given(uses, config).0);
@@ -76,9 +76,10 @@ fn used(agent: &AgentConfig, config: &Config) -> (Grant, Grant) {
     let all = Grant { mcp: servers.collect(), programs: of_toolboxes(agent), ..Grant::default() };
     let ceiling = own_ceiling(agent, &config.root);
     let apis = agent.openapi.iter().map(|uses| config.api_grant(uses));
+    let remote = agent.remote.iter().map(RemoteAgentConfig::grant);
     let asked = agent.all_plugins().flat_map(|(_, _, uses)| uses.ask.iter().copied()).collect();
     (
-        ceiling.narrow(&uses.chain(apis).fold(all, |all, one| all.join(&one))),
+        ceiling.narrow(&uses.chain(apis).chain(remote).fold(all, |all, one| all.join(&one))),
         ceiling.narrow_opened(&PromptableCapability::most(&asked)),
     )
 }

@@ -73,7 +73,7 @@ fn task_is_given_and_answered() {
     assert_eq!(served.result("GetTask", &json!({"id": task["id"]}))["artifacts"], task["artifacts"]);
     // The context is a session, which a further task continues.
     let session = served.get(&format!("/api/v1/sessions/{}", task["contextId"].as_str().unwrap()));
-    assert_eq!(session.json()["answer"], "Four.", "{session:?}");
+    assert_eq!(session.json()["messages"][1]["text"], "Four.", "{session:?}");
     let mut more = message("m2", "and three?");
     more["contextId"] = task["contextId"].clone();
     let second = served.result("SendMessage", &json!({"message": more}))["task"].clone();

@@ -6,6 +6,7 @@
 mod agent_card;
 mod artifact;
 mod message;
+mod open_fields;
 mod requests;
 mod task;
 mod updates;
@@ -16,19 +17,10 @@ pub use agent_card::{
 };
 pub use artifact::A2aArtifact;
 pub use message::{A2aMessage, A2aPart, A2aPartContent, A2aRole};
+pub use open_fields::A2aMetadata;
+pub(crate) use open_fields::or_default;
 pub use requests::{
     ListTasksParams, ListTasksResult, SendMessageConfiguration, SendMessageParams, TaskIdParams, TaskQueryParams,
 };
 pub use task::{A2aTask, A2aTaskState, A2aTaskStatus};
 pub use updates::{SendMessageResult, TaskArtifactUpdate, TaskStatusUpdate, TaskStreamItem};
-
-use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
-
-/// Values under names that the protocol leaves open.
-pub type A2aMetadata = Map<String, Value>;
-
-/// Deserializes a field that may be `null`, which means its default.
-pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
-}
