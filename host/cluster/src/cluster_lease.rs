@@ -20,7 +20,7 @@ pub(crate) struct ClusterLease {
     events: MessageLog,
 }
 
-/// What the tasks of a lease work on.
+/// The state that the tasks of a lease share.
 #[derive(Debug, Clone)]
 struct LeaseState {
     id: String,

@@ -24,7 +24,7 @@ Examples:
 pub struct SessionCopyArgs {
     #[command(flatten)]
     project: SessionProjectArgs,
-    /// Where the copy is made.
+    /// The place of the copy.
     #[arg(long, value_name = "PLACE", value_enum)]
     to: CopyDestination,
     /// The output format.

@@ -59,7 +59,7 @@ pub enum AgUiEvent {
     StateDelta { delta: Vec<AgUiStateChange> },
     /// Another agent begins to work for the run.
     StepStarted { step_name: String },
-    /// That agent has ended.
+    /// The step of that name has ended.
     StepFinished { step_name: String },
 }
 
