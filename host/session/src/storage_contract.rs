@@ -566,9 +566,11 @@ mod tests {
         }
     }
 
+    type NewFixture = fn() -> Box<dyn StorageFixture>;
+
     #[test]
     fn every_storage_of_the_host_passes_all_checks() {
-        let fixtures: [(&str, fn() -> Box<dyn StorageFixture>); 3] = [
+        let fixtures: [(&str, NewFixture); 3] = [
             ("files on a disk", || Box::new(FilesOnDisk(tempfile::tempdir().unwrap()))),
             ("files in memory", || Box::new(FilesInMemory(MemoryDisk::new()))),
             ("memory", || Box::new(InMemory(MemoryJournals::new()))),

@@ -251,7 +251,7 @@ impl WebhookConfig {
         let is_header = |name: &String| {
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
-        match [Some(&own.header), own.delivery.as_ref()].into_iter().flatten().find(|name| !is_header(*name)) {
+        match [Some(&own.header), own.delivery.as_ref()].into_iter().flatten().find(|name| !is_header(name)) {
             None => Ok(()),
             Some(name) => {
                 let why = format!("`{}` is not the name of a header", name.escape_debug());
