@@ -159,10 +159,11 @@ impl EditorQuestions {
         };
         let params = json!({"sessionId": self.session, "toolCall": with_members(call, fields), "options": options});
         let answer = self.connection.request("session/request_permission", &params).await;
+        let is_offered = |chosen: &String| options.iter().any(|option| option["optionId"] == **chosen);
         let chosen = answer.ok().and_then(|answer| {
             let outcome = answer.get("outcome")?;
             let is_selected = outcome.get("outcome")?.as_str()? == "selected";
-            is_selected.then(|| outcome.get("optionId")?.as_str().map(str::to_owned)).flatten()
+            is_selected.then(|| outcome.get("optionId")?.as_str().map(str::to_owned)).flatten().filter(is_offered)
         });
         if known.is_none() {
             let is_allowed = chosen.as_deref().is_some_and(|chosen| chosen != REJECT_ONCE);

@@ -55,6 +55,10 @@ impl CronSchedule {
             let reason = format!("it has {} fields, not 5", parts.len());
             return Err(CronScheduleError::Fields { reason });
         }
+        if is_extended(&parts) {
+            let reason = "days are numbers, names, lists, ranges and steps; L, W and # are not among them".to_owned();
+            return Err(CronScheduleError::Fields { reason });
+        }
         let mut options = ParseOptions::default();
         options.fallback_timezone_option = FallbackTimezoneOption::UTC;
         let parsed = cronexpr::parse_crontab_with(&parts.join(" "), options).map_err(|error| {
@@ -123,6 +127,14 @@ impl CronSchedule {
     }
 }
 
+/// Returns `true` if the days are given in ways beyond those of cron. The library does not find the last days of December.
+fn is_extended(fields: &[&str]) -> bool {
+    let of_week = fields[4].to_ascii_uppercase();
+    fields[2].contains(|letter: char| letter.is_ascii_alphabetic())
+        || of_week.contains('#')
+        || of_week.split(',').any(|part| part.ends_with('L'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,13 +170,16 @@ mod tests {
             ("30 9 * * MON-FRI", None, "2026-11-27T12:00:00Z", ["2026-11-30T09:30:00Z", "2026-12-01T09:30:00Z"]),
             ("0 0 29 2 *", None, "2026-11-27T00:00:00Z", ["2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z"]),
             (
-                "0 12 L * *",
+                "0 12 28-31 * *",
                 Some("Asia/Kathmandu"),
                 "2026-11-27T00:00:00Z",
-                ["2026-11-30T06:15:00Z", "2026-12-31T06:15:00Z"],
+                ["2026-11-28T06:15:00Z", "2026-11-29T06:15:00Z"],
             ),
         ] {
             assert_eq!(next(fields, zone, after, 2), expected, "{fields}");
+        }
+        for fields in ["0 12 L * *", "0 12 15W * *", "0 12 * * 5L", "0 12 * * MON#1"] {
+            assert!(matches!(CronSchedule::parse(fields, None), Err(CronScheduleError::Fields { .. })), "{fields}");
         }
     }
 

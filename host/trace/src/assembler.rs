@@ -80,10 +80,10 @@ impl TraceAssembler {
                 self.streams += 1;
                 self.renamed.clear();
             }
-            TraceEventKind::RunStarted { agent, depth, model, task, .. } => {
+            TraceEventKind::RunStarted { agent, configured, depth, model, task, .. } => {
                 if let Some(run) = run {
                     let parent = parent.map(|parent| self.known_as(parent));
-                    self.begin(run, parent, now, RunBeginning { agent, depth, model, task });
+                    self.begin(run, parent, now, RunBeginning { configured, agent, depth, model, task });
                 }
             }
             TraceEventKind::Warning { message } => {
@@ -126,12 +126,13 @@ impl TraceAssembler {
         }
         let parent_run = parent.as_ref().and_then(|parent| self.runs.get(parent));
         let root = parent_run.map_or_else(|| Arc::clone(&unique), |parent| Arc::clone(&parent.span.root));
-        let RunBeginning { agent, depth, model, task } = facts;
+        let RunBeginning { configured, agent, depth, model, task } = facts;
         let span = Arc::new(RunSpan {
             id: Arc::clone(&unique),
             // A parent that is not known would leave the run without a place.
             parent: parent_run.map(|parent| Arc::clone(&parent.span.id)),
             root,
+            configured: configured.unwrap_or_else(|| Arc::clone(&agent)),
             agent,
             depth,
             model,
@@ -173,6 +174,7 @@ impl TraceAssembler {
 
 /// The facts of an event that begins a run.
 struct RunBeginning {
+    configured: Option<Arc<str>>,
     agent: Arc<str>,
     depth: u32,
     model: String,

@@ -77,7 +77,7 @@ impl<W: Write> SpanWriter<'_, W> {
     fn run(&self, run: &RunSpan) -> Value {
         let mut attributes = vec![
             text("gen_ai.operation.name", "invoke_agent"),
-            text("gen_ai.agent.name", &run.agent),
+            text("gen_ai.agent.name", &run.configured),
             text("gen_ai.conversation.id", self.session),
             text("shelly.run.id", &run.id),
             int("shelly.run.depth", run.depth.into()),
@@ -97,7 +97,7 @@ impl<W: Write> SpanWriter<'_, W> {
             RunEnd::Open => Some(("run_interrupted", "the run has not ended")),
         };
         let parent = run.parent.as_deref().map(|parent| self.span_id(parent, RUN));
-        let name = format!("invoke_agent {}", run.agent);
+        let name = format!("invoke_agent {}", run.configured);
         let times = (run.started, run.ended);
         self.span(run, self.span_id(&run.id, RUN), parent, (name, INTERNAL), times, attributes, error)
     }
@@ -106,7 +106,7 @@ impl<W: Write> SpanWriter<'_, W> {
         let run = &request.run;
         let mut attributes = vec![
             text("gen_ai.operation.name", "chat"),
-            text("gen_ai.agent.name", &run.agent),
+            text("gen_ai.agent.name", &run.configured),
             text("gen_ai.conversation.id", self.session),
             text("shelly.run.id", &run.id),
             int("shelly.iteration", request.iteration.into()),
@@ -144,7 +144,7 @@ impl<W: Write> SpanWriter<'_, W> {
             text("gen_ai.tool.type", "function"),
             text("gen_ai.tool.call.id", &call.call),
             text("gen_ai.tool.call.arguments", &short(&call.arguments)),
-            text("gen_ai.agent.name", &run.agent),
+            text("gen_ai.agent.name", &run.configured),
             text("gen_ai.conversation.id", self.session),
             text("shelly.run.id", &run.id),
             int("shelly.tool.result.bytes", call.bytes),

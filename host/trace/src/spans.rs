@@ -16,6 +16,8 @@ pub struct RunSpan {
     pub parent: Option<Arc<str>>,
     /// The id of the run that a person started, which is this one or an ancestor.
     pub root: Arc<str>,
+    /// The name of its agent in the config.
+    pub configured: Arc<str>,
     /// The instance name of its agent.
     pub agent: Arc<str>,
     /// Its depth: 0 for a run that a person started.

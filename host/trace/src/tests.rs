@@ -47,6 +47,7 @@ pub(crate) fn run_span(agent: &str, end: RunEnd) -> Arc<RunSpan> {
         id: agent.into(),
         parent: None,
         root: agent.into(),
+        configured: agent.into(),
         agent: agent.into(),
         depth: 0,
         model: "m".into(),
@@ -147,7 +148,7 @@ fn first_lines(count: usize) -> impl FnOnce(Vec<u8>) -> Vec<u8> {
     move |bytes| bytes.split_inclusive(|byte| *byte == b'\n').take(count).flatten().copied().collect()
 }
 
-const WHOLE: &str = "lead: m read! m delegate m;   bob: m";
+const WHOLE: &str = "lead: m read! m delegate m;   bob-look-1: m";
 
 #[tokio::test]
 async fn session_is_traced_with_its_contents() {
@@ -198,7 +199,7 @@ async fn events_lost_in_a_crash_follow_from_the_journal() {
         let trace = trace(&disk);
         // A call may be told of twice or begin without its request, but nothing is lost.
         let agents: Vec<_> = trace.tree().iter().map(|(at, _)| trace.runs[*at].span.agent.to_string()).collect();
-        assert!(agents.contains(&"lead".into()) && agents.contains(&"bob".into()), "{kept}: {}", shown(&trace));
+        assert!(agents.contains(&"lead".into()) && agents.contains(&"bob-look-1".into()), "{kept}: {}", shown(&trace));
         for step in ["read!", "delegate"] {
             assert!(shown(&trace).contains(step), "{kept}: {}", shown(&trace));
         }
@@ -367,7 +368,7 @@ async fn inspect_log_has_one_sample_with_messages_and_events() {
     }
     let tool = events.iter().find(|event| event["event"] == "tool").unwrap();
     assert_eq!((&tool["function"], &tool["arguments"]), (&json!("read"), &json!({"path": "a.txt"})));
-    let child = events.iter().find(|event| event["event"] == "span_begin" && event["name"] == "bob").unwrap();
+    let child = events.iter().find(|event| event["event"] == "span_begin" && event["name"] == "bob-look-1").unwrap();
     assert!(!child["parent_id"].is_null(), "{child}");
 }
 

@@ -308,7 +308,7 @@ mod tests {
             (r#"{"a":1,"b":[{"c":"x","d":null}]}"#, r#"{ "b": [{"d":null, "c":"x"}], "a": 1 }"#, true),
             (r#"{"a":[1,2]}"#, r#"{"a":[2,1]}"#, false),
             (r#"{"a":1}"#, r#"{"a":"1"}"#, false),
-            ("{\"a\":", " {\"a\": ", false),
+            ("{\"a\":", " {\"a\": ", true),
             ("not json", " not json\n", true),
         ] {
             assert_eq!(digest_of(one) == digest_of(other), is_same, "{one} {other}");

@@ -45,6 +45,8 @@ pub enum TraceEventKind {
     RunStarted {
         agent: Arc<str>,
         #[serde(default)]
+        configured: Option<Arc<str>>,
+        #[serde(default)]
         parent_agent: Option<Arc<str>>,
         #[serde(default)]
         depth: u32,

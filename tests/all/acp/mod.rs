@@ -263,6 +263,11 @@ fn untrusted_project_is_refused_with_the_command() {
     assert!(server.asked.lock().unwrap().is_empty(), "nothing was sent");
     assert_eq!(place.run(&["config", "trust", "--yes"]).code, 0);
     assert!(editor.ask("session/new", open).get("error").is_none(), "it is trusted by now");
+    let other = Place::untrusted();
+    other.file("shelly.yaml", server.config(""));
+    let mut editor = ScriptedEditor::greeted(&other, &["--trust"], json!({}));
+    let open = json!({"cwd": other.path(), "mcpServers": []});
+    assert!(editor.ask("session/new", open).get("error").is_none(), "the command line says that it is");
 }
 
 #[test]
