@@ -139,6 +139,11 @@ impl RecordedEvent {
     pub fn has_message(&self) -> bool {
         self.place.is_some()
     }
+
+    /// Returns the number of the journal line that has the message of the event.
+    pub fn message_line(&self) -> Option<u64> {
+        self.place.map(|place| place.line)
+    }
 }
 
 /// Parses a line; `None` if it is damaged.

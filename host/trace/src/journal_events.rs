@@ -75,6 +75,11 @@ pub(crate) fn is_told(record: &JournalRecord) -> bool {
     }
 }
 
+/// Returns `true` for a reply of a model that is in the conversation.
+pub(crate) fn says_something(record: &JournalRecord) -> bool {
+    matches!(record, JournalRecord::Replied { silent: None, .. })
+}
+
 impl JournalEvents {
     /// Returns the number of the next line to [add](Self::add).
     pub fn next_line(&self) -> u64 {

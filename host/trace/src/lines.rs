@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    journal_events::{JournalEvents, is_told},
+    journal_events::{JournalEvents, is_told, says_something},
     line_members::{json, members},
 };
 use shelly_core::{
@@ -31,6 +31,8 @@ pub struct TraceLines {
     sequence: u64,
     /// The last line of the journal whose events were passed on.
     told: u64,
+    /// The last line of the journal whose message was passed on.
+    message_told: u64,
     /// The last line of the journal whose events come before the next recorded event.
     fill_to: u64,
     /// The runs that have not finished, by the instance of their agent.
@@ -65,6 +67,7 @@ impl TraceLines {
             sequence: 0,
             // The header is line 1.
             told: 1,
+            message_told: 1,
             fill_to: 1,
             runs: HashMap::new(),
             journal: JournalEvents::default(),
@@ -153,7 +156,12 @@ impl TraceLines {
 
     /// Notes which runs there are after an event.
     fn note(&mut self, event: &RecordedEvent) {
-        self.told = self.told.max(event.journal_line.min(self.events.last_journal_line()));
+        let line = event.journal_line.min(self.events.last_journal_line());
+        self.told = self.told.max(line);
+        if event.event == "message_added" {
+            self.message_told =
+                self.message_told.max(event.message_line().map_or(line, |of_message| of_message.min(line)));
+        }
         if event.is_stream_start() {
             self.runs.clear();
         }
@@ -182,11 +190,26 @@ impl TraceLines {
     /// Lets the events that follow from the journal up to the line `last` come first, if there are any.
     fn fill_before(&mut self, last: u64) -> Result<(), SessionError> {
         let last = last.min(self.events.last_journal_line());
+        self.told = self.told.min(self.line_before_lost_message()?);
         match self.is_gap_told(last)? {
             true => self.fill_to = last,
             false => self.told = self.told.max(last),
         }
         Ok(())
+    }
+
+    /// Returns the last line before one whose message is not among the events that were passed on, though events after that line
+    /// were. The number of the last line that was passed on if there is none.
+    fn line_before_lost_message(&mut self) -> Result<u64, SessionError> {
+        for n in self.message_told + 1..=self.told {
+            if let Some(line) = self.events.journal_line(n)?
+                && let JournalLineContent::Record(record) = &line.what
+                && says_something(record)
+            {
+                return Ok(n - 1);
+            }
+        }
+        Ok(self.told)
     }
 
     /// Adds the events of the next line of the journal. Those of lines that were passed on say only which runs there are.
