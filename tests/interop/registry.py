@@ -7,7 +7,9 @@
 
 The registry listens on this machine and asks for a login. An author publishes plugins; a person with another home and another
 folder installs, updates and loads them, also after somebody has altered what the registry keeps. Where `wkg` is installed, it
-pulls what was published, and its own artifact is installed. Prints a line for each check and exits with 1 if one failed.
+pulls what was published, and its own artifact is installed. Where `wassette` and `openssl` are installed, it loads a component
+without our contract from the same registry, over TLS, as it speaks nothing else. Prints a line for each check and exits with 1
+if one failed.
 """
 
 import base64
@@ -27,8 +29,12 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = pathlib.Path(os.environ.get("REGISTRY_PROGRAM", ROOT / "target" / "debug" / "shelly-host-under-test"))
 PLUGIN = ROOT / "target" / "plugins" / "count-text"
+# A component of plain functions, built by the tests.
+PLAIN = ROOT / "target" / "test-plugins" / "plain-counters"
 # The password of a registry that lives as long as this script, for the user `author`.
 PASSWORD = "only for this test"
+# The checks with programs that not every machine can get.
+OPTIONAL = ("wkg", "wassette")
 CONFIG = (
     "providers: [{name: m, kind: ollama, model: m, context_window: 8192}]\n"
     "agents: [{name: a, plugins: {counter: }}]\n"
@@ -98,6 +104,47 @@ class Registry:
         self.process.terminate()
         self.process.wait()
         self.log.close()
+
+
+class TlsRegistry:
+    """A second server of the same storage, over TLS and for everybody."""
+
+    def __init__(self, folder, registry):
+        self.authority = folder / "authority.pem"
+        key, request, certificate = folder / "server.key", folder / "server.csr", folder / "server.pem"
+        run = {"check": True, "capture_output": True}
+        openssl = lambda *arguments: subprocess.run(["openssl", *map(str, arguments)], **run)
+        new_key = ["-newkey", "rsa:2048", "-nodes"]
+        openssl("req", "-x509", *new_key, "-keyout", folder / "authority.key", "-out", self.authority, "-subj", "/CN=test")
+        openssl("req", *new_key, "-keyout", key, "-out", request, "-subj", "/CN=localhost")
+        names = folder / "names"
+        names.write_text("subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n")
+        signed_by = ["-CA", self.authority, "-CAkey", folder / "authority.key", "-CAcreateserial"]
+        openssl("x509", "-req", "-in", request, *signed_by, "-extfile", names, "-out", certificate)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address = f"localhost:{port}"
+        config = {
+            "version": 0.1,
+            "log": {"level": "error"},
+            "storage": {"filesystem": {"rootdirectory": str(registry.storage)}},
+            "http": {"addr": f"127.0.0.1:{port}", "tls": {"certificate": str(certificate), "key": str(key)}},
+        }
+        (folder / "tls.yml").write_text(json.dumps(config))
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.process = subprocess.Popen(["docker-registry", "serve", str(folder / "tls.yml")], **quiet)
+        for _ in range(200):
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise Failed("docker-registry does not listen over TLS within 10 s")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
 
 
 class Person:
@@ -267,6 +314,24 @@ def checks(folder, registry):
         author.fine("oci", "push", "--insecure", registry.address, pushed, str(component), program=program)
         return person.fine("plugin", "install", registry.name("pushed:1.0.0"), "--id", "pushed").splitlines()[0]
 
+    def wassette():
+        if not shutil.which("wassette") or not shutil.which("openssl"):
+            return None
+        author.fine("plugin", "publish", str(PLAIN), registry.name("plain:1.0.0"))
+        tls = TlsRegistry(folder, registry)
+        try:
+            environment = {**stranger.environment(), "SSL_CERT_FILE": str(tls.authority)}
+            ran = subprocess.run(
+                ["wassette", "component", "load", f"oci://{tls.address}/me/plain:1.0.0"],
+                env=environment, capture_output=True, text=True, timeout=300,
+            )
+        finally:
+            tls.stop()
+        need(ran.returncode == 0, f"{ran.stdout}{ran.stderr}")
+        tools = json.loads(ran.stdout)["tools"]
+        need(any("sum" in tool for tool in tools), f"it offers {tools}")
+        return f"{len(tools)} tools"
+
     return [
         ("an author publishes a signed plugin", publishes),
         ("without a login it is refused", without_login),
@@ -279,12 +344,13 @@ def checks(folder, registry):
         ("an altered blob is refused", altered),
         ("an installed plugin needs no registry", without_network),
         ("wkg pulls it, and what wkg pushes is installed", wkg),
+        ("wassette loads a component without our contract", wassette),
     ]
 
 
 def main():
     missing = [name for name in ("docker-registry", "skopeo", "minisign", "perl") if not shutil.which(name)]
-    if missing or not PROGRAM.exists() or not PLUGIN.exists():
+    if missing or not PROGRAM.exists() or not PLUGIN.exists() or not PLAIN.exists():
         sys.exit(f"missing: {', '.join(missing) or PROGRAM}: see the first lines of {sys.argv[0]}")
     counts = {"ok": 0, "FAILED": 0, "skipped": 0}
     with tempfile.TemporaryDirectory() as folder:
@@ -294,7 +360,7 @@ def main():
             for name, check in checks(folder, registry):
                 try:
                     detail = check()
-                    how = "skipped" if name.startswith("wkg") and detail is None else "ok"
+                    how = "skipped" if check.__name__ in OPTIONAL and detail is None else "ok"
                 except Failed as failed:
                     how, detail = "FAILED", failed
                 except subprocess.CalledProcessError as error:
