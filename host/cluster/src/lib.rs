@@ -18,7 +18,7 @@
 //! split. Each message is published with the sequence that its writer expects to be the last of the subject, so the
 //! server refuses all writers but one. The token differs between two sessions of one name, of which one was removed.
 //!
-//! What a server says is not trusted: each message says where in its journal it belongs, and the session store verifies
+//! Nothing that a server says is trusted: each message says where in its journal it belongs, and the session store verifies
 //! lines and attachments.
 //!
 //! # Modules
