@@ -1,4 +1,8 @@
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Instant,
+};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
@@ -57,7 +61,8 @@ impl TraceComparison {
     /// Compares two traces. Steps are the same if agent, kind, model or tool, arguments and success are.
     pub fn of(first: &Trace, second: &Trace) -> Self {
         let mut left_out = [0, 0];
-        let mut flat = [steps_of(first), steps_of(second)];
+        let order = first.tree().into_iter().map(|(at, _)| at).collect();
+        let mut flat = [steps_of(first, order), steps_of(second, order_like(second, first))];
         for (steps, left_out) in flat.iter_mut().zip(&mut left_out) {
             *left_out = steps.len().saturating_sub(limits::TRACE_COMPARED_STEPS);
             steps.truncate(limits::TRACE_COMPARED_STEPS);
@@ -104,12 +109,12 @@ fn key_of(agent: &Arc<str>, step: &TraceStep) -> StepKey {
     }
 }
 
-/// Returns all steps, run by run in the order of the tree, each with its agent. A further run of an agent has a number, as
-/// two runs of it are two different ones.
-fn steps_of(trace: &Trace) -> Vec<(Arc<str>, TraceStep)> {
+/// Returns all steps, run by run in this order, each with its agent. A further run of an agent has a number, as two runs of it
+/// are two different ones.
+fn steps_of(trace: &Trace, order: Vec<usize>) -> Vec<(Arc<str>, TraceStep)> {
     let mut runs: HashMap<&str, u32> = HashMap::new();
     let mut steps = Vec::new();
-    for (at, _) in trace.tree() {
+    for at in order {
         let run = &trace.runs[at];
         let number = runs.entry(&run.span.agent).or_default();
         *number += 1;
@@ -120,6 +125,43 @@ fn steps_of(trace: &Trace) -> Vec<(Arc<str>, TraceStep)> {
         steps.extend(run.steps.iter().map(|step| (Arc::clone(&agent), step.clone())));
     }
     steps
+}
+
+/// Returns the positions of the runs of a trace from each root down, in the order that their counterparts have in `model`:
+/// runs that worked at once begin in any order. The counterpart of a run has the same agent and the counterpart of its
+/// parent; the second run of an agent is that of the second. A run without a counterpart stays behind the one before it.
+fn order_like(trace: &Trace, model: &Trace) -> Vec<usize> {
+    let mut order = Vec::new();
+    let mut left = siblings_like(trace, trace.roots(), model, model.roots());
+    while let Some((at, counterpart)) = left.pop() {
+        order.push(at);
+        let children = counterpart.map(|at| &*model.runs[at].children).unwrap_or_default();
+        left.extend(siblings_like(trace, trace.runs[at].children.iter().copied(), model, children.iter().copied()));
+    }
+    order
+}
+
+/// Returns the positions of sibling runs, the last one first, each with that of its counterpart.
+fn siblings_like(
+    trace: &Trace,
+    siblings: impl Iterator<Item = usize>,
+    model: &Trace,
+    counterparts: impl Iterator<Item = usize>,
+) -> Vec<(usize, Option<usize>)> {
+    let mut of_agents: HashMap<&str, VecDeque<(usize, usize)>> = HashMap::new();
+    for (rank, at) in counterparts.enumerate() {
+        of_agents.entry(&model.runs[at].span.agent).or_default().push_back((rank, at));
+    }
+    let mut last_rank = 0;
+    let mut ranked: Vec<_> = siblings
+        .map(|at| {
+            let counterpart = of_agents.get_mut(&*trace.runs[at].span.agent).and_then(VecDeque::pop_front);
+            last_rank = counterpart.map_or(last_rank, |(rank, _)| rank);
+            (last_rank, at, counterpart.map(|(_, at)| at))
+        })
+        .collect();
+    ranked.sort_by_key(|(rank, _, counterpart)| (*rank, counterpart.is_none()));
+    ranked.into_iter().rev().map(|(_, at, counterpart)| (at, counterpart)).collect()
 }
 
 #[cfg(test)]
@@ -203,6 +245,31 @@ mod tests {
         assert_eq!(shown(&comparison), "=a:x -b:y +c:y =a/2:z");
         assert_eq!(comparison.steps[3].numbers, [Some(3), Some(3)]);
         assert_eq!(comparison.totals.map(|totals| totals.calls), [3, 3]);
+    }
+
+    #[test]
+    fn runs_that_worked_at_once_are_compared_in_any_order() {
+        let below_lead = |order: [&'static str; 3]| {
+            let steps = |agent| vec![call(agent, "1"), call(agent, "2")];
+            let mut trace = trace(vec![("lead", vec![call("delegate", "")])]);
+            for (at, agent) in order.into_iter().enumerate() {
+                trace.runs.extend(self::trace(vec![(agent, steps(agent))]).runs);
+                trace.runs[at + 1].span = Arc::new(crate::spans::RunSpan {
+                    parent: Some("lead".into()),
+                    ..crate::spans::RunSpan::clone(&trace.runs[at + 1].span)
+                });
+            }
+            trace.runs[0].children = vec![1, 2, 3];
+            trace
+        };
+        let model = below_lead(["a", "b", "c"]);
+        for order in [["a", "b", "c"], ["c", "b", "a"], ["b", "a", "c"]] {
+            let comparison = TraceComparison::of(&model, &below_lead(order));
+            assert!(comparison.is_same(), "{order:?}: {}", shown(&comparison));
+        }
+        let comparison = TraceComparison::of(&model, &below_lead(["c", "d", "a"]));
+        let aligned = "=lead:delegate =a:a =a:a -b:b -b:b =c:c =c:c +d:d +d:d";
+        assert_eq!(shown(&comparison), aligned, "a run without a counterpart stays behind the one before it");
     }
 
     #[test]
