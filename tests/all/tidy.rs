@@ -73,7 +73,7 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 49] = [
+const MAY_NAME: [(&str, &[&str]); 50] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
@@ -89,9 +89,10 @@ const MAY_NAME: [(&str, &[&str]); 49] = [
     ("files", &[]),
     ("json_schema", &[]),
     ("kv", &["files"]),
+    ("line_reader", &[]),
     ("process", &[]),
     ("terminal", &[]),
-    ("mcp", &["capability", "files", "net", "process", "tool"]),
+    ("mcp", &["capability", "files", "line_reader", "net", "process", "tool"]),
     ("net", &["capability", "encodings", "files", "process"]),
     ("packages", &["files", "net", "process"]),
     ("openapi", &["capability", "json_schema", "net", "tool"]),
@@ -204,7 +205,7 @@ const MAY_NAME: [(&str, &[&str]); 49] = [
             "trigger",
         ],
     ),
-    ("acp", &["agent", "app", "approval", "config", "files", "session", "state", "task"]),
+    ("acp", &["agent", "app", "approval", "change", "config", "files", "line_reader", "session", "state", "task"]),
     (
         "cli",
         &[

@@ -7,7 +7,7 @@ use rmcp::{
     transport::Transport,
 };
 use tokio::{
-    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     sync::{Mutex, watch},
     time::timeout,
 };
@@ -16,17 +16,15 @@ use super::{
     connection_monitor::{ConnectionMonitor, DisconnectReason},
     transport_role::{InvalidLineAction, TransportRole},
 };
-use shelly_core::limits;
+use shelly_core::{
+    limits,
+    line_reader::{LineBounds, LineReadResult, LineReader},
+};
 
 /// A connection over two pipes, in the transport role `S`.
 pub(super) struct LineTransport<S, R, W> {
-    read: BufReader<R>,
-    /// The part of the current line that has been read. Kept here because `receive` may be cancelled at any await and goes
-    /// on later.
-    line: Vec<u8>,
-    /// Bytes of blank lines since the last line that was not blank.
-    blank: usize,
-    skipped: Option<SkippedLine>,
+    /// Keeps what has been read of a line, because `receive` may be cancelled at any await and goes on later.
+    lines: LineReader<R>,
     write: Arc<Mutex<Option<W>>>,
     /// Messages that the peer has not read yet.
     unread: watch::Sender<usize>,
@@ -34,85 +32,18 @@ pub(super) struct LineTransport<S, R, W> {
     side: PhantomData<fn() -> S>,
 }
 
-/// A line that is too long to be kept. Its beginning is in `line`.
-#[derive(Default)]
-struct SkippedLine {
-    bytes: usize,
-    end: Vec<u8>,
-}
-
-enum LineReadOutcome {
-    Whole,
-    TooLong(Vec<u8>),
-    End,
-}
+/// The bounds of the lines of a peer.
+const LINES: LineBounds = LineBounds {
+    line_bytes: limits::MCP_MESSAGE_BYTES,
+    skipped_bytes: limits::MCP_SKIPPED_BYTES,
+    beginning_bytes: limits::MCP_ID_BYTES,
+    end_bytes: limits::MCP_ID_BYTES,
+};
 
 impl<S, R: AsyncRead + Unpin, W> LineTransport<S, R, W> {
     pub fn new(read: R, write: W, patience: Arc<ConnectionMonitor>) -> Self {
-        let (read, write, unread) = (BufReader::new(read), Arc::new(Mutex::new(Some(write))), watch::Sender::new(0));
-        Self { read, line: Vec::new(), blank: 0, skipped: None, write, unread, patience, side: PhantomData }
-    }
-
-    /// Reads until the end of a line.
-    async fn next_line(&mut self) -> LineReadOutcome {
-        loop {
-            // No await between this and `consume`: cancellation loses no bytes.
-            let Ok(bytes) = self.read.fill_buf().await else { return LineReadOutcome::End };
-            if bytes.is_empty() {
-                return LineReadOutcome::End;
-            }
-            if self.line.is_empty() && self.skipped.is_none() {
-                // Skips all blank lines at once: one by one, 50 MB of them take 20 s.
-                let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-                if blank > 0 {
-                    self.blank += blank;
-                    self.read.consume(blank);
-                    if self.blank > limits::MCP_SKIPPED_BYTES {
-                        self.patience.give_up(DisconnectReason::Endless);
-                        return LineReadOutcome::End;
-                    }
-                    continue;
-                }
-                self.blank = 0;
-            }
-            let end = memchr::memchr(b'\n', bytes);
-            let part = &bytes[..end.unwrap_or(bytes.len())];
-            let room = limits::MCP_MESSAGE_BYTES - self.line.len().min(limits::MCP_MESSAGE_BYTES);
-            match &mut self.skipped {
-                None if part.len() <= room => self.line.extend_from_slice(part),
-                skipped => {
-                    let skipped = skipped.get_or_insert_with(|| {
-                        // The end of the line so far: the id may lie across two reads.
-                        let from = self.line.len().saturating_sub(limits::MCP_ID_BYTES);
-                        SkippedLine { bytes: self.line.len(), end: self.line[from..].to_vec() }
-                    });
-                    self.line.truncate(limits::MCP_ID_BYTES);
-                    self.line.shrink_to(limits::MCP_ID_BYTES);
-                    skipped.take(part);
-                    if skipped.bytes > limits::MCP_SKIPPED_BYTES {
-                        self.patience.give_up(DisconnectReason::Endless);
-                        return LineReadOutcome::End;
-                    }
-                }
-            }
-            let taken = part.len() + usize::from(end.is_some());
-            self.read.consume(taken);
-            if end.is_some() {
-                return match self.skipped.take() {
-                    None => LineReadOutcome::Whole,
-                    Some(skipped) => LineReadOutcome::TooLong(skipped.end),
-                };
-            }
-        }
-    }
-}
-
-impl SkippedLine {
-    fn take(&mut self, part: &[u8]) {
-        self.bytes += part.len();
-        self.end.extend_from_slice(&part[part.len().saturating_sub(limits::MCP_ID_BYTES)..]);
-        let beyond = self.end.len().saturating_sub(limits::MCP_ID_BYTES);
-        self.end.drain(..beyond);
+        let (lines, write) = (LineReader::new(read, LINES), Arc::new(Mutex::new(Some(write))));
+        Self { lines, write, unread: watch::Sender::new(0), patience, side: PhantomData }
     }
 }
 
@@ -168,18 +99,16 @@ where
             // Applies backpressure: nothing is read from a peer that does not read. `self` owns the sender, so the wait
             // cannot fail.
             let _ = self.unread.subscribe().wait_for(|unread| *unread < S::UNREAD).await;
-            let message = match self.next_line().await {
-                LineReadOutcome::Whole if trimmed(&self.line).is_empty() => {
-                    self.line.clear();
-                    continue;
+            let message = match self.lines.next().await {
+                LineReadResult::Whole(line) if trimmed(&line).is_empty() => continue,
+                LineReadResult::Whole(line) => S::read(trimmed(&line)),
+                LineReadResult::TooLong { beginning, end } => Err(S::too_long(&beginning, &end)),
+                LineReadResult::Endless => {
+                    self.patience.give_up(DisconnectReason::Endless);
+                    return None;
                 }
-                LineReadOutcome::Whole => S::read(trimmed(&self.line)),
-                LineReadOutcome::TooLong(end) => Err(S::too_long(&self.line, &end)),
-                LineReadOutcome::End => return None,
+                LineReadResult::End => return None,
             };
-            self.line.clear();
-            // Frees the large buffer of a large message.
-            self.line.shrink_to(limits::MCP_PIPE_BYTES);
             match message {
                 Ok(message) => {
                     self.patience.message();

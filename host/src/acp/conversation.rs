@@ -11,12 +11,13 @@ use super::{
     conversation_controls::{ConversationControls, QueuedPrompt},
     conversation_worker::{ConversationRecord, ConversationWorker},
     editor_connection::EditorConnection,
+    editor_files::EditorFiles,
     options::{AcpOptions, OpenedProject},
     protocol::ContentBlock,
     questions::EditorQuestions,
     rpc::{RpcError, RpcId},
 };
-use crate::{app::App, limits};
+use crate::{app::App, change::TextEditor, limits};
 
 /// An open conversation. Dropping it ends its runs as a crash would: its session can be resumed.
 pub(super) struct Conversation {
@@ -28,11 +29,13 @@ pub(super) struct Conversation {
     _questions: Option<AbortOnDropHandle<()>>,
 }
 
-/// The abilities of an editor that decide how a conversation is shown.
+/// The abilities of an editor that decide how a conversation is shown, and where its files are.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct EditorFeatures {
     pub has_notices: bool,
     pub has_forms: bool,
+    pub reads_files: bool,
+    pub writes_files: bool,
 }
 
 /// Everything that a conversation begins with.
@@ -54,7 +57,11 @@ impl Conversation {
     pub fn start(setup: ConversationSetup) -> Self {
         let ConversationSetup { id, opened, notes, agent, record, options, connection, features } = setup;
         let OpenedProject { app, inbox, commands, launch, warnings } = opened;
-        let (app, in_progress) = (Arc::new(app), CallsInProgress::default());
+        let files = features.reads_files.then(|| {
+            let files = EditorFiles::new(connection.clone(), id.clone(), features.writes_files);
+            Arc::new(files) as Arc<dyn TextEditor>
+        });
+        let (app, in_progress) = (Arc::new(app.with_editor(files)), CallsInProgress::default());
         let state = Arc::new(ConversationControls::new(agent));
         let questions = inbox.map(|inbox| {
             let (connection, in_progress) = (connection.clone(), in_progress.clone());

@@ -82,8 +82,11 @@ impl ConversationWorker {
             // Whatever a cancelled prompt came to, the editor waits for this reason.
             let stop = if cancel.is_cancelled() { Ok(CANCELLED) } else { stop };
             self.connection.respond(&id, stop.map(|reason| json!({"stopReason": reason}))).await;
-            self.commands.learn(&self.app).await;
-            self.tell_commands().await;
+            // A person who has cancelled is not kept waiting by servers: the next prompt learns from them.
+            if !cancel.is_cancelled() {
+                self.commands.learn(&self.app).await;
+                self.tell_commands().await;
+            }
         }
     }
 

@@ -23,7 +23,8 @@ pub(super) struct EditorConnection(Arc<EditorConnectionState>);
 
 struct EditorConnectionState {
     lines: mpsc::Sender<Vec<u8>>,
-    /// The requests of the host that are not answered yet. Each belongs to an open question, whose number is bounded.
+    /// The requests of the host that are not answered yet. Each belongs to an open question or to a running tool call, whose
+    /// numbers are bounded.
     unanswered: Mutex<UnansweredRequests>,
     /// Cancelled once the editor takes no more lines.
     gone: CancellationToken,
@@ -154,6 +155,7 @@ mod tests {
     use tokio::{
         io::{AsyncBufReadExt, BufReader},
         task::unconstrained,
+        time::Instant,
     };
 
     use super::*;
@@ -183,7 +185,7 @@ mod tests {
     async fn editor_that_does_not_read_is_given_up() {
         let (_peer, write) = tokio::io::duplex(16);
         let (connection, _writer) = EditorConnection::new(write);
-        let params = json!({});
+        let (params, before) = (json!({}), Instant::now());
         for _ in 0..limits::ACP_UNREAD_LINES {
             // A task that does much at once would be made to wait.
             assert!(unconstrained(connection.notify("a", &params)).now_or_never().is_some());
@@ -191,5 +193,6 @@ mod tests {
         assert!(connection.notify("b", &params).now_or_never().is_none(), "it waits for room");
         assert_eq!(connection.request("c", &params).await.unwrap_err().code, RpcError::CANCELLED);
         connection.lost().await;
+        assert_eq!(before.elapsed(), limits::ACP_WRITE_TIME);
     }
 }

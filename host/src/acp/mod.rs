@@ -1,8 +1,8 @@
 //! Serves editors over the Agent Client Protocol, version 1: each conversation of an editor is a session, and each prompt
 //! a run.
 //!
-//! - `rpc.rs` reads messages, `line_reader.rs` their lines, and `editor_connection.rs` sends everything to the editor.
-//!   `protocol.rs` has the parts of the protocol that are read, `session_update.rs` those that are sent.
+//! - `rpc.rs` reads messages, and `editor_connection.rs` sends everything to the editor. `protocol.rs` has the parts of the
+//!   protocol that are read, `session_update.rs` those that are sent.
 //! - `options.rs` says what the caller provides, `server.rs` answers requests, `session_opening.rs` those for
 //!   conversations, and `session_list.rs` lists sessions. `client_servers.rs` chooses the MCP servers of the editor that
 //!   are used.
@@ -11,6 +11,7 @@
 //!   again.
 //! - `update_stream.rs` sends what a run does, as `run_updates.rs` says it: words in `speaker_text.rs`, calls with
 //!   `tool_display.rs`, `call_result.rs` and `diff_content.rs`, agents that work for others in `sub_run_steps.rs`.
+//! - `editor_files.rs` reads and writes files as the editor has them.
 //! - `questions.rs` puts questions to the person, about the calls in `calls_in_progress.rs`.
 
 mod call_result;
@@ -21,8 +22,8 @@ mod conversation_controls;
 mod conversation_worker;
 mod diff_content;
 mod editor_connection;
+mod editor_files;
 mod history;
-mod line_reader;
 mod options;
 mod prompt_content;
 mod protocol;

@@ -7,6 +7,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::rpc::RpcError;
+use crate::{error::cut, limits};
 
 /// The version of the protocol that the host speaks.
 pub(super) const PROTOCOL_VERSION: u16 = 1;
@@ -17,7 +18,11 @@ pub(super) const PROTOCOL_VERSION: u16 = 1;
 ///
 /// The error that answers a request whose parameters have another form.
 pub(super) fn params<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
-    serde_json::from_value(params).map_err(|error| RpcError::invalid_params(format!("invalid parameters: {error}")))
+    serde_json::from_value(params).map_err(|error| {
+        // The error repeats a text that is in the wrong place.
+        let error = cut(&error.to_string(), limits::FAILURE_SHOWN_CHARS);
+        RpcError::invalid_params(format!("invalid parameters: {error}"))
+    })
 }
 
 #[derive(Debug, Deserialize)]
@@ -34,6 +39,9 @@ pub(super) struct InitializeParams {
 /// The abilities of the editor that the host uses.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct EditorCapabilities {
+    /// The abilities around files, of which each that is not `true` is missing.
+    #[serde(default)]
+    fs: Value,
     #[serde(default)]
     session: Option<EditorSessionCapabilities>,
     #[serde(default)]
@@ -53,6 +61,16 @@ struct EditorElicitation {
 }
 
 impl EditorCapabilities {
+    /// Returns `true` if the editor shows the texts of its files.
+    pub fn reads_files(&self) -> bool {
+        self.fs["readTextFile"] == true
+    }
+
+    /// Returns `true` if the editor takes texts of files.
+    pub fn writes_files(&self) -> bool {
+        self.fs["writeTextFile"] == true
+    }
+
     /// Returns `true` if the editor shows notices that belong to no message.
     pub fn has_notices(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.notices.is_some())
@@ -194,15 +212,19 @@ mod tests {
             json!({"sessionId": 1, "prompt": []}),
             json!({"sessionId": "s", "prompt": [{"type": "video"}]}),
             json!({"sessionId": "s", "prompt": "hi"}),
+            json!({"sessionId": "s", "prompt": "x".repeat(1_000_000)}),
             json!([]),
             json!(null),
         ] {
-            assert_eq!(params::<PromptParams>(wrong.clone()).unwrap_err().code, RpcError::INVALID_PARAMS, "{wrong}");
+            let error = params::<PromptParams>(wrong.clone()).unwrap_err();
+            assert_eq!(error.code, RpcError::INVALID_PARAMS, "{wrong:.100}");
+            assert!(error.message.chars().count() <= limits::FAILURE_SHOWN_CHARS + 50, "{wrong:.100}");
         }
         let capabilities =
             json!({"fs": {"readTextFile": true}, "session": {"notices": {}}, "elicitation": {"url": {}}});
         let initialize = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
         let read = params::<InitializeParams>(initialize).unwrap().client_capabilities;
         assert_eq!((read.has_notices(), read.has_forms()), (true, false));
+        assert_eq!((read.reads_files(), read.writes_files()), (true, false));
     }
 }

@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     conversation::{Conversation, EditorFeatures},
     editor_connection::EditorConnection,
-    line_reader::{LineReadResult, LineReader},
     options::AcpOptions,
     protocol::{
         InitializeParams, ListSessionsParams, LoadSessionParams, NewSessionParams, PROTOCOL_VERSION, PromptParams,
@@ -34,12 +33,21 @@ use crate::{
     error::cut,
     event::{Event, EventSink},
     limits,
+    line_reader::{LineBounds, LineReadResult, LineReader},
 };
 
 /// Serves editors that speak the Agent Client Protocol.
 pub struct AcpServer {
     options: Arc<AcpOptions>,
 }
+
+/// The bounds of the lines of an editor.
+const LINES: LineBounds = LineBounds {
+    line_bytes: limits::ACP_LINE_BYTES,
+    skipped_bytes: limits::ACP_SKIPPED_BYTES,
+    beginning_bytes: limits::ACP_ID_BYTES,
+    end_bytes: 0,
+};
 
 /// The state of the connection to one editor.
 pub(super) struct EditorState {
@@ -84,7 +92,7 @@ impl AcpServer {
             conversations: Mutex::default(),
         });
         let mut work = JoinSet::new();
-        let has_hung_up = listen(&state, LineReader::new(read), &stop, &mut work).await;
+        let has_hung_up = listen(&state, LineReader::new(read, LINES), &stop, &mut work).await;
         // Who has hung up may still read the answers; who was told to stop is not waited for.
         let time = if has_hung_up { limits::ACP_CLOSE_TIME } else { Duration::ZERO };
         let conversations: Vec<_> = state.conversations().drain().map(|(_, conversation)| conversation).collect();
@@ -122,10 +130,11 @@ async fn listen<R: AsyncRead + Unpin>(
         };
         let message = match line {
             LineReadResult::Whole(line) => IncomingMessage::parse(&line),
-            LineReadResult::TooLong(beginning) => {
+            LineReadResult::TooLong { beginning, .. } => {
                 let message = format!("the line has more than {} bytes", limits::ACP_LINE_BYTES);
                 Err((RpcId::find(&beginning), RpcError::new(RpcError::INVALID_REQUEST, message)))
             }
+            LineReadResult::Endless => return false,
             LineReadResult::End => return true,
         };
         match message {
@@ -228,7 +237,12 @@ impl EditorState {
 
     fn initialize(&self, given: &InitializeParams) -> Value {
         let capabilities = &given.client_capabilities;
-        let features = EditorFeatures { has_notices: capabilities.has_notices(), has_forms: capabilities.has_forms() };
+        let features = EditorFeatures {
+            has_notices: capabilities.has_notices(),
+            has_forms: capabilities.has_forms(),
+            reads_files: capabilities.reads_files(),
+            writes_files: capabilities.writes_files(),
+        };
         *self.features.lock().unwrap_or_else(PoisonError::into_inner) = Some(features);
         let servers = !self.options.allowed_servers.is_empty();
         let sessions = json!({"list": {}, "resume": {}, "close": {}});
@@ -261,8 +275,9 @@ impl EditorState {
     async fn close(&self, session: &str) -> Result<Value, RpcError> {
         let conversation = self.conversation(session)?;
         conversation.cancel();
-        // Its prompts are answered before it is gone.
-        let _ = timeout(limits::CANCEL_GRACE, conversation.finish()).await;
+        // Its prompts are answered before it is gone: the running one once its run and the events of that have had their
+        // time, the others at once.
+        let _ = timeout(limits::CANCEL_GRACE * 3, conversation.finish()).await;
         self.conversations().remove(session);
         close_app(&conversation.app, &self.options.events).await;
         Ok(json!({}))

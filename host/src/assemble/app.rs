@@ -15,6 +15,7 @@ use super::{
 use crate::{
     approval::ApprovalBroker,
     capability::{Budget, KvScope, RequestedCapabilities},
+    change::TextEditor,
     cluster::ClusterJournals,
     config::{self, AgentConfig, Config, ConfigEntryKind, ToolboxUse},
     error::Report,
@@ -89,6 +90,8 @@ pub struct App {
     pub(super) logins: Option<TokenStore>,
     /// Further bounds on what the agent or team that runs may spend.
     pub(super) budget: Budget,
+    /// The editor in which the person has files open.
+    pub(super) editor: Option<Arc<dyn TextEditor>>,
     /// The cancellations of tasks at other hosts whose runs are gone.
     pub(super) cancellations: TaskTracker,
     /// Started for the first run.
@@ -182,6 +185,7 @@ impl App {
             approves_all: false,
             logins: None,
             budget: Budget::default(),
+            editor: None,
             cancellations: TaskTracker::new(),
             telemetry: Arc::default(),
         })
@@ -224,6 +228,12 @@ impl App {
     /// hold too.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
+        self
+    }
+
+    /// Sets the editor in which the person has files open: agents read and change the texts that the person sees.
+    pub fn with_editor(mut self, editor: Option<Arc<dyn TextEditor>>) -> Self {
+        self.editor = editor;
         self
     }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::{
     approval::ApprovalBroker,
-    builtin::{ChangeApprovalPolicy, ConfirmedTool, EscalationContext, FileChangeTool, GrantPrompter},
+    builtin::{ChangeApprovalPolicy, ConfirmedTool, EscalationContext, FileChangeTool, GrantPrompter, UnsavedNotes},
     capability::{FileAccess, Grant, Power, PromptableCapability},
     change::ChangeApplier,
     config::ChangesUse,
@@ -29,6 +29,7 @@ impl PluginToolMaker {
     pub fn tools(&self, plugin: &Arc<Plugin>) -> Vec<Arc<dyn Tool>> {
         let digest = plugin.package().named_digest();
         let tools = GrantPrompter::tools(plugin, self.escalation.clone()).map(|tool| {
+            let tool = self.with_notes(tool, plugin);
             let tool: Arc<dyn Tool> = match self.confirm {
                 true => Arc::new(ConfirmedTool::new(tool, self.broker.clone(), &*self.agent, digest.as_str())),
                 false => tool,
@@ -39,6 +40,16 @@ impl PluginToolMaker {
             }
         });
         tools.collect()
+    }
+
+    /// Wraps a tool of a plugin that has folders so that its results say what the person has not saved in an editor.
+    fn with_notes(&self, tool: Arc<dyn Tool>, plugin: &Arc<Plugin>) -> Arc<dyn Tool> {
+        if self.applier.editor().is_none() || plugin.grant().files.is_empty() {
+            return tool;
+        }
+        let plugin = Arc::clone(plugin);
+        let resolve = Arc::new(move |path: &str| plugin.named_files(path));
+        Arc::new(UnsavedNotes::new(tool, self.applier.clone(), resolve))
     }
 
     /// Wraps a tool of a plugin so that the changes that it proposes are applied.

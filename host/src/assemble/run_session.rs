@@ -307,7 +307,8 @@ impl App {
             let _ = store.keep_instructions(&config.root, &seen);
         };
         let built = self.built_projects.iter().map(|folder| files::resolved(folder));
-        ChangeApplier::new(named.chain(configs), told, self.own.clone()).with_built(built).on_seen(keep_seen)
+        let changes = ChangeApplier::new(named.chain(configs), told, self.own.clone()).with_built(built);
+        changes.on_seen(keep_seen).with_editor(self.editor.clone())
     }
 
     /// Rolls back file changes that a crashed process of this project left incomplete, and returns messages about them.

@@ -2,6 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
+use super::editor_files::{EditorProposal, blocking};
 use crate::{
     approval::{ApprovalBroker, PermissionSubject, Verdict},
     change::{ChangeApplier, ChangeOrigin, ChangePlan},
@@ -52,31 +53,37 @@ impl FileChangeTool {
         Self { is_pure: true, ..self }
     }
 
-    /// Plans the proposed changes, asks for approval and applies them.
+    /// Plans the proposed changes, asks for approval and applies them. In the editor in which the person has their files
+    /// open, unsaved text is saved first, and the new text follows.
     async fn make(&self, cx: &ToolCx, call: &ToolCall, pieces: Vec<ChangeProposalPart>) -> Result<ToolOutput, Fault> {
-        let changes = ChangeProposalPart::changes(&pieces);
-        let here = self.changes.clone();
-        let plan = blocking(move || here.plan(&changes).map_err(Fault::from)).await?;
+        let mut proposal = EditorProposal::of(&self.changes, ChangeProposalPart::changes(&pieces)).await?;
+        let (here, changes) = (self.changes.clone(), std::mem::take(&mut proposal.changes));
+        let unsaved = Arc::clone(&proposal.unsaved);
+        let plan = blocking(move || here.plan_over(&changes, &unsaved).map_err(Fault::from)).await?;
         let differences: Arc<[FileDifference]> = plan.differences().collect();
         let by = self.permitted(&cx.run, &plan, &differences).await?;
         if WrappedTool::is_repeatable(self) {
             // If the host is interrupted now, the record must show that this call may have taken effect.
             cx.begin_now().await?;
         }
+        proposal.save(&self.changes).await?;
         let content = ChangeProposalPart::made(pieces, &plan);
         let summaries: Vec<_> = plan.summaries().collect();
         let (here, agent, result) = (self.changes.clone(), Arc::clone(&cx.run.agent), content.clone());
         let (id, tool) = (call.id.clone(), self.spec().name.clone());
         // Runs to its end even if the call is cancelled.
-        blocking(move || {
+        let plan = blocking(move || {
             let proposer = ChangeOrigin { agent: &agent, call: &id, tool: &tool };
             here.apply(&plan, proposer, &result).map_err(Fault::from)?;
             if by == Some(AnsweredBy::Person) {
                 here.tell_seen(&plan);
             }
-            Ok(())
+            Ok(plan)
         })
         .await?;
+        if let Some(message) = proposal.show(&self.changes, &plan).await {
+            cx.run.events.emit(Event::Warning { message }).await;
+        }
         for (summary, difference) in summaries.into_iter().zip(&*differences) {
             let (added, removed) = summary.lines.unzip();
             let (agent, call, tool) = (Arc::clone(&cx.run.agent), call.id.clone(), self.spec().name.clone());
@@ -122,14 +129,6 @@ impl FileChangeTool {
             ),
         };
         Err(Fault::Denied { message })
-    }
-}
-
-/// Runs a blocking disk operation to its end.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     }
 }
 

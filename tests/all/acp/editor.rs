@@ -96,6 +96,11 @@ impl ScriptedEditor {
         self.wait_for(|message| message["method"] == method)
     }
 
+    /// Returns `true` if the program has called this method so far.
+    pub fn has_called(&self, method: &str) -> bool {
+        self.told.iter().any(|message| message["method"] == method)
+    }
+
     /// Waits for an update of this kind. Returns it with the id of its conversation.
     pub fn update(&mut self, kind: &str) -> (String, Value) {
         let message = self.wait_for(|message| message["params"]["update"]["sessionUpdate"] == kind);

@@ -3,6 +3,7 @@
 
 mod conversations;
 mod editor;
+mod files;
 mod malformed;
 mod schema;
 

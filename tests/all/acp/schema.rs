@@ -8,11 +8,13 @@ use serde_json::Value;
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(include_str!("schema.json")).unwrap());
 
 /// The definition of the parameters of each method that the host calls.
-const CALLED: [(&str, &str); 4] = [
+const CALLED: [(&str, &str); 6] = [
     ("session/update", "SessionNotification"),
     ("session/request_permission", "RequestPermissionRequest"),
     ("elicitation/create", "CreateElicitationRequest"),
     ("$/cancel_request", "CancelRequestNotification"),
+    ("fs/read_text_file", "ReadTextFileRequest"),
+    ("fs/write_text_file", "WriteTextFileRequest"),
 ];
 
 /// The definitions of the parameters and of the result of each method that an editor calls.

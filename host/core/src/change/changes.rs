@@ -15,6 +15,8 @@ use super::{
     folder::{FolderSync, open_file},
     protected_files::ProtectedFiles,
     record::{ChangeFolders, ChangeIntent, ChangeRecord, DONE, UNDONE, forget, read, take_back},
+    text_editor::{EditorHandle, TextEditor},
+    unsaved_text::UnsavedText,
 };
 use crate::{chat::ToolResultContent, files, limits, trust::UserKey};
 
@@ -30,6 +32,17 @@ struct ChangeApplierInner {
     session: OnceLock<ChangeFolders>,
     /// The callback for files whose present content a person has seen.
     seen: Option<SeenFilesHook>,
+    /// The editor in which the person has files open.
+    editor: Option<EditorHandle>,
+}
+
+impl ChangeApplierInner {
+    /// Returns a copy for another session.
+    fn without_session(&self) -> Self {
+        let Self { guarded, own, seen, editor, session: _ } = self;
+        let (guarded, own, seen, editor) = (guarded.clone(), own.clone(), seen.clone(), editor.clone());
+        Self { guarded, own, seen, editor, session: OnceLock::new() }
+    }
 }
 
 /// A callback for files whose present content a person has seen.
@@ -69,23 +82,32 @@ impl ChangeApplier {
         own: UserKey,
     ) -> Self {
         let guarded = ProtectedFiles::new(guarded).with_instructions(instructions);
-        Self(Arc::new(ChangeApplierInner { guarded, own, session: OnceLock::new(), seen: None }))
+        Self(Arc::new(ChangeApplierInner { guarded, own, ..ChangeApplierInner::default() }))
     }
 
     /// Returns an applier that also asks a person about each change below these folders (absolute, without links), because
     /// their content is built as soon as it changes, and a build runs it.
     pub fn with_built(self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let guarded = self.0.guarded.clone().with_built(folders);
-        let (own, session, seen) = (self.0.own.clone(), OnceLock::new(), self.0.seen.clone());
-        Self(Arc::new(ChangeApplierInner { guarded, own, session, seen }))
+        Self(Arc::new(ChangeApplierInner { guarded, ..self.0.without_session() }))
     }
 
     /// Returns an applier that calls `hook` with the files that a person saw completely when approving their change. The
     /// hook may block for the time of reading and writing small files.
     pub fn on_seen(self, hook: impl Fn(&[PathBuf]) + Send + Sync + 'static) -> Self {
-        let guarded = self.0.guarded.clone();
-        let (own, session) = (self.0.own.clone(), OnceLock::new());
-        Self(Arc::new(ChangeApplierInner { guarded, own, session, seen: Some(SeenFilesHook(Arc::new(hook))) }))
+        let seen = Some(SeenFilesHook(Arc::new(hook)));
+        Self(Arc::new(ChangeApplierInner { seen, ..self.0.without_session() }))
+    }
+
+    /// Returns an applier for files that the person may have open in this editor.
+    pub fn with_editor(self, editor: Option<Arc<dyn TextEditor>>) -> Self {
+        let editor = editor.map(EditorHandle);
+        Self(Arc::new(ChangeApplierInner { editor, ..self.0.without_session() }))
+    }
+
+    /// Returns the editor in which the person may have files open.
+    pub fn editor(&self) -> Option<Arc<dyn TextEditor>> {
+        self.0.editor.as_ref().map(|EditorHandle(editor)| Arc::clone(editor))
     }
 
     /// Reports that a person was shown an applied plan and approved it.
@@ -114,12 +136,23 @@ impl ChangeApplier {
     ///
     /// [`ChangeError`] if one of the changes cannot be made.
     pub fn plan(&self, changes: &[FileChange]) -> Result<ChangePlan, ChangeError> {
+        self.plan_over(changes, &[])
+    }
+
+    /// Compares changes with the present files as [`plan`](Self::plan) does, as if these texts of an editor were saved. The
+    /// plan can be applied once they are.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`] if one of the changes cannot be made.
+    pub fn plan_over(&self, changes: &[FileChange], unsaved: &[UnsavedText]) -> Result<ChangePlan, ChangeError> {
+        let planned = |no_undo| ChangePlan::of(changes, unsaved, &self.0.guarded, no_undo);
         let none = "this run has no session";
-        let Some(kept) = self.0.session.get() else { return ChangePlan::of(changes, &self.0.guarded, Some(none)) };
+        let Some(kept) = self.0.session.get() else { return planned(Some(none)) };
         let (bytes, records) = kept.used();
         if !self.0.own.has_place() {
             let none = "there is no folder for the key that authenticates the record of changes";
-            return ChangePlan::of(changes, &self.0.guarded, Some(none));
+            return planned(Some(none));
         }
         let full = match (bytes > limits::SESSION_UNDO_BYTES - limits::CHANGE_UNDO_BYTES, records) {
             (_, limits::SESSION_UNDO_RECORDS..) => {
@@ -128,7 +161,7 @@ impl ChangeApplier {
             (true, _) => Some("the session has reached its maximum size of stored previous content"),
             (false, _) => None,
         };
-        ChangePlan::of(changes, &self.0.guarded, full)
+        planned(full)
     }
 
     /// Applies all changes of a plan or none, if everything still matches the plan. `result` is recorded as what the model

@@ -24,6 +24,21 @@ pub enum ChangeError {
     /// The path is not in the state from which the proposal was made, or which was shown.
     #[error("`{shown}` has changed in the meantime, so nothing was changed; read it again and retry")]
     Stale { shown: String },
+    /// The person has edited the file in an editor and has not saved it.
+    #[error(
+        "`{shown}` has unsaved changes in the person's editor, so nothing was changed; ask the person to save the file, \
+         then read it again and retry"
+    )]
+    Unsaved { shown: String },
+    /// The person has edited the same lines in an editor and has not saved them.
+    #[error(
+        "`{shown}` has unsaved changes of the same lines in the person's editor, so nothing was changed; ask the person to \
+         save the file, then read it again and retry"
+    )]
+    UnsavedLines { shown: String },
+    /// The editor, in which the file may have unsaved text, was of no help.
+    #[error("`{shown}` may have unsaved changes in the person's editor, so nothing was changed: {reason}")]
+    Editor { shown: String, reason: String },
     /// The path that is to be undone is no longer in the state that the change left.
     #[error(
         "`{shown}` was edited, moved or removed after that change, and undoing it would lose that, so nothing was undone"

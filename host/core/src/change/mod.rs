@@ -5,6 +5,9 @@
 //! diff. [`ChangeApplier::apply`] then makes all changes of the plan or none, only where everything is still as shown. It
 //! records the previous contents, so that the changes of a session can be undone and interrupted ones are rolled back.
 //!
+//! Files that the person has open in a [`TextEditor`] may have unsaved text: [`ChangeApplier::plan_over`] plans over it,
+//! after [`UnsavedText::put_under`] has made the proposals from it. The disk is changed only after the editor has saved it.
+//!
 //! No link leads out of the folder for which a change is meant: the path is resolved once, must lie in that folder, and is
 //! then opened without following links.
 
@@ -19,6 +22,7 @@ mod file_change;
 mod fingerprint;
 mod folder;
 mod known_names;
+mod line_merge;
 mod plan;
 mod planned_change;
 mod planned_tree;
@@ -26,6 +30,8 @@ mod protected_files;
 mod record;
 #[cfg(test)]
 mod tests;
+mod text_editor;
+mod unsaved_text;
 
 pub use change_path::ChangePath;
 pub use change_summary::ChangeSummary;
@@ -36,3 +42,5 @@ pub use file_change::{FileChange, FileChangeAction};
 pub use fingerprint::content_digest;
 pub use plan::ChangePlan;
 pub use record::recover;
+pub use text_editor::{TextEditor, TextEditorError};
+pub use unsaved_text::{SavedText, UnsavedText};

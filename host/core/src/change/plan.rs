@@ -1,4 +1,4 @@
-use std::{fmt::Write, path::PathBuf};
+use std::{fmt::Write, path::PathBuf, sync::Arc};
 
 use super::{
     ChangeError, ChangeSummary, FileChange,
@@ -6,6 +6,7 @@ use super::{
     planned_change::{PlannedAction, PlannedChange},
     planned_tree::PlannedTree,
     protected_files::ProtectedFiles,
+    unsaved_text::UnsavedText,
 };
 use crate::{digest::Sha256Digest, error::legible, event::FileDifference, limits};
 
@@ -20,23 +21,28 @@ pub struct ChangePlan {
 }
 
 impl ChangePlan {
-    /// Compares proposed changes in order with the present files. Blocks while it reads them.
+    /// Compares proposed changes in order with the present files, over the unsaved texts of an editor. Blocks while it
+    /// reads them.
     ///
     /// # Errors
     ///
     /// [`ChangeError`] if one of the changes cannot be made.
     pub(super) fn of(
         changes: &[FileChange],
+        unsaved: &[UnsavedText],
         guarded: &ProtectedFiles,
         no_undo: Option<&str>,
     ) -> Result<Self, ChangeError> {
         if changes.len() > limits::CHANGES_PER_RESULT {
             return Err(ChangeError::TooMany { count: changes.len() });
         }
-        let mut view = PlannedTree::default();
+        let mut view = PlannedTree::over(unsaved);
         let items = changes.iter().map(|change| view.item(change, guarded)).collect::<Result<Vec<_>, _>>()?;
         let mut cautions: Vec<_> = items.iter().flat_map(|item| item.cautions(guarded)).collect();
         cautions.dedup();
+        let saved_too =
+            |text: &UnsavedText| format!("{}: your unsaved changes in the editor are saved, too", ends(text.shown()));
+        cautions.extend(unsaved.iter().map(saved_too));
         let kept: u64 = items.iter().map(PlannedChange::kept_bytes).sum();
         let too_much = (kept > limits::CHANGE_UNDO_BYTES)
             .then(|| format!("the previous content has {kept} bytes, the maximum is {}", limits::CHANGE_UNDO_BYTES));
@@ -80,6 +86,14 @@ impl ChangePlan {
             format!("{} {:?} {:?} {}\n", item.summary().act, item.at.real, item.before, becomes(item))
         };
         Sha256Digest::of(self.items.iter().map(one).collect::<String>())
+    }
+
+    /// Returns the files that are written, and their new contents, in order.
+    pub fn written(&self) -> impl Iterator<Item = (PathBuf, Arc<[u8]>)> {
+        self.items.iter().filter_map(|item| match &item.does {
+            PlannedAction::Write(content) => Some((item.at.real.clone(), Arc::clone(content))),
+            _ => None,
+        })
     }
 
     /// Returns the files whose complete new content a person sees in the shown plan; empty if any part of the plan is

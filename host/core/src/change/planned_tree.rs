@@ -15,6 +15,7 @@ use super::{
     folder::{FolderHandle, open_file},
     planned_change::{PlannedAction, PlannedChange},
     protected_files::ProtectedFiles,
+    unsaved_text::UnsavedText,
 };
 use crate::limits;
 
@@ -43,6 +44,16 @@ pub(super) struct PlannedTree {
 }
 
 impl PlannedTree {
+    /// Creates the tree of the disk with these texts of an editor over it.
+    pub fn over(unsaved: &[UnsavedText]) -> Self {
+        let mut tree = Self::default();
+        for UnsavedText { at, mode, text, .. } in unsaved {
+            let content = PlannedContent::This(text.as_bytes().into());
+            tree.set(at, PathFingerprint::of_file(text.as_bytes(), *mode), content);
+        }
+        tree
+    }
+
     /// Plans a change and applies it to the tree.
     ///
     /// # Errors

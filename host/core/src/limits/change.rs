@@ -45,3 +45,5 @@ pub const PATH_SHOWN_CHARS: usize = 160;
 pub const CHANGES_SHOWN: usize = 50;
 /// The time to search for the shortest diff of two texts; afterwards a longer one is used.
 pub const DIFF_TIME: Duration = Duration::from_millis(500);
+/// The time in which an editor must answer about one file: it has the text in memory.
+pub const EDITOR_TIME: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use wasmtime::component::{Component, Linker};
 
@@ -170,6 +170,26 @@ impl Plugin {
             return Err(Fault::Denied { message });
         }
         Ok(folders::resolve(&self.settings, &self.grant, path)?)
+    }
+
+    /// Returns the files that a model may mean by a path in the arguments of a call: the one that the plugin sees under it,
+    /// or, since the plugin itself decides where relative paths begin, one below each of its folders and each folder above
+    /// these. All are in granted folders; none need exist.
+    pub fn named_files(&self, path: &str) -> Vec<ChangePath> {
+        let resolved = |path: &str| folders::resolve(&self.settings, &self.grant, path).ok();
+        let mut files: Vec<_> = resolved(path).into_iter().collect();
+        if files.is_empty() {
+            let names = self.settings.mounts.iter().map(|mount| Path::new(&mount.name));
+            for base in names.flat_map(Path::ancestors) {
+                let file = base.join(path).to_str().and_then(resolved);
+                if let Some(file) = file
+                    && !files.contains(&file)
+                {
+                    files.push(file);
+                }
+            }
+        }
+        files
     }
 
     /// Returns the lane of the plugin's tool calls: [`Lane::Stream`] if they may wait for servers or programs,

@@ -1,6 +1,9 @@
 use std::{path::PathBuf, sync::mpsc};
 
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    time::Instant,
+};
 
 use super::*;
 use crate::{
@@ -61,4 +64,32 @@ async fn requests_at_once_are_bounded() {
         say.shutdown().await.unwrap();
     };
     tokio::join!(server.serve(read, write, CancellationToken::new()), talk);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_nobody_reads_end_with_their_time() {
+    let (options, _go) = options();
+    let server = AcpServer::new(options);
+    let (mut say, read) = tokio::io::duplex(1 << 16);
+    let (write, _unread) = tokio::io::duplex(16);
+    let before = Instant::now();
+    let talk = async move {
+        // One line is being written; for the answer to the last request there is no room.
+        for id in 0..limits::ACP_UNREAD_LINES + 2 {
+            let line = json!({"jsonrpc": "2.0", "id": id, "method": "no/such"});
+            say.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::join!(server.serve(read, write, CancellationToken::new()), talk);
+    // The editor has hung up in an orderly way, so its answers have their time, and then the line that is being written.
+    let expected = limits::ACP_CLOSE_TIME + limits::CANCEL_GRACE;
+    assert!((expected..limits::ACP_WRITE_TIME).contains(&before.elapsed()), "{:?}", before.elapsed());
+}
+
+#[tokio::test]
+async fn endless_line_ends_the_connection() {
+    let (options, _go) = options();
+    let (endless, nowhere) = (tokio::io::repeat(b'x'), tokio::io::sink());
+    AcpServer::new(options).serve(endless, nowhere, CancellationToken::new()).await;
 }

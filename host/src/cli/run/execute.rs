@@ -19,7 +19,7 @@ use crate::{
         ask,
         compile_progress::{tell_above_progress, with_compile_progress},
         launch,
-        live::{DisplayOptions, FinishedDisplay, RunDisplay},
+        live::{DisplayOptions, RunDisplay},
         render::ProgressLevel,
         run_id::run_id,
         secrets,
@@ -69,14 +69,10 @@ pub(super) async fn execute(
         // The warnings are shown all the same: one may say that the session was damaged.
         Err(report) => {
             drop(events);
+            let (outcome, telemetry) = (InvocationOutcome::Failed(report), app.telemetry_flush());
             return Ok(FinishedInvocation {
-                outcome: InvocationOutcome::Failed(report),
-                agents: prepared.agent_group.ledger(),
-                session: session.as_ref().map(|session| session.journal.id().to_owned()),
                 shown: ask::show(progress, stream, None).await,
-                schema: None,
-                has_stream: true,
-                telemetry: app.telemetry_flush(),
+                ..FinishedInvocation::of_run(outcome, &prepared, session.as_ref(), telemetry)
             });
         }
     };
@@ -97,25 +93,17 @@ pub(super) async fn execute(
     };
     drop((cx, broker));
     let telemetry = app.telemetry_flush();
-    let agents = prepared.agent_group.ledger();
-    let name = session.as_ref().map(|session| session.journal.id().to_owned());
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(code) => {
             exit_soon(code);
+            let outcome = InvocationOutcome::Cancelled(code);
+            let finished = FinishedInvocation::of_run(outcome, &prepared, session.as_ref(), telemetry);
             // The programs that it has started end now; exiting would leave them running.
             drop(prepared);
             app.settled().await;
             let _ = shown.await;
-            return Ok(FinishedInvocation {
-                outcome: InvocationOutcome::Cancelled(code),
-                agents,
-                session: name,
-                shown: FinishedDisplay::default(),
-                schema: None,
-                has_stream: true,
-                telemetry,
-            });
+            return Ok(finished);
         }
     };
     close(session.as_ref()).await;
@@ -125,15 +113,8 @@ pub(super) async fn execute(
         biased;
         code = &mut interrupt => {
             exit_soon(code);
-            return Ok(FinishedInvocation {
-                outcome: InvocationOutcome::Cancelled(code),
-                agents,
-                session: name,
-                shown: FinishedDisplay::default(),
-                schema: None,
-                has_stream: true,
-                telemetry,
-            });
+            let outcome = InvocationOutcome::Cancelled(code);
+            return Ok(FinishedInvocation::of_run(outcome, &prepared, session.as_ref(), telemetry));
         }
         // A display that crashed has shown nothing whole.
         ((), shown) = async { (app.close_servers().await, shown.await) } => shown.unwrap_or_default(),
@@ -146,7 +127,8 @@ pub(super) async fn execute(
         },
         Err(error) => InvocationOutcome::Failed(explain(&prepared, &error)),
     };
-    Ok(FinishedInvocation { outcome, agents, session: name, shown, schema, has_stream: true, telemetry })
+    let finished = FinishedInvocation::of_run(outcome, &prepared, session.as_ref(), telemetry);
+    Ok(FinishedInvocation { shown, schema, ..finished })
 }
 
 /// Waits until an agent has started, and tells a person at the terminal who waits long what takes the time.

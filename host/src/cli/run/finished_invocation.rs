@@ -1,5 +1,10 @@
 use crate::{
-    agent::RunAnswer, app::TelemetryFlush, cli::live::FinishedDisplay, error::Report, model::Ledger, task::AnswerSchema,
+    agent::RunAnswer,
+    app::{PreparedRun, RunSession, TelemetryFlush},
+    cli::live::FinishedDisplay,
+    error::Report,
+    model::Ledger,
+    task::AnswerSchema,
 };
 
 /// The end of an invocation that got as far as preparing its run.
@@ -33,6 +38,25 @@ pub(super) enum InvocationOutcome {
 }
 
 impl FinishedInvocation {
+    /// Returns the end of an invocation whose stream of events was begun, without an answer that follows a schema: nothing
+    /// was shown of it, unless the caller says so.
+    pub fn of_run(
+        outcome: InvocationOutcome,
+        prepared: &PreparedRun,
+        session: Option<&RunSession>,
+        telemetry: TelemetryFlush,
+    ) -> Self {
+        Self {
+            outcome,
+            agents: prepared.agent_group.ledger(),
+            session: session.map(|session| session.journal.id().to_owned()),
+            shown: FinishedDisplay::default(),
+            schema: None,
+            has_stream: true,
+            telemetry,
+        }
+    }
+
     /// Returns the end of an invocation that a signal has cancelled before its run began.
     pub fn cancelled(code: u8) -> Self {
         Self {
