@@ -26,8 +26,8 @@ use crate::{
 };
 
 /// A collector on loopback. It accepts everything.
-struct TestCollector {
-    url: String,
+pub struct TestCollector {
+    pub url: String,
     received: Arc<Mutex<Vec<ReceivedExport>>>,
 }
 
@@ -40,7 +40,7 @@ struct ReceivedExport {
 }
 
 impl TestCollector {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let received = Arc::<Mutex<Vec<ReceivedExport>>>::default();
@@ -64,7 +64,7 @@ impl TestCollector {
     }
 
     /// Returns all spans, each with the attributes of its resource.
-    fn spans(&self) -> Vec<(Span, Vec<KeyValue>)> {
+    pub fn spans(&self) -> Vec<(Span, Vec<KeyValue>)> {
         let decode = |export: &ReceivedExport| {
             let request: ExportTraceServiceRequest = export.decode();
             request.resource_spans.into_iter().flat_map(|of_resource| {
@@ -158,7 +158,8 @@ fn value(attributes: &[KeyValue], key: &str) -> Option<Value> {
     attributes.iter().find(|attribute| attribute.key == key)?.value.clone()?.value
 }
 
-fn text(attributes: &[KeyValue], key: &str) -> String {
+/// Returns the text of an attribute.
+pub fn text(attributes: &[KeyValue], key: &str) -> String {
     match value(attributes, key) {
         Some(Value::StringValue(text)) => text,
         other => panic!("{key} is {other:?}"),
@@ -293,4 +294,14 @@ fn missing_variable_of_a_collector_is_a_warning() {
     assert!(ran.stderr.contains(says), "{}", ran.shown());
     let checked = place.run(&["config", "check"]);
     assert!(checked.stderr.contains(says) || checked.stdout.contains(says), "{}", checked.shown());
+}
+
+#[test]
+fn bad_collector_is_reported_once() {
+    let place = Place::new();
+    place.file("shelly.yaml", "telemetry: {otlp: {endpoint: 'localhost:4318'}}\nagents: [{name: ada}]\n");
+    let checked = place.run(&["config", "check"]);
+    assert_ne!(checked.code, 0, "{}", checked.shown());
+    let all = format!("{}{}", checked.stdout, checked.stderr);
+    assert_eq!(all.matches("telemetry.otlp.endpoint").count(), 1, "{}", checked.shown());
 }

@@ -22,7 +22,7 @@ use shelly_host::{
     chat::{Chat, Message, Part, Role, ToolCall, ToolResult},
     event::{Event, EventSink, RunCx},
     net::HttpClient,
-    telemetry::{ModelDirectory, ObservedRun, OtlpProtocol, OtlpTarget, Telemetry, TelemetrySettings},
+    telemetry::{ModelDirectory, ObservedRun, OtlpProtocol, OtlpTarget, SpanPropagation, Telemetry, TelemetrySettings},
 };
 use tokio::runtime::Runtime;
 
@@ -110,9 +110,13 @@ const EXPORTED_CALLS: usize = 100;
 fn exported_runs(criterion: &mut Criterion, runtime: &Runtime) {
     let (worker, url) = (worker(EXPORTED_CALLS, false), collector());
     let mut group = criterion.benchmark_group("telemetry");
-    for (way, settings) in
-        [("off", TelemetrySettings::default()), ("on", settings(&url, false)), ("with content", settings(&url, true))]
-    {
+    let told = TelemetrySettings { propagation: SpanPropagation::All, ..settings(&url, false) };
+    for (way, settings) in [
+        ("off", TelemetrySettings::default()),
+        ("on", settings(&url, false)),
+        ("on, with spans that are told", told),
+        ("with content", settings(&url, true)),
+    ] {
         let client = HttpClient::new().expect("TLS can be set up");
         group.bench_function(BenchmarkId::new(way, EXPORTED_CALLS), |bencher| {
             bencher.iter_custom(|iterations| {

@@ -132,7 +132,8 @@ impl RemoteAgentModel {
 
     async fn work(&self, cx: &RunCx, request: &CompletionRequest) -> Result<(String, String), Fault> {
         let card = self.card.get_or_try_init(|| self.fetch_card(cx)).await?;
-        let client = RemoteClient::new(&self.name, &self.options.egress, &card.endpoint, &card.tenant);
+        let address = (&card.endpoint, card.tenant.as_str());
+        let client = RemoteClient::new(&self.name, &self.options.egress, address, cx.events.step_span());
         let entry = request.messages.last().map(|entry| entry.id).unwrap_or_default();
         let given = match remote_task(cx, entry) {
             Some(given) => given,

@@ -17,6 +17,7 @@ use crate::{
 };
 use shelly_core::{
     error::{Fault, cut, legible},
+    event::StepSpan,
     limits,
 };
 use shelly_net::{
@@ -33,6 +34,8 @@ pub(crate) struct RemoteClient {
     egress: Egress,
     url: Url,
     tenant: Arc<str>,
+    /// The step that works on the task.
+    span: Option<StepSpan>,
     /// The id of the next request.
     next: Arc<AtomicU64>,
 }
@@ -47,12 +50,13 @@ pub(crate) struct RemoteStream {
 }
 
 impl RemoteClient {
-    pub fn new(name: &Arc<str>, egress: &Egress, url: &Url, tenant: &str) -> Self {
+    pub fn new(name: &Arc<str>, egress: &Egress, (url, tenant): (&Url, &str), span: Option<StepSpan>) -> Self {
         Self {
             name: Arc::clone(name),
             egress: egress.clone(),
             url: url.clone(),
             tenant: tenant.into(),
+            span,
             next: Arc::new(AtomicU64::new(1)),
         }
     }
@@ -125,6 +129,7 @@ impl RemoteClient {
             follow: false,
             timeout: Some(time),
             idle: None,
+            span: self.span.clone(),
             body: EgressRequestBody::Bytes(body.into()),
         };
         Ok((id, request))

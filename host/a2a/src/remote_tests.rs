@@ -98,7 +98,11 @@ fn broker() -> ApprovalBroker {
 }
 
 fn bounds() -> EgressLimits {
-    EgressLimits { response_bytes: limits::A2A_STREAM_BYTES, ..EgressLimits::default() }
+    EgressLimits {
+        request_bytes: limits::A2A_REQUEST_BYTES,
+        response_bytes: limits::A2A_STREAM_BYTES,
+        ..EgressLimits::default()
+    }
 }
 
 fn model(card: &str, egress: Egress, broker: &ApprovalBroker, cancellations: &TaskTracker) -> RemoteAgentModel {
@@ -122,8 +126,13 @@ fn remote(streams: bool, reply: Reply) -> RemoteParts {
 
 /// Gives the agent a task.
 async fn ask(model: &RemoteAgentModel) -> Result<String, Fault> {
+    give(model, "What is two and two?".into()).await
+}
+
+/// Gives the agent this task.
+async fn give(model: &RemoteAgentModel, task: String) -> Result<String, Fault> {
     let chat = Chat::new();
-    chat.append(Message::user("What is two and two?")).unwrap();
+    chat.append(Message::user(task)).unwrap();
     let request = CompletionRequest::new(chat.snapshot(), [].into());
     let completion = model.complete(&RunCx::new("researcher"), &request, &DeltaSink::none()).await?;
     let [Part::Text(text)] = &completion.parts[..] else { panic!("{completion:?}") };
@@ -182,6 +191,42 @@ async fn task_without_end_is_cancelled() {
     parts.cancellations.close();
     parts.cancellations.wait().await;
     assert_eq!(parts.host.calls("CancelTask").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_that_is_too_large_is_not_sent() {
+    let parts = remote(false, |_| Ok(Value::Null));
+    let task = "x".repeat(usize::try_from(limits::A2A_REQUEST_BYTES).unwrap());
+    let fault = give(&parts.model, task).await.unwrap_err();
+    assert!(matches!(fault, Fault::TooLarge { .. }), "{fault}");
+    assert!(parts.host.calls("SendMessage").is_empty());
+}
+
+/// A host whose stream has nothing but comments, with more bytes than a stream may have.
+#[derive(Debug)]
+struct NoisyHost;
+
+impl HttpResponder for NoisyHost {
+    fn respond(&self, request: ResponderRequest) -> Result<ResponderReply, Fault> {
+        let reply = |kind: &str, body: String| {
+            let headers = vec![("content-type".to_owned(), kind.to_owned())];
+            Ok(ResponderReply { status: 200, headers, body: body.into() })
+        };
+        if request.method == "GET" {
+            return reply("application/json", card("https://agents.example.com/a2a", true).to_string());
+        }
+        let comment = format!(":{}\n\n", "x".repeat(1 << 20));
+        let most = usize::try_from(limits::A2A_STREAM_BYTES).unwrap();
+        reply("text/event-stream", comment.repeat(most / comment.len() + 1))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stream_of_too_many_bytes_is_left() {
+    let http = HttpGrant::all_below("https://agents.example.com").unwrap();
+    let egress = Egress::answered_by(http, Vec::new(), bounds(), Arc::new(NoisyHost));
+    let fault = ask(&model(CARD, egress, &broker(), &TaskTracker::new())).await.unwrap_err();
+    assert!(matches!(fault, Fault::TooLarge { .. }), "{fault}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use url::Url;
 
 use super::{McpError, OAuthOptions, check_server_name};
-use shelly_core::{error::Fault, limits};
+use shelly_core::{error::Fault, event::SpanDestination, limits};
 use shelly_net::{AuthHeader, HttpClient, Secret, header_name, is_loopback};
 
 /// The config of one server: its target and its limits.
@@ -35,6 +35,14 @@ impl ServerConfig {
             connect_time: limits::MCP_CONNECT_TIME,
             call_time: limits::TOOL_TIME,
             output_chars: limits::TOOL_RESULT_CHARS,
+        }
+    }
+
+    /// Returns the server as a receiver of requests that name a span.
+    pub(super) fn span_destination(&self) -> SpanDestination<'_> {
+        match &self.target {
+            McpTarget::Http(http) => SpanDestination::Server(&http.url),
+            McpTarget::Program(_) | McpTarget::Pipes(_) => SpanDestination::McpProgram(&self.name),
         }
     }
 

@@ -8,7 +8,7 @@ use futures_util::{
     stream::{self, BoxStream},
 };
 use rmcp::{
-    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcRequest, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcRequest, RequestParamsMeta, ServerJsonRpcMessage},
     transport::{
         StreamableHttpClientTransport,
         auth::WWWAuthenticateParams,
@@ -32,7 +32,11 @@ use super::{
     message_reading::{has_too_many_values, read_deep_message, read_message, too_many_values},
     oauth::{OAuthAttempts, OAuthChallenge, OAuthError, TokenManager},
 };
-use shelly_core::{error::Fault, limits};
+use shelly_core::{
+    error::Fault,
+    event::{TRACEPARENT, TRACESTATE},
+    limits,
+};
 use shelly_net::{AuthHeader, ByteStream, HttpRequest, HttpResponse, Retries, Secret, sse::SseEventStream};
 
 type HttpError = StreamableHttpError<Fault>;
@@ -94,7 +98,10 @@ impl McpHttpClient {
         let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
         let protocol = protocol.iter().map(|(name, value)| (name.to_string(), Secret::new(text(value))));
         let further = further.into_iter().filter_map(|(name, value)| Some((name.to_owned(), Secret::new(value?))));
-        let headers = self.http.headers.iter().cloned().chain(protocol).chain(further).collect();
+        let of_config = &self.http.headers;
+        let is_set = |name: &str| of_config.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+        let span = message.into_iter().flat_map(span_headers).filter(|(name, _)| !is_set(name));
+        let headers = of_config.iter().cloned().chain(protocol).chain(further).chain(span).collect();
         let mut request = HttpRequest {
             auth: self.http.auth.clone(),
             headers,
@@ -131,6 +138,21 @@ impl McpHttpClient {
             token = Some(manager.another(how, &challenge, token.as_ref(), &mut tried).await.map_err(refused)?);
         }
     }
+}
+
+/// Returns the headers that name the span of a call, which the metadata of its message name too.
+fn span_headers(message: &ClientJsonRpcMessage) -> impl Iterator<Item = (String, Secret)> + use<> {
+    let call = match message {
+        ClientJsonRpcMessage::Request(JsonRpcRequest { request: ClientRequest::CallToolRequest(call), .. }) => {
+            Some(&call.params)
+        }
+        _ => None,
+    };
+    let named = [
+        (TRACEPARENT, call.and_then(|call| call.traceparent())),
+        (TRACESTATE, call.and_then(|call| call.tracestate())),
+    ];
+    named.map(|(name, value)| Some((name.to_owned(), Secret::new(value?)))).into_iter().flatten()
 }
 
 /// Returns the error for a server that wants a credential. Its text reaches the caller.

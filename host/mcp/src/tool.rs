@@ -4,7 +4,8 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorData, InputRequiredResult, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorData, InputRequiredResult,
+    RequestParamsMeta, ServerResult,
 };
 use tokio::{
     sync::watch,
@@ -206,6 +207,13 @@ impl McpClientInner {
         let made_for = McpCallCx::new(cx.run.clone(), call.id.clone());
         let _over = made_for.over.clone().drop_guard();
         let mut params = params.clone();
+        let step = cx.run.events.step_span();
+        if let Some(span) = step.and_then(|step| step.span_for(self.config.span_destination())) {
+            params.set_traceparent(&span.context.to_string());
+            if let Some(state) = &span.state {
+                params.set_tracestate(state);
+            }
+        }
         for _ in 0..=limits::MCP_ROUNDS {
             let wanted = match session.request(&made_for, params.clone()).await? {
                 ServerResult::CallToolResult(result) => return Ok(call_output::output(result)),

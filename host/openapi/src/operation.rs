@@ -243,6 +243,7 @@ impl ApiOperation {
             follow: READING_METHODS.contains(&self.method.as_str()),
             timeout: Some(limits::TOOL_TIME),
             idle: None,
+            span: None,
             body,
         })
     }

@@ -8,7 +8,7 @@ use shelly_core::{
     error::Fault,
     tool::{ConcurrencyDomain, Tool, ToolConcurrency, ToolCx, ToolOutput},
 };
-use shelly_net::egress::Egress;
+use shelly_net::egress::{Egress, EgressRequest};
 
 /// An operation of an API as a tool of an agent. Its requests go through an [`Egress`], which is given only what the
 /// operation needs.
@@ -47,8 +47,9 @@ impl Tool for OperationTool {
         ToolConcurrency::touching(self.operation.spec.hints, [ConcurrencyDomain::named(self.origin())])
     }
 
-    async fn call(&self, _: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
+    async fn call(&self, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
         let request = self.operation.request(&call.arguments)?;
+        let request = EgressRequest { span: cx.run.events.step_span(), ..request };
         let response = self.egress.send(request).await.map_err(|failure| failure.fault)?;
         call_output::output(response).await
     }

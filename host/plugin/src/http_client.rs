@@ -39,7 +39,7 @@ impl PluginHttpClient {
         begins_within: Option<Duration>,
     ) -> (Result<EgressResponse, Fault>, Event) {
         let mut unreported = UnreportedRequest::new(self, self.egress.facts_of(&request));
-        let sending = self.egress.send(EgressRequest { idle: self.idle, ..request });
+        let sending = self.egress.send(self.of_step(request));
         let sent = match begins_within {
             Some(time) => timeout(time, sending).await.unwrap_or_else(|_| {
                 let message = "the response did not begin within the time that the plugin set".into();
@@ -54,7 +54,7 @@ impl PluginHttpClient {
     /// listeners if the request ended at once.
     pub fn begin(&self, request: EgressRequest) -> (Result<GuestUpload, Fault>, Option<Event>) {
         let began = Instant::now();
-        match self.egress.begin(EgressRequest { idle: self.idle, ..request }) {
+        match self.egress.begin(self.of_step(request)) {
             Ok(upload) => {
                 let request = UnreportedRequest::new(self, upload.facts().clone());
                 (Ok(GuestUpload { upload, request }), None)
@@ -64,6 +64,11 @@ impl PluginHttpClient {
                 (Err(failure.fault), Some(event))
             }
         }
+    }
+
+    /// Returns a request of the guest as one of the step that the guest works on.
+    fn of_step(&self, request: EgressRequest) -> EgressRequest {
+        EgressRequest { idle: self.idle, span: self.cx.events.step_span(), ..request }
     }
 
     /// Returns the event for listeners, and records whether anybody listens at the address.

@@ -116,7 +116,10 @@ impl App {
             told.warnings.extend(self.unpriced_others(who));
         }
         told.warnings.extend(self.missing_programs());
-        told.warnings.extend(self.telemetry_settings().1);
+        // A mistake in the config itself is reported as one.
+        if self.config.telemetry.as_ref().is_none_or(|telemetry| telemetry.check().is_ok()) {
+            told.warnings.extend(self.telemetry_settings().1);
+        }
         let shared = RunResources::new(&self.project, &self.broker, self.changes());
         let known = ConfigRuntimeInfo {
             plugin_dirs: self.plugin_dirs.clone(),

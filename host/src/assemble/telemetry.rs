@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::{App, PreparedRun, RunSession, app_telemetry::AppTelemetry, model_names::model_name};
 use crate::{
-    config::{ProviderConfig, ShareableConfig, TelemetryConfig, TelemetryProtocol},
+    config::{EVERY_DESTINATION, ProviderConfig, ShareableConfig, TelemetryConfig, TelemetryProtocol},
     error::{ErrorKind, Report},
     event::EventSink,
     net::{self, HttpClient, Secret},
     telemetry::{
-        ConfiguredTelemetry, ModelDirectory, ModelFacts, ObservedRun, OtlpProtocol, Telemetry, TelemetrySettings,
+        ConfiguredTelemetry, ModelDirectory, ModelFacts, ObservedRun, OtlpProtocol, SpanPropagation, Telemetry,
+        TelemetrySettings,
     },
 };
 
@@ -105,11 +106,14 @@ impl App {
 
     /// Returns the part of the config that is about telemetry, with its variables replaced.
     fn configured_telemetry(&self) -> Result<ConfiguredTelemetry, Report> {
-        let Some(TelemetryConfig { otlp, content, service }) = &self.config.telemetry else {
-            return Ok(ConfiguredTelemetry::default());
+        let Some(telemetry) = &self.config.telemetry else { return Ok(ConfiguredTelemetry::default()) };
+        let TelemetryConfig { otlp, content, service, .. } = telemetry;
+        let configured = ConfiguredTelemetry {
+            content: *content,
+            service: service.clone(),
+            propagation: propagation(telemetry)?,
+            ..ConfiguredTelemetry::default()
         };
-        let configured =
-            ConfiguredTelemetry { content: *content, service: service.clone(), ..ConfiguredTelemetry::default() };
         let Some(otlp) = otlp else { return Ok(configured) };
         let endpoint = otlp.expand("endpoint", &otlp.endpoint, &*self.environment)?;
         let endpoint = net::endpoint(&endpoint, &[])
@@ -140,6 +144,18 @@ impl App {
         let discovered = ModelFacts { provider: conventional_name(&model.name), price: model.price };
         listed.chain([(model.model.clone(), discovered)]).collect()
     }
+}
+
+/// Returns the destinations that are told of spans.
+fn propagation(telemetry: &TelemetryConfig) -> Result<SpanPropagation, Report> {
+    let destinations = telemetry.destinations();
+    let destinations =
+        destinations.map_err(|why| Report::new(ErrorKind::Usage, format!("telemetry.propagate: {why}")))?;
+    Ok(match destinations {
+        none if none.is_empty() => SpanPropagation::None,
+        all if all.iter().any(|entry| entry == EVERY_DESTINATION) => SpanPropagation::All,
+        listed => SpanPropagation::Listed(listed),
+    })
 }
 
 fn not_exported(why: &str) -> String {

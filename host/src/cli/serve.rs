@@ -22,13 +22,16 @@ use crate::{
     a2a::CARD_PATH,
     app::App,
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
-    capability::{Budget, Usd},
+    capability::{Budget, HttpGrant, Usd},
     config::Config,
     error::{ErrorKind, Report},
     event::{Event, EventSink},
     limits,
     mcp::serve::{McpServer, PATH},
-    net::http_server::{AccessPolicy, BearerToken, HttpServer},
+    net::{
+        http_server::{AccessPolicy, BearerToken, HttpServer},
+        is_loopback,
+    },
     plugin::PluginCatalog,
     serve::{
         AppReloader, AppServer, ServeOptions,
@@ -131,6 +134,10 @@ pub struct ServeArgs {
     /// name).
     #[arg(long, value_name = "URL", requires = "a2a", value_parser = public_url)]
     a2a_url: Option<String>,
+    /// An address to which agents of other hosts may have the updates of their tasks sent, with everything below it: https,
+    /// or http on this machine; repeatable. Without this option none are sent.
+    #[arg(long, value_name = "URL", requires = "a2a", value_parser = push_address)]
+    a2a_push: Vec<HttpGrant>,
 }
 
 /// Parses the number of runs at work at once.
@@ -148,6 +155,16 @@ fn public_url(text: &str) -> Result<String, String> {
         true => Ok(text.trim_end_matches('/').to_owned()),
         false => Err("write the URL as https://agents.example.com, without user, query and fragment".into()),
     }
+}
+
+/// Parses an address of push notifications.
+fn push_address(text: &str) -> Result<HttpGrant, String> {
+    let url = url::Url::parse(text).map_err(|error| format!("{error}; write it as https://hooks.example.com"))?;
+    let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_loopback(&url));
+    if !is_safe || text.contains('*') {
+        return Err("write the URL as https://hooks.example.com, or as http:// and an address of this machine".into());
+    }
+    HttpGrant::entry(text, &["POST".to_owned()], &[])
 }
 
 /// Parses the time that a question waits.
@@ -223,7 +240,8 @@ impl ServeArgs {
         let triggers = self.trigger_host(&host, &config)?;
         let endpoint = mcp.as_ref().map(|mcp| McpServer::new(mcp.served()).http_service(&stop));
         let api = HttpApi::new(host.clone(), endpoint, stop.clone()).with_triggers(triggers.clone());
-        let a2a = A2aOptions { url: self.a2a_url.clone(), requires_token: !self.no_token };
+        let push = self.a2a_push.iter().fold(HttpGrant::default(), |all, one| all.join(one));
+        let a2a = A2aOptions { url: self.a2a_url.clone(), requires_token: !self.no_token, push };
         let api = match self.a2a {
             true => api.with_a2a(A2aService::new(host.clone(), a2a, stop.clone())),
             false => api,

@@ -289,6 +289,7 @@ static SHOWN: [(&str, &str, &str); 348] = [
     ("serve --triggers", "serve/triggers.rs", "triggers_work_only_if_the_command_line_says_so"),
     ("serve --mcp", "serve/access.rs", "description_fits_the_server"),
     ("serve --a2a", "serve/a2a.rs", "card_says_where_agents_are"),
+    ("serve --a2a-push", "serve/a2a_push.rs", "updates_are_sent_to_a_permitted_address"),
     ("serve --a2a-url", "serve/a2a.rs", "card_says_where_agents_are"),
     ("mcp --token-file", "serve/options.rs", "mcp_server_takes_its_token_from_a_file"),
     ("mcp --config", "serving.rs", "agents_skills_and_attachments_are_served"),

@@ -95,7 +95,7 @@ pub use steps::{HostMiddleware, OWN_MIDDLEWARE, StepUse};
 pub use team::{
     HandoffChats, HandoffParams, HostCoordinator, LoopParams, MemberUse, RolesParams, TeamConfig, TeamStopCondition,
 };
-pub use telemetry::{OtlpConfig, TelemetryConfig, TelemetryProtocol};
+pub use telemetry::{EVERY_DESTINATION, OtlpConfig, TelemetryConfig, TelemetryProtocol};
 pub use theme::ThemeChoice;
 pub use toolbox::{
     DEFAULT_NAMESPACE, HostToolbox, HostToolboxUse, McpServerUse, ShippedToolbox, ShippedToolboxUse, ToolboxUse,

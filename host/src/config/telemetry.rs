@@ -5,13 +5,18 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::{values::BoundedDuration, variables::expand_at};
 use crate::{
-    error::{ErrorKind, Report},
+    error::{ErrorKind, Report, cut, legible},
     limits,
+    mcp::check_server_name,
     net::{endpoint, header_name},
 };
+
+/// The entry of `propagate` that stands for all destinations.
+pub const EVERY_DESTINATION: &str = "all";
 
 /// Settings for the export of traces, metrics and log records with OpenTelemetry.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
@@ -23,6 +28,9 @@ pub struct TelemetryConfig {
     pub content: bool,
     /// The name of this service; `None`: `shelly-host`.
     pub service: Option<String>,
+    /// The servers that are told which span of the trace a request belongs to: origins such as `https://api.example.com`,
+    /// `mcp:NAME` for MCP servers that are programs, or `all`. Without it none is told.
+    pub propagate: Vec<String>,
 }
 
 /// A collector that speaks OTLP over HTTP.
@@ -57,11 +65,15 @@ pub enum TelemetryProtocol {
 
 impl TelemetryConfig {
     /// Checks what serde cannot express.
-    pub(super) fn check(&self) -> Result<(), Report> {
+    pub(crate) fn check(&self) -> Result<(), Report> {
         let usage = |what: String| Report::new(ErrorKind::Usage, what);
         if self.service.as_deref().is_some_and(|service| service.trim().is_empty()) {
             return Err(usage("telemetry.service: is empty".into()).hint("name the service, or remove the key"));
         }
+        self.destinations().map_err(|why| {
+            usage(format!("telemetry.propagate: {why}"))
+                .hint("write origins, such as `https://api.example.com`, `mcp:NAME` for an MCP server, or `all`")
+        })?;
         let Some(otlp) = &self.otlp else { return Ok(()) };
         for name in otlp.headers.keys() {
             header_name(name).map_err(|fault| usage(format!("telemetry.otlp.headers: {fault}")))?;
@@ -75,6 +87,37 @@ impl TelemetryConfig {
         }
         Ok(())
     }
+}
+
+impl TelemetryConfig {
+    /// Returns the entries of `propagate` as requests are compared with them: origins without the default port.
+    ///
+    /// # Errors
+    ///
+    /// A message that says which entry is wrong.
+    pub fn destinations(&self) -> Result<Vec<String>, String> {
+        let most = limits::TELEMETRY_DESTINATIONS;
+        if self.propagate.len() > most {
+            return Err(format!("{} entries, the maximum is {most}", self.propagate.len()));
+        }
+        self.propagate.iter().map(|entry| destination(entry)).collect()
+    }
+}
+
+/// Returns an entry of `propagate` in its normal form.
+fn destination(entry: &str) -> Result<String, String> {
+    if entry == EVERY_DESTINATION {
+        return Ok(entry.to_owned());
+    }
+    if let Some(server) = entry.strip_prefix("mcp:") {
+        return check_server_name(server).map(|()| entry.to_owned());
+    }
+    let wrong = || format!("`{}` is no origin", cut(&legible(entry), limits::NAME_SHOWN_CHARS));
+    let url = Url::parse(entry).map_err(|_| wrong())?;
+    let origin = url.origin().ascii_serialization();
+    // A path, a user or a query would suggest that only some requests are told.
+    let is_origin = matches!(url.scheme(), "http" | "https") && url.as_str().strip_suffix('/') == Some(origin.as_str());
+    if is_origin { Ok(origin) } else { Err(wrong()) }
 }
 
 impl OtlpConfig {
@@ -125,6 +168,28 @@ mod tests {
         let short = parse("{otlp: {endpoint: 'http://localhost:4318'}}").unwrap().telemetry.unwrap();
         assert_eq!(short.otlp.unwrap().protocol, TelemetryProtocol::Protobuf);
         assert!(!short.content && parse("").unwrap().telemetry.is_none());
+    }
+
+    #[test]
+    fn destinations_of_spans_are_origins_and_servers() {
+        let of = |entries: &str| parse(&format!("{{propagate: {entries}}}")).map(|config| config.telemetry.unwrap());
+        let told = of("['https://api.example.com:443/', 'http://localhost:8080', 'mcp:files', all]").unwrap();
+        let expected = ["https://api.example.com", "http://localhost:8080", "mcp:files", "all"];
+        assert_eq!(told.destinations().unwrap(), expected);
+        assert_eq!(of("[]").unwrap().destinations().unwrap(), [""; 0]);
+        let many = format!("[{}]", "all, ".repeat(limits::TELEMETRY_DESTINATIONS + 1));
+        for (entries, says) in [
+            ("['api.example.com']", "`api.example.com` is no origin"),
+            ("['https://api.example.com/v1']", "is no origin"),
+            ("['https://me@api.example.com']", "is no origin"),
+            ("['https://api.example.com?q']", "is no origin"),
+            ("['ftp://api.example.com']", "is no origin"),
+            ("['mcp:']", "telemetry.propagate"),
+            (many.as_str(), "65 entries, the maximum is 64"),
+        ] {
+            let report = of(entries).unwrap_err();
+            assert!(format!("{report:?}").contains(says), "{entries}\n{report:?}");
+        }
     }
 
     #[test]

@@ -12,8 +12,9 @@
 //! | module | contents |
 //! |---|---|
 //! | `conventions` | the names of spans, attributes and metrics, at one version of the semantic conventions |
-//! | `otel_variables`, `trace_context`, `otlp_target`, `telemetry_settings` | settings of a config and of the environment |
+//! | `otel_variables`, `trace_context`, `span_propagation`, `otlp_target`, `telemetry_settings` | settings of a config and of the environment |
 //! | `attribute`, `span_draft`, `metric_set`, `message_content` | data in the form of the protocol |
+//! | `sink_trace` | the identities of spans, and which of them other hosts are told |
 //! | `observed_run`, `recorded` | the facts that events lack, and what events become |
 //! | `run_event`, `open_run`, `run_recorder` | from events to spans, log records and measurements |
 //! | `export_queue`, `exporter` | the queues, and the requests |
@@ -37,7 +38,9 @@ mod otlp_target;
 mod recorded;
 mod run_event;
 mod run_recorder;
+mod sink_trace;
 mod span_draft;
+mod span_propagation;
 mod telemetry;
 mod telemetry_settings;
 mod trace_context;
@@ -47,6 +50,7 @@ pub use exporter::TelemetryLosses;
 pub use message_content::Redactor;
 pub use observed_run::{ModelDirectory, ModelFacts, ObservedRun};
 pub use otlp_target::{OtlpProtocol, OtlpTarget, UnknownOtlpProtocol};
+pub use span_propagation::SpanPropagation;
 pub use telemetry::Telemetry;
 pub use telemetry_settings::{ConfiguredTelemetry, TelemetrySettings};
-pub use trace_context::{SpanContext, TraceSampler};
+pub use trace_context::TraceSampler;

@@ -6,7 +6,7 @@ use opentelemetry_proto::tonic::{common::v1::KeyValue, trace::v1::span::SpanKind
 use shelly_core::{
     chat::{Message, Part, ReplyDelta, Role, StopReason, Usage},
     error::cut,
-    event::{Event, NO_ORIGIN, PluginCallOutcome},
+    event::{Event, NO_ORIGIN, PluginCallOutcome, SpanContext},
     limits,
 };
 
@@ -17,8 +17,7 @@ use crate::{
     observed_run::dollars,
     recorded::{RecordedTelemetry, RecordingContext},
     run_event::span_event,
-    span_draft::SpanDraft,
-    trace_context::SpanContext,
+    span_draft::{EventMark, SpanDraft},
 };
 
 /// The tool that delegates tasks to agents that its arguments name.
@@ -104,7 +103,7 @@ impl OpenRunSpan {
 
     /// Begins the span of a run of `agent` that works for this one: below the call that has delegated it, or below this
     /// run if no open call has.
-    pub fn begin_child(&mut self, agent: &str, start: u64) -> SpanDraft {
+    pub fn begin_child(&mut self, agent: &str, at: EventMark) -> SpanDraft {
         let is_agent_tool =
             |tool: &OpenTool| tool.origin.strip_prefix(AGENT_ORIGIN).is_some_and(|name| agent.starts_with(name));
         let is_delegation = |tool: &OpenTool| tool.tool == DELEGATE;
@@ -113,21 +112,22 @@ impl OpenRunSpan {
             let candidates = self.tools.iter().enumerate().filter(|(_, tool)| is_candidate(tool));
             candidates.min_by_key(|(_, tool)| tool.children).map(|(at, _)| at)
         };
-        let at = fewest(&is_agent_tool).or_else(|| fewest(&is_delegation));
+        let place = fewest(&is_agent_tool).or_else(|| fewest(&is_delegation));
         let name = Self::span_name(agent);
-        match at.and_then(|at| self.tools.get_mut(at)) {
+        match place.and_then(|place| self.tools.get_mut(place)) {
             Some(tool) => {
                 tool.children += 1;
-                tool.span.child(name, SpanKind::Internal, start)
+                tool.span.child(name, SpanKind::Internal, at)
             }
-            None => self.span.child(name, SpanKind::Internal, start),
+            None => self.span.child(name, SpanKind::Internal, at),
         }
     }
 
     /// Takes an event of this run other than its start and its end.
-    pub fn record(&mut self, now: u64, event: &Event, cx: &RecordingContext, out: &mut RecordedTelemetry) {
+    pub fn record(&mut self, at: EventMark, event: &Event, cx: &RecordingContext, out: &mut RecordedTelemetry) {
+        let now = at.time;
         match event {
-            Event::ModelStarted { iteration, .. } => self.start_chat(now, *iteration, cx, out),
+            Event::ModelStarted { iteration, .. } => self.start_chat(at, *iteration, cx, out),
             Event::ModelDelta { delta, .. } => self.note_delta(now, delta),
             Event::ModelFailed { reason, again, .. } => self.note_failure(now, reason, *again, cx, out),
             Event::ModelFinished { model, stop, usage, duration, .. } => {
@@ -135,7 +135,7 @@ impl OpenRunSpan {
             }
             Event::MessageAdded { message: Some(message), .. } if cx.has_content => self.add_message(message, cx, out),
             Event::ToolStarted { call, tool, origin, arguments, .. } => {
-                self.start_tool(now, [call, tool, origin, arguments], cx, out);
+                self.start_tool(at, [call, tool, origin, arguments], cx, out);
             }
             Event::ToolFinished { call, is_error, reason, bytes, duration, .. } => {
                 let failure = is_error.then(|| reason.as_deref().unwrap_or_default());
@@ -143,8 +143,9 @@ impl OpenRunSpan {
             }
             Event::PluginCall { plugin, function, outcome, duration, cpu, memory, host_calls, .. } => {
                 let took = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+                let began = EventMark { time: now.saturating_sub(took), ..at };
                 let name = format!("plugin_call {plugin} {function}");
-                let mut span = self.caller_of_plugin(plugin).child(name, SpanKind::Internal, now.saturating_sub(took));
+                let mut span = self.caller_of_plugin(plugin).child(name, SpanKind::Internal, began);
                 span.set_all([
                     attribute::text(conventions::PLUGIN_NAME, &**plugin),
                     attribute::text(conventions::PLUGIN_FUNCTION, function.name()),
@@ -202,15 +203,15 @@ impl OpenRunSpan {
         out.end(self.span, now);
     }
 
-    fn start_chat(&mut self, now: u64, iteration: u32, cx: &RecordingContext, out: &mut RecordedTelemetry) {
+    fn start_chat(&mut self, at: EventMark, iteration: u32, cx: &RecordingContext, out: &mut RecordedTelemetry) {
         self.end_waiting(out);
         if let Some(mut chat) = self.chat.take() {
             // The request is made again, for example with a shorter conversation.
             chat.span.fail(conventions::OTHER, "the request was made again");
-            out.end(chat.span, now);
+            out.end(chat.span, at.time);
         }
         let name = format!("{} {}", conventions::CHAT, self.model).trim_end().to_owned();
-        let mut span = self.span.child(name, SpanKind::Client, now);
+        let mut span = self.span.child(name, SpanKind::Client, at);
         span.set(attribute::text(conventions::OPERATION_NAME, conventions::CHAT));
         span.set_all(self.common_attributes(cx).into_iter().chain(self.model_attributes(cx)));
         span.set(attribute::number(conventions::ITERATION, iteration.into()));
@@ -322,7 +323,7 @@ impl OpenRunSpan {
 
     fn start_tool(
         &mut self,
-        now: u64,
+        at: EventMark,
         [call, tool, origin, arguments]: [&String; 4],
         cx: &RecordingContext,
         out: &mut RecordedTelemetry,
@@ -331,7 +332,7 @@ impl OpenRunSpan {
             return;
         }
         let name = format!("{} {tool}", conventions::EXECUTE_TOOL);
-        let mut span = self.span.child(name, SpanKind::Internal, now);
+        let mut span = self.span.child(name, SpanKind::Internal, at);
         span.set(attribute::text(conventions::OPERATION_NAME, conventions::EXECUTE_TOOL));
         span.set_all(self.common_attributes(cx));
         span.set_all([

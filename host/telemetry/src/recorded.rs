@@ -8,7 +8,6 @@ use crate::{
     metric_set::{Instrument, Labels, Measurement},
     observed_run::ObservedRun,
     span_draft::SpanDraft,
-    trace_context::{SpanContext, TraceSampler},
 };
 
 /// Spans that have ended, log records and measurements.
@@ -48,8 +47,6 @@ impl RecordedTelemetry {
 /// The facts and settings by which events are recorded.
 pub(crate) struct RecordingContext {
     pub run: ObservedRun,
-    pub sampler: TraceSampler,
-    pub parent: Option<SpanContext>,
     /// `true` if messages, arguments and results are recorded.
     pub has_content: bool,
 }

@@ -4,14 +4,15 @@ use opentelemetry_proto::tonic::{
     common::v1::KeyValue,
     logs::v1::{LogRecord, SeverityNumber},
 };
-use shelly_core::event::{Event, LogLevel, MiddlewareAction, ModelWait, PluginRequestOutcome, QuestionDecision};
+use shelly_core::event::{
+    Event, LogLevel, MiddlewareAction, ModelWait, PluginRequestOutcome, QuestionDecision, SpanContext,
+};
 
 use crate::{
     attribute, conventions,
     message_content::shown_text,
     metric_set::DENIALS,
     recorded::{RecordedTelemetry, RecordingContext},
-    trace_context::SpanContext,
 };
 
 /// Returns the event that is noted on the span of a run, with its attributes. It has no text of a conversation.

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use shelly_core::{
     chat::Usage,
-    event::{Event, StreamEvent},
+    event::{Event, SpanContext, StreamEvent},
 };
 
 use crate::{
@@ -14,13 +14,14 @@ use crate::{
     open_run::OpenRunSpan,
     recorded::{RecordedTelemetry, RecordingContext},
     run_event::{count_denial, log_record},
-    span_draft::{SpanDraft, nanoseconds},
-    trace_context::{SpanContext, random_id},
+    sink_trace::SinkTrace,
+    span_draft::{EventMark, SpanDraft, nanoseconds},
 };
 
 /// Records the events of one sink: a run that a person has started, with all that work for it.
 pub(crate) struct RunRecorder {
     cx: RecordingContext,
+    trace: Arc<SinkTrace>,
     runs: HashMap<Arc<str>, OpenRunSpan>,
     /// The span of the first run, below which a run belongs whose parent is not known.
     root: Option<SpanContext>,
@@ -30,14 +31,15 @@ pub(crate) struct RunRecorder {
 }
 
 impl RunRecorder {
-    pub fn new(cx: RecordingContext) -> Self {
-        Self { cx, runs: HashMap::new(), root: None, newest: 0, out: RecordedTelemetry::default() }
+    pub fn new(cx: RecordingContext, trace: Arc<SinkTrace>) -> Self {
+        Self { cx, trace, runs: HashMap::new(), root: None, newest: 0, out: RecordedTelemetry::default() }
     }
 
     /// Takes the next event.
     pub fn record(&mut self, next: &StreamEvent) {
-        let StreamEvent { time, run, parent, event, .. } = next;
+        let StreamEvent { sequence, time, run, parent, event } = next;
         let now = nanoseconds(*time);
+        let at = EventMark { time: now, span: self.trace.span(*sequence) };
         self.newest = now;
         self.measure(event);
         let of_run = run.as_ref().and_then(|run| self.runs.get(run));
@@ -46,7 +48,7 @@ impl RunRecorder {
         let Some(run) = run else { return };
         match event {
             Event::RunStarted { configured: agent, depth, model, .. } => {
-                if let Some(span) = self.begin_span(run, parent.as_ref(), agent, now) {
+                if let Some(span) = self.begin_span(run, parent.as_ref(), agent, at) {
                     self.runs.insert(Arc::clone(run), OpenRunSpan::begin(span, agent, model, *depth, &self.cx));
                 }
             }
@@ -57,7 +59,7 @@ impl RunRecorder {
             }
             event => {
                 if let Some(open) = self.runs.get_mut(run) {
-                    open.record(now, event, &self.cx, &mut self.out);
+                    open.record(at, event, &self.cx, &mut self.out);
                 }
             }
         }
@@ -77,22 +79,22 @@ impl RunRecorder {
     }
 
     /// Begins the span of a run: below its parent, or as the first of a trace. `None`: too many are open.
-    fn begin_span(&mut self, run: &Arc<str>, parent: Option<&Arc<str>>, agent: &str, now: u64) -> Option<SpanDraft> {
+    fn begin_span(
+        &mut self,
+        run: &Arc<str>,
+        parent: Option<&Arc<str>>,
+        agent: &str,
+        at: EventMark,
+    ) -> Option<SpanDraft> {
         if !self.out.may_open(self.runs.len()) {
             return None;
         }
         let name = OpenRunSpan::span_name(agent);
-        let mut span = match (parent.and_then(|parent| self.runs.get_mut(parent)), self.root) {
-            (Some(parent), _) => parent.begin_child(agent, now),
-            (None, Some(SpanContext { trace_id, span_id, is_sampled })) => {
-                SpanDraft::begin(name, SpanKind::Internal, (trace_id, is_sampled), Some(span_id), now)
-            }
-            (None, None) => {
-                let outside = self.cx.parent;
-                let trace_id = outside.map_or_else(random_id, |outside| outside.trace_id);
-                let is_sampled = self.cx.sampler.is_sampled(trace_id, outside);
-                let parent = outside.map(|outside| outside.span_id);
-                SpanDraft::begin(name, SpanKind::Internal, (trace_id, is_sampled), parent, now)
+        let mut span = match parent.and_then(|parent| self.runs.get_mut(parent)) {
+            Some(parent) => parent.begin_child(agent, at),
+            None => {
+                let above = self.root.map(|root| root.span_id).or_else(|| self.trace.outer_span());
+                SpanDraft::begin(name, SpanKind::Internal, at, above)
             }
         };
         span.set(attribute::text(conventions::RUN_ID, &**run));

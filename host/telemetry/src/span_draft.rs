@@ -10,16 +10,21 @@ use opentelemetry_proto::tonic::{
         status::StatusCode,
     },
 };
-use shelly_core::{error::cut, limits};
+use shelly_core::{error::cut, event::SpanContext, limits};
 
-use crate::{
-    attribute, conventions,
-    trace_context::{SpanContext, random_id},
-};
+use crate::{attribute, conventions};
 
 /// Returns a time in nanoseconds since 1970, the unit of the protocol.
 pub(crate) fn nanoseconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// The time of an event, and the identity of the span that it begins, if it begins one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventMark {
+    /// In nanoseconds since 1970.
+    pub time: u64,
+    pub span: SpanContext,
 }
 
 /// A span that has begun and not yet ended.
@@ -29,9 +34,9 @@ pub(crate) struct SpanDraft {
 }
 
 impl SpanDraft {
-    /// Begins a span of a trace, below `parent` if there is one. Times are in nanoseconds since 1970.
-    pub fn begin(name: String, kind: SpanKind, trace: ([u8; 16], bool), parent: Option<[u8; 8]>, start: u64) -> Self {
-        let ((trace_id, is_sampled), span_id) = (trace, random_id());
+    /// Begins a span of this identity, below `parent` if there is one.
+    pub fn begin(name: String, kind: SpanKind, at: EventMark, parent: Option<[u8; 8]>) -> Self {
+        let SpanContext { trace_id, span_id, is_sampled } = at.span;
         let span = Span {
             trace_id: trace_id.to_vec(),
             span_id: span_id.to_vec(),
@@ -39,16 +44,15 @@ impl SpanDraft {
             flags: u32::from(is_sampled),
             name,
             kind: kind.into(),
-            start_time_unix_nano: start,
+            start_time_unix_nano: at.time,
             ..Span::default()
         };
-        Self { context: SpanContext { trace_id, span_id, is_sampled }, span }
+        Self { context: at.span, span }
     }
 
     /// Begins a span below this one.
-    pub fn child(&self, name: String, kind: SpanKind, start: u64) -> Self {
-        let SpanContext { trace_id, span_id, is_sampled } = self.context;
-        Self::begin(name, kind, (trace_id, is_sampled), Some(span_id), start)
+    pub fn child(&self, name: String, kind: SpanKind, at: EventMark) -> Self {
+        Self::begin(name, kind, at, Some(self.context.span_id))
     }
 
     /// Returns the identity of this span.

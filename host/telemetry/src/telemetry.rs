@@ -7,7 +7,7 @@ use std::{
 
 use shelly_core::{
     error::count,
-    event::{Event, EventSink, EventStream},
+    event::{Event, EventSink, EventStream, RunSpans, StreamEvent},
     limits,
 };
 use shelly_net::HttpClient;
@@ -23,6 +23,7 @@ use crate::{
     observed_run::ObservedRun,
     recorded::RecordingContext,
     run_recorder::RunRecorder,
+    sink_trace::SinkTrace,
     telemetry_settings::TelemetrySettings,
 };
 
@@ -73,12 +74,16 @@ impl Telemetry {
     pub fn observe(&self, events: &EventSink, run: ObservedRun) {
         let (Some(tasks), Ok(runtime)) = (&self.0, Handle::try_current()) else { return };
         let settings = &tasks.exporter.settings;
-        let recorder = RunRecorder::new(RecordingContext {
-            run,
-            sampler: settings.sampler,
-            parent: settings.parent,
-            has_content: settings.content,
-        });
+        let outer = events.outer_span().or(settings.parent.as_ref()).cloned();
+        // A span that is not exported is of no use to others.
+        let propagation = settings.traces.as_ref().map(|_| settings.propagation.clone()).unwrap_or_default();
+        let trace = Arc::new(SinkTrace::new(outer, settings.sampler, propagation));
+        if trace.is_propagated() {
+            let tapped = Arc::clone(&trace);
+            events.tap(Arc::new(move |event: &StreamEvent| tapped.note(event)));
+            events.set_spans(Arc::clone(&trace) as Arc<dyn RunSpans>);
+        }
+        let recorder = RunRecorder::new(RecordingContext { run, has_content: settings.content }, trace);
         let reading = read(Arc::clone(&tasks.exporter), events.observe(), recorder, tasks.stop_reading.clone());
         let mut readers = tasks.readers.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that have ended are forgotten here: a chat has a sink for each message.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use shelly_core::{hex, limits};
+use shelly_core::{
+    event::{PropagatedSpan, TRACESTATE},
+    hex, limits,
+};
 use shelly_net::{Secret, endpoint, is_readable_on_the_way, origin};
 use url::Url;
 
@@ -10,7 +13,8 @@ use crate::{
     conventions,
     otel_variables::{OtelVariables, Signal},
     otlp_target::{OtlpProtocol, OtlpTarget},
-    trace_context::{SpanContext, TraceSampler, random_id},
+    span_propagation::SpanPropagation,
+    trace_context::{TraceSampler, random_id},
 };
 
 /// The name of this program as a service, unless another one is set.
@@ -31,6 +35,8 @@ pub struct ConfiguredTelemetry {
     pub content: bool,
     /// The name of this service.
     pub service: Option<String>,
+    /// The destinations of requests that are told of spans.
+    pub propagation: SpanPropagation,
 }
 
 /// The settings of an exporter.
@@ -47,9 +53,11 @@ pub struct TelemetrySettings {
     /// The choice of traces.
     pub sampler: TraceSampler,
     /// The span outside of this program that every run belongs to.
-    pub parent: Option<SpanContext>,
+    pub parent: Option<PropagatedSpan>,
     /// `true` if messages, arguments and results are exported.
     pub content: bool,
+    /// The destinations of requests that are told of spans.
+    pub propagation: SpanPropagation,
 }
 
 impl TelemetrySettings {
@@ -68,6 +76,7 @@ impl TelemetrySettings {
             sampler: sampler(&mut variables),
             parent: parent(&mut variables),
             content: configured.content,
+            propagation: configured.propagation.clone(),
             traces,
             metrics,
             logs,
@@ -171,10 +180,11 @@ fn sampler(variables: &mut OtelVariables<'_>) -> TraceSampler {
     })
 }
 
-fn parent(variables: &mut OtelVariables<'_>) -> Option<SpanContext> {
+fn parent(variables: &mut OtelVariables<'_>) -> Option<PropagatedSpan> {
     const NAME: &str = "TRACEPARENT";
     let text = variables.get(NAME)?;
-    let parent = SpanContext::from_traceparent(&text);
+    let state = variables.get(&TRACESTATE.to_ascii_uppercase());
+    let parent = PropagatedSpan::parse(Some(&text), state.as_deref());
     if parent.is_none() {
         variables.warn(NAME, "is no traceparent of the W3C Trace Context");
     }

@@ -1,34 +1,6 @@
-//! The identity of a span, the span outside of this program that runs belong to, and the choice of the traces to export.
+//! The choice of the traces to export, and random identities.
 
-use shelly_core::hex;
-
-/// The identity of a span, which its children and its log records name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SpanContext {
-    /// The trace.
-    pub trace_id: [u8; 16],
-    /// The span in it.
-    pub span_id: [u8; 8],
-    /// `true` if the trace is exported.
-    pub is_sampled: bool,
-}
-
-impl SpanContext {
-    /// Parses a `traceparent` of the W3C Trace Context, such as `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`;
-    /// `None` for any other text. Of a later version than `00`, the parts that this one has are used.
-    pub fn from_traceparent(text: &str) -> Option<Self> {
-        let mut parts = text.trim().split('-');
-        let [version, trace_id, span_id, flags] = [parts.next()?, parts.next()?, parts.next()?, parts.next()?];
-        let [version] = hex::decode_lower::<1>(version)?;
-        if version == 0xff || (version == 0 && parts.next().is_some()) {
-            return None;
-        }
-        let (trace_id, span_id) = (hex::decode_lower(trace_id)?, hex::decode_lower(span_id)?);
-        let [flags] = hex::decode_lower::<1>(flags)?;
-        let is_valid = trace_id != [0; 16] && span_id != [0; 8];
-        is_valid.then_some(Self { trace_id, span_id, is_sampled: flags & 1 == 1 })
-    }
-}
+use shelly_core::event::SpanContext;
 
 /// Returns random bytes, never all zero, which would be no identity. Without a source of randomness they are all one.
 pub(crate) fn random_id<const N: usize>() -> [u8; N] {
@@ -94,30 +66,6 @@ impl TraceSampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn traceparent_is_parsed_and_others_are_refused() {
-        let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        let context = SpanContext::from_traceparent(good).unwrap();
-        assert_eq!(hex::encode(context.trace_id), "4bf92f3577b34da6a3ce929d0e0e4736");
-        assert_eq!(hex::encode(context.span_id), "00f067aa0ba902b7");
-        assert!(context.is_sampled);
-        assert!(!SpanContext::from_traceparent(&good.replace("-01", "-00")).unwrap().is_sampled);
-        let later = good.replacen("00-", "01-", 1);
-        assert_eq!(SpanContext::from_traceparent(&format!("{later}-more")), Some(context), "a later version");
-        for bad in [
-            "",
-            "00",
-            &good.replacen("00-", "ff-", 1),
-            &format!("{good}-more"),
-            &good.to_uppercase(),
-            &good.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
-            &good.replace("00f067aa0ba902b7", &"0".repeat(16)),
-            &good.replace("00f067aa0ba902b7", "00f067"),
-        ] {
-            assert_eq!(SpanContext::from_traceparent(bad), None, "{bad}");
-        }
-    }
 
     #[test]
     fn sampler_decides_by_parent_and_by_share() {

@@ -171,7 +171,13 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
     ("docs/trace.md", &[("trace last", How::By("all/trace.rs"))]),
     ("docs/testing-plugins.md", &[("plugin test", How::By("all/plugin_cases.rs"))]),
     ("docs/trying-plugins.md", &[("plugin call", How::By("all/plugin_commands.rs"))]),
-    ("docs/triggers.md", &[("serve --triggers", How::By("all/serve/triggers.rs"))]),
+    (
+        "docs/triggers.md",
+        &[
+            ("serve --triggers", How::By("all/serve/triggers.rs")),
+            ("serve --config examples/triggers/shelly.yaml", How::By("all/serve/examples.rs")),
+        ],
+    ),
     (
         "docs/troubleshooting.md",
         &[

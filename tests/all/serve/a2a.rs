@@ -144,6 +144,34 @@ fn updates_of_a_task_are_streamed() {
 }
 
 #[test]
+fn answer_is_streamed_in_pieces() {
+    let (gate, place) = (ReplyGate::default(), Place::new());
+    let served = served(&place, "", {
+        let gate = gate.clone();
+        move |_| {
+            gate.wait();
+            streams(&[json!({"content": "Fo"}), json!({"content": "ur."})], "stop")
+        }
+    });
+    let items = thread::scope(|scope| {
+        scope.spawn(|| {
+            served.wait_for("/healthz", |_| served.get("/metrics").body.contains("shelly_event_streams 1\n"));
+            gate.open();
+        });
+        served.stream("/a2a/helper/message:stream", &json!({"message": message("m1", "What is two and two?")}))
+    });
+    let updates = items.iter().map(|item| &item["artifactUpdate"]).filter(|update| !update.is_null());
+    let pieces: Vec<_> = updates
+        .map(|update| {
+            assert_eq!(update["artifact"]["artifactId"], "answer", "{update}");
+            let is = |field: &str| update[field] == true;
+            (update["artifact"]["parts"][0]["text"].as_str().unwrap(), is("append"), is("lastChunk"))
+        })
+        .collect();
+    assert_eq!(pieces, [("Fo", false, false), ("ur.", true, false), ("Four.", false, true)], "{items:?}");
+}
+
+#[test]
 fn question_is_answered_by_a_message_to_the_task() {
     let place = Place::new();
     let options = json!([{"label": "red"}, {"label": "blue"}]);

@@ -73,3 +73,29 @@ fn example_client_follows_a_run() {
     assert!(output.status.success() && stdout.ends_with("Sea green it is.\n"), "{stdout}{stderr}");
     assert!(stdout.contains("Which colour?") && stderr.contains("helper calls ask_user"), "{stdout}{stderr}");
 }
+
+#[test]
+fn example_triggers_are_fired_by_hand() {
+    let place = repository();
+    let arguments = ["serve", "--listen", ":0", "--config", "examples/triggers/shelly.yaml", "--triggers"];
+    let mut command = place.command(&arguments);
+    command.env("HOOK_SECRET", "It's a Secret to Everybody");
+    let served = HttpServed::of(command);
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/triggers.md")).unwrap();
+    assert!(page.contains("--data @examples/triggers/issue.json"), "the page has the request of this test");
+    let payload = fs::read_to_string(place.path().join("examples/triggers/issue.json")).unwrap();
+    let fire = |name: &str, body: &Value| {
+        let fired = served.post(&format!("/api/v1/triggers/{name}/fire"), body);
+        assert_eq!((fired.status, &fired.json()["outcome"]), (202, &json!("started")), "{fired:?}");
+        let ended = served.ended(fired.json()["run"].as_str().unwrap());
+        ended["result"]["text"].as_str().unwrap_or_else(|| panic!("{ended}")).to_owned()
+    };
+    assert_eq!(fire("issues", &serde_json::from_str(&payload).unwrap()), "bug: The lamp flickers");
+    let report = fire("nightly", &json!({}));
+    assert!(report.starts_with("Nothing has happened before ") && report.ends_with('.'), "{report}");
+    let shown = served.get("/api/v1/triggers").json();
+    let missing: Vec<_> = shown["triggers"].as_array().unwrap().iter().map(|one| &one["last"]["missing"]).collect();
+    assert!(missing.iter().all(|missing| missing.is_null() || **missing == json!([])), "{shown}");
+    let wrong = served.post("/api/v1/triggers/issues/fire", &json!({"body": {}}));
+    assert_eq!(wrong.status, 400, "{wrong:?}");
+}

@@ -1,6 +1,7 @@
 //! The command `shelly-host serve`: the program as an HTTP server, for clients that speak HTTP by hand.
 
 mod a2a;
+mod a2a_push;
 mod a2a_remote;
 mod access;
 mod ag_ui;
@@ -12,6 +13,7 @@ mod options;
 mod questions;
 mod runs;
 mod streams;
+mod trace_context;
 mod triggers;
 
 use std::{

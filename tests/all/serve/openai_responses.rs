@@ -144,3 +144,76 @@ fn response_that_is_cut_is_incomplete() {
     let last: Value = serde_json::from_str(data.last().unwrap()).unwrap();
     assert_eq!((&last["type"], text_of(&last["response"])), (&json!("response.incomplete"), "One, two"));
 }
+
+#[test]
+fn response_in_the_background_is_retrieved_and_deleted() {
+    let (gate, place) = (ReplyGate::default(), Place::new());
+    let model = ModelServer::start({
+        let gate = gate.clone();
+        move |_| {
+            gate.wait();
+            says("Four.")
+        }
+    });
+    place.file("shelly.yaml", model.config(""));
+    let served = HttpServed::start(&place, &[]);
+    let begun = served.post(RESPONSES, &json!({"input": "hi", "background": true})).json();
+    assert_eq!((&begun["status"], &begun["background"]), (&json!("in_progress"), &json!(true)), "{begun}");
+    let path = format!("{RESPONSES}/{}", begun["id"].as_str().unwrap());
+    assert_eq!(served.get(&path).json()["status"], "in_progress");
+    let early = served.send("DELETE", &path, &served.known(), "");
+    assert_eq!((early.status, &early.json()["error"]["code"]), (409, &json!("conflict")), "{early:?}");
+    gate.open();
+    let done = served.wait_for(&path, |response| response["status"] != "in_progress");
+    assert_eq!((&done["id"], text_of(&done)), (&begun["id"], "Four."), "{done}");
+    let session = served.only_run("completed")["session"].as_str().unwrap().to_owned();
+    let deleted = served.send("DELETE", &path, &served.known(), "").json();
+    assert_eq!(deleted, json!({"id": begun["id"], "object": "response", "deleted": true}));
+    assert_eq!(served.get(&path).status, 404);
+    assert_eq!(served.get(&format!("/api/v1/sessions/{session}")).status, 404, "the session is gone with it");
+}
+
+#[test]
+fn response_in_the_background_is_cancelled() {
+    let (gate, place) = (ReplyGate::default(), Place::new());
+    let model = ModelServer::start({
+        let gate = gate.clone();
+        move |_| {
+            gate.wait();
+            says("Too late.")
+        }
+    });
+    place.file("shelly.yaml", model.config(""));
+    let served = HttpServed::start(&place, &[]);
+    let begun = served.post(RESPONSES, &json!({"input": "hi", "background": true})).json();
+    let path = format!("{RESPONSES}/{}", begun["id"].as_str().unwrap());
+    let cancelled = served.post(&format!("{path}/cancel"), &json!({}));
+    assert_eq!(cancelled.status, 200, "{cancelled:?}");
+    let done = served.wait_for(&path, |response| response["status"] != "in_progress");
+    assert_eq!((&done["status"], &done["output"]), (&json!("cancelled"), &json!([])), "{done}");
+    gate.open();
+}
+
+#[test]
+fn response_of_a_client_is_retrieved_and_not_cancelled() {
+    let place = Place::new();
+    let served = counting(&place, &[]);
+    let first = served.post(RESPONSES, &json!({"input": "one"})).json();
+    let path = format!("{RESPONSES}/{}", first["id"].as_str().unwrap());
+    assert_eq!(text_of(&served.get(&path).json()), "You said 1 things.");
+    let refused = served.post(&format!("{path}/cancel"), &json!({}));
+    assert!(refused.status == 400 && refused.body.contains("`background`"), "{refused:?}");
+    let second = json!({"input": "two", "previous_response_id": first["id"]});
+    assert_eq!(served.post(RESPONSES, &second).status, 200);
+    let refused = served.send("DELETE", &path, &served.known(), "");
+    assert!(refused.status == 409 && refused.body.contains("session rm"), "{refused:?}");
+    for (method, path, status) in [
+        ("GET", "/v1/responses/resp_1_none".to_owned(), 404),
+        ("GET", "/v1/responses/".to_owned(), 404),
+        ("PUT", path.clone(), 405),
+        ("GET", format!("{path}/cancel"), 405),
+        ("GET", format!("{path}/more"), 404),
+    ] {
+        assert_eq!(served.send(method, &path, &served.known(), "").status, status, "{method} {path}");
+    }
+}

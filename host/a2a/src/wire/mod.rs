@@ -7,6 +7,7 @@ mod agent_card;
 mod artifact;
 mod message;
 mod open_fields;
+mod push_notification;
 mod requests;
 mod task;
 mod updates;
@@ -19,6 +20,7 @@ pub use artifact::A2aArtifact;
 pub use message::{A2aMessage, A2aPart, A2aPartContent, A2aRole};
 pub use open_fields::A2aMetadata;
 pub(crate) use open_fields::or_default;
+pub use push_notification::{ListPushConfigsResult, PushAuthentication, PushConfigParams, TaskPushNotificationConfig};
 pub use requests::{
     ListTasksParams, ListTasksResult, SendMessageConfiguration, SendMessageParams, TaskIdParams, TaskQueryParams,
 };

@@ -1,7 +1,6 @@
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::{A2aMessage, A2aMetadata, A2aTask, A2aTaskState, or_default};
+use super::{A2aMessage, A2aMetadata, A2aTask, A2aTaskState, TaskPushNotificationConfig, or_default};
 
 /// The parameters of `SendMessage` and `SendStreamingMessage`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -30,7 +29,7 @@ pub struct SendMessageConfiguration {
     pub accepted_output_modes: Vec<String>,
     /// The address that is told of updates.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub task_push_notification_config: Option<Value>,
+    pub task_push_notification_config: Option<TaskPushNotificationConfig>,
     /// The maximum number of messages of the history in the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history_length: Option<u32>,

@@ -11,7 +11,9 @@ mod request_tokens;
 mod run_caller;
 mod run_cx;
 mod run_extensions;
+mod run_spans;
 mod sink;
+mod span_context;
 mod stream_event;
 mod stream_line;
 
@@ -27,6 +29,8 @@ pub use request_tokens::RequestTokens;
 pub use run_caller::{RunCaller, RunCallerState};
 pub use run_cx::RunCx;
 pub use run_extensions::RunExtensions;
+pub use run_spans::{RunSpans, SpanDestination, StepSpan};
 pub use sink::{EventSink, EventStream};
+pub use span_context::{PropagatedSpan, SpanContext, TRACEPARENT, TRACESTATE};
 pub use stream_event::StreamEvent;
 pub use stream_line::{EVENT_STREAM_VERSION, StreamLine, StreamStart};

@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::broadcast;
 
 use super::{
-    Event, StreamEvent,
+    Event, PropagatedSpan, RunSpans, StepSpan, StreamEvent,
     event_queue::{EventQueue, QueueReader, wait_for_room},
 };
 use crate::limits;
@@ -26,6 +26,8 @@ struct SinkScope {
     hub: Arc<EventHub>,
     run: Option<Arc<str>>,
     parent: Option<Arc<str>>,
+    /// The tool call that the scope belongs to. It is set only for runs that have spans.
+    call: Option<Arc<str>>,
 }
 
 #[derive(Default)]
@@ -43,6 +45,10 @@ struct EventHub {
     followers: RwLock<Arc<[Arc<EventQueue>]>>,
     /// Readers for which the run does not wait; created for the first observer.
     observers: OnceLock<broadcast::Sender<StreamEvent>>,
+    /// The open spans of the runs, if telemetry exports them.
+    spans: OnceLock<Arc<dyn RunSpans>>,
+    /// The span of another host to which the runs belong.
+    outer_span: OnceLock<PropagatedSpan>,
 }
 
 /// A callback that is called for each event where it is emitted.
@@ -64,7 +70,7 @@ impl EventSink {
 
     /// Creates a sink without readers: see [`EventSink::follow`] and [`EventSink::observe`].
     pub fn new() -> Self {
-        Self(Some(Arc::new(SinkScope { hub: Arc::default(), run: None, parent: None })))
+        Self(Some(Arc::new(SinkScope { hub: Arc::default(), run: None, parent: None, call: None })))
     }
 
     /// Creates a sink with one follower.
@@ -77,7 +83,47 @@ impl EventSink {
     /// Returns a sink with the same taps and readers whose events are about the run with the id `run`, which works for the
     /// run with the id `parent`.
     pub fn of_run(&self, run: Arc<str>, parent: Option<Arc<str>>) -> Self {
-        Self(self.0.as_ref().map(|scope| Arc::new(SinkScope { hub: Arc::clone(&scope.hub), run: Some(run), parent })))
+        let scope =
+            |scope: &Arc<SinkScope>| SinkScope { hub: Arc::clone(&scope.hub), run: Some(run), parent, call: None };
+        Self(self.0.as_ref().map(scope).map(Arc::new))
+    }
+
+    /// Makes this the sink of a tool call of its run, so that requests to other hosts name the span of the call. Does
+    /// nothing for a run that has no spans.
+    pub(crate) fn enter_call(&mut self, call: &Arc<str>) {
+        let Some(scope) = self.0.as_ref().filter(|scope| scope.hub.spans.get().is_some()) else { return };
+        let SinkScope { hub, run, parent, .. } = &**scope;
+        let (hub, call) = (Arc::clone(hub), Some(Arc::clone(call)));
+        self.0 = Some(Arc::new(SinkScope { hub, run: run.clone(), parent: parent.clone(), call }));
+    }
+
+    /// Sets the open spans of the runs of this sink. Only the first call has an effect.
+    pub fn set_spans(&self, spans: Arc<dyn RunSpans>) {
+        if let Some(scope) = &self.0 {
+            // An error means that there are some: a run has one identity.
+            let _ = scope.hub.spans.set(spans);
+        }
+    }
+
+    /// Returns the step that this sink is for; `None` if its run has no spans.
+    pub fn step_span(&self) -> Option<StepSpan> {
+        let scope = self.0.as_ref()?;
+        let (spans, run) = (Arc::clone(scope.hub.spans.get()?), scope.run.clone()?);
+        Some(StepSpan { spans, run, call: scope.call.clone() })
+    }
+
+    /// Sets the span of another host to which the runs of this sink belong. It has an effect before telemetry observes the
+    /// sink, and only the first call has one.
+    pub fn set_outer_span(&self, span: PropagatedSpan) {
+        if let Some(scope) = &self.0 {
+            // An error means that there is one.
+            let _ = scope.hub.outer_span.set(span);
+        }
+    }
+
+    /// Returns the span of another host to which the runs of this sink belong.
+    pub fn outer_span(&self) -> Option<&PropagatedSpan> {
+        self.0.as_ref()?.hub.outer_span.get()
     }
 
     /// Returns the sink of a new run that works for the run of this sink. The first run has this name as its id, each
@@ -300,6 +346,7 @@ mod tests {
     use futures_util::poll;
 
     use super::*;
+    use crate::event::SpanDestination;
 
     fn event(n: usize) -> Event {
         Event::Warning { message: n.to_string() }
@@ -494,5 +541,47 @@ mod tests {
         assert_eq!((copy.sequence, copy.run.as_deref(), copy.parent.as_deref()), (1, Some("r.1"), Some("r")));
         assert_eq!(copy.event, event(7));
         assert!(EventSink::none().of_new_run(&name).run().is_none());
+    }
+
+    /// Tells every destination the id of a run and a call as the state of a span.
+    #[derive(Debug)]
+    struct NamedSteps;
+
+    impl RunSpans for NamedSteps {
+        fn span_for(&self, run: &str, call: Option<&str>, _: SpanDestination<'_>) -> Option<PropagatedSpan> {
+            let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+            PropagatedSpan::parse(Some(parent), Some(&format!("{run}/{}", call.unwrap_or_default())))
+        }
+    }
+
+    #[test]
+    fn calls_are_steps_of_runs_that_have_spans() {
+        let step = |sink: &EventSink| {
+            let span = sink.step_span()?.span_for(SpanDestination::McpProgram("files"))?;
+            Some(span.state.unwrap().to_string())
+        };
+        let (sink, call) = (EventSink::new(), Arc::<str>::from("c"));
+        let mut run = sink.of_run("r".into(), None);
+        run.enter_call(&call);
+        assert_eq!(step(&run), None, "it has no spans");
+        sink.set_spans(Arc::new(NamedSteps));
+        assert_eq!((step(&sink), step(&run)), (None, Some("r/".into())));
+        run.enter_call(&call);
+        assert_eq!(step(&run), Some("r/c".into()));
+        assert_eq!(step(&run.of_new_run(&"r".into())), Some("r/".into()), "the first run has the name as its id");
+        let mut none = EventSink::none();
+        none.enter_call(&call);
+        assert_eq!(step(&none), None);
+    }
+
+    #[test]
+    fn first_outer_span_counts() {
+        let span = |parent: &str| PropagatedSpan::parse(Some(parent), None).unwrap();
+        let first = span("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        let sink = EventSink::new();
+        assert_eq!(sink.outer_span(), None);
+        sink.set_outer_span(first.clone());
+        sink.set_outer_span(span("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b8-01"));
+        assert_eq!(sink.of_run("r".into(), None).outer_span(), Some(&first));
     }
 }

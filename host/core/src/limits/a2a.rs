@@ -24,6 +24,19 @@ pub const A2A_PAGE_TASKS: u32 = 100;
 /// The number of tasks in one list unless the client sets it, as the protocol says.
 pub const A2A_PAGE_TASKS_DEFAULT: u32 = 50;
 
+/// The maximum number of addresses that are told of the updates of one task.
+pub const A2A_PUSH_CONFIGS: usize = 8;
+/// The maximum bytes of a token, and of the credentials, that go with updates: those of a signed token with many claims.
+pub const A2A_PUSH_TOKEN_BYTES: usize = 2 << 10;
+/// The number of attempts to send an update to one address.
+pub const A2A_PUSH_ATTEMPTS: u32 = 3;
+/// The pause before the second attempt; it doubles before each further one.
+pub const A2A_PUSH_PAUSE: Duration = Duration::from_secs(1);
+/// The time in which an address must have taken an update: it stores it, and works on it later.
+pub const A2A_PUSH_TIME: Duration = Duration::from_secs(10);
+/// The number of updates in a row that an address may not take; after them it is forgotten.
+pub const A2A_PUSH_FAILURES: u32 = 5;
+
 // ---- agents of other hosts
 
 /// The maximum bytes of an agent card: several hundred skills.

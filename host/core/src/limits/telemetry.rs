@@ -42,3 +42,9 @@ pub const TELEMETRY_RESPONSE_BYTES: usize = 64 << 10;
 pub const TELEMETRY_VARIABLE_BYTES: usize = 16 << 10;
 /// The maximum number of headers, and of attributes of the resource, that a variable lists.
 pub const TELEMETRY_VARIABLE_ENTRIES: usize = 64;
+/// The maximum bytes of a `traceparent` from another host: version 00 has 55, and later versions may add parts.
+pub const TRACEPARENT_BYTES: usize = 256;
+/// The maximum bytes of a `tracestate` from another host, which the W3C Trace Context asks hosts to pass on.
+pub const TRACESTATE_BYTES: usize = 512;
+/// The maximum number of destinations that are told of spans.
+pub const TELEMETRY_DESTINATIONS: usize = 64;

@@ -90,7 +90,8 @@ impl ToolBox {
 
 /// Marks the call as begun and runs it.
 async fn run(tool: &Arc<dyn Tool>, cx: &ToolCx, call: &ToolCall) -> Result<ToolOutput, Fault> {
-    let cx = ToolCx { call: call.id.as_str().into(), ..cx.clone() };
+    let mut cx = ToolCx { call: call.id.as_str().into(), ..cx.clone() };
+    cx.run.events.enter_call(&cx.call);
     cx.begin(&**tool).await?;
     run_contained(tool, &cx, call).await
 }

@@ -36,6 +36,7 @@ use super::{
 use shelly_core::{
     chat::ToolSpec,
     error::{Fault, cut},
+    event::{PropagatedSpan, TRACEPARENT, TRACESTATE},
     limits,
 };
 
@@ -120,7 +121,8 @@ impl McpServerHandler {
             }
             None => {
                 let caller = Arc::clone(&self.server.served.caller);
-                ServedCall::begin(self.server.next_run(), caller, made.clone(), asks, permit)
+                let run = (self.server.next_run(), outer_span(context));
+                ServedCall::begin(run, caller, made.clone(), asks, permit)
             }
         };
         match call.drive(&mut self.notes(context), asks).await {
@@ -136,6 +138,17 @@ impl McpServerHandler {
 /// Returns the result of a call that was refused or not finished.
 fn refused(fault: &Fault) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(fault.to_string())])
+}
+
+/// Returns the span of the client to which a request belongs: that in its metadata, or else that in the headers of HTTP.
+fn outer_span(context: &RequestContext<RoleServer>) -> Option<PropagatedSpan> {
+    let of_request = PropagatedSpan::parse(context.meta.get_traceparent(), context.meta.get_tracestate());
+    let of_head = || {
+        let head = context.extensions.get::<::http::request::Parts>()?;
+        let value = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
+        PropagatedSpan::parse(value(TRACEPARENT), value(TRACESTATE))
+    };
+    of_request.or_else(of_head)
 }
 
 /// Returns the way in which the client of this request can ask a person.

@@ -14,7 +14,7 @@ use super::{
 use crate::Elicitor;
 use shelly_core::{
     chat::{ToolCall, ToolResult},
-    event::{EventSink, EventStream},
+    event::{EventSink, EventStream, PropagatedSpan},
     limits,
 };
 
@@ -46,9 +46,9 @@ pub(super) enum ElicitationMode {
 }
 
 impl ServedCall {
-    /// Creates a call. Nothing runs before it is [driven](Self::drive).
+    /// Creates a call of a client, which is part of the span `outer`. Nothing runs before it is [driven](Self::drive).
     pub fn begin(
-        run: Arc<str>,
+        (run, outer): (Arc<str>, Option<PropagatedSpan>),
         caller: Arc<dyn McpToolCaller>,
         (name, arguments): (String, String),
         asks: ElicitationMode,
@@ -57,6 +57,9 @@ impl ServedCall {
         let (person, questions) = ClientElicitor::new();
         let person = (asks != ElicitationMode::Never).then(|| Arc::new(person) as Arc<dyn Elicitor>);
         let (sink, events) = EventSink::channel();
+        if let Some(outer) = outer {
+            sink.set_outer_span(outer);
+        }
         let id = run.to_string();
         let call = ToolCall { id: id.clone(), name, arguments, meta: Vec::new() };
         let making = ServedCallContext { run, events: sink, person };

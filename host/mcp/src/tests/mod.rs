@@ -8,6 +8,7 @@ mod oauth_wrong;
 mod peer;
 mod program;
 mod prompts;
+mod spans;
 mod tools;
 mod web;
 

@@ -63,7 +63,7 @@ impl Web {
         Self { url, came, task }
     }
 
-    fn config(&self) -> ServerConfig {
+    pub(super) fn config(&self) -> ServerConfig {
         let (client, auth) = (HttpClient::new().unwrap(), Some(AuthHeader::bearer(Secret::new("sk-secret"))));
         let headers = vec![("x-team".into(), Secret::new("red"))];
         ServerConfig::new(

@@ -221,10 +221,13 @@ impl EgressInner {
             return Err(Fault::other(format!("the certificate of {origin} cannot be checked: {why}")));
         }
         let reaches = self.policy.http.reaches(target.method.as_str(), &target.url);
-        let EgressHop { method, url, headers, body } = bare(target).await?;
+        let target = bare(target).await?;
+        let span_headers = target.span_headers();
+        let EgressHop { method, url, headers, span, body } = target;
         let again = body.again();
         let mut message = reqwest::Request::new(method.clone(), url.clone());
         message.headers_mut().clone_from(&headers);
+        message.headers_mut().extend(span_headers);
         if let Some(credential) = credential {
             credential.add_to(&mut message);
         }
@@ -260,7 +263,7 @@ impl EgressInner {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Fault::other(format!("{origin} switches to a protocol other than HTTP")));
         }
-        Ok((response, SentHop { method, url, headers, body: again }))
+        Ok((response, SentHop { method, url, headers, span, body: again }))
     }
 
     /// Sets the body of the message.

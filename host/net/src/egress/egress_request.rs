@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::{credential::CredentialUse, request_body::EgressRequestBody};
+use shelly_core::event::StepSpan;
 
 /// A request of a plugin.
 #[derive(Debug, Default)]
@@ -28,6 +29,8 @@ pub struct EgressRequest {
     pub timeout: Option<Duration>,
     /// The longest silence in the middle of the response, after its head. `None`: limited by the time of the request alone.
     pub idle: Option<Duration>,
+    /// The step for which the request is made. Servers that may be told of its span are told, unless `headers` name one.
+    pub span: Option<StepSpan>,
     /// The body; must be empty for GET and HEAD.
     pub body: EgressRequestBody,
 }

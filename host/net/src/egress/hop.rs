@@ -1,10 +1,15 @@
 //! The hops of a request.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use super::{egress_request::EgressRequest, head, request_body::EgressRequestBody};
-use shelly_core::{capability::is_method, error::Fault, limits};
+use shelly_core::{
+    capability::is_method,
+    error::Fault,
+    event::{SpanDestination, StepSpan, TRACEPARENT, TRACESTATE},
+    limits,
+};
 
 /// One hop of a request, before it is sent. It was parsed once, so that all checks see the same values.
 pub(super) struct EgressHop {
@@ -12,6 +17,8 @@ pub(super) struct EgressHop {
     pub url: Url,
     /// The headers that the plugin set.
     pub headers: HeaderMap,
+    /// The step for which the request is made.
+    pub span: Option<StepSpan>,
     pub body: EgressRequestBody,
 }
 
@@ -28,7 +35,18 @@ impl EgressHop {
         let method = http::Method::from_bytes(request.method.as_bytes());
         let method = method.map_err(|_| Fault::invalid("invalid HTTP method"))?;
         let url = url(&request.url)?;
-        Ok(Self { method, url, headers: head::of_request(&request.headers)?, body: request.body })
+        let EgressRequest { headers, span, body, .. } = request;
+        Ok(Self { method, url, headers: head::of_request(&headers)?, span, body })
+    }
+
+    /// Returns the headers that name the span of the request to its server. There are none for a server that is not told,
+    /// and none beside headers of the plugin for its own traces.
+    pub fn span_headers(&self) -> Vec<(HeaderName, HeaderValue)> {
+        let is_traced = [TRACEPARENT, TRACESTATE].iter().any(|name| self.headers.contains_key(*name));
+        let span = self.span.as_ref().filter(|_| !is_traced);
+        let told = span.and_then(|span| span.span_for(SpanDestination::Server(&self.url)));
+        let headers = told.into_iter().flat_map(|span| span.headers());
+        headers.filter_map(|(name, value)| Some((HeaderName::from_static(name), value.try_into().ok()?))).collect()
     }
 
     /// Returns `true` if a body has no meaning with this method.

@@ -9,7 +9,7 @@ use super::{
     request_body::EgressRequestBody,
     scrub::Scrubber,
 };
-use shelly_core::{error::Fault, limits};
+use shelly_core::{error::Fault, event::StepSpan, limits};
 
 /// Returns the request that a redirect asks for; `None` if the response is final.
 ///
@@ -42,7 +42,7 @@ pub(super) fn next(
     if url.origin() != last.url.origin() {
         policy.forget_sender(&mut headers);
     }
-    Ok(Some(EgressHop { method, url, headers, body }))
+    Ok(Some(EgressHop { method, url, headers, span: last.span, body }))
 }
 
 /// Checks that the target of a redirect may be revealed to the plugin and to servers on the way.
@@ -64,6 +64,7 @@ pub(super) struct SentHop {
     pub method: Method,
     pub url: Url,
     pub headers: HeaderMap,
+    pub span: Option<StepSpan>,
     /// `None` for a body that was streamed.
     pub body: Option<EgressRequestBody>,
 }

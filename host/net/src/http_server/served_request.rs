@@ -10,7 +10,10 @@ use hyper::{
 use tokio::time::timeout;
 
 use super::connections::{ClientConnection, ConnectionUse};
-use shelly_core::limits;
+use shelly_core::{
+    event::{PropagatedSpan, TRACEPARENT, TRACESTATE},
+    limits,
+};
 
 /// A request that the [`AccessPolicy`](super::AccessPolicy) admits. Its body is not read yet.
 pub struct ServedRequest {
@@ -87,6 +90,11 @@ impl ServedRequest {
     /// Returns `true` if there is a header of this name, whatever its value is.
     pub fn has_header(&self, name: impl AsHeaderName) -> bool {
         self.parts.headers.contains_key(name)
+    }
+
+    /// Returns the span of the client to which the request belongs, if it names one in the form of the W3C Trace Context.
+    pub fn outer_span(&self) -> Option<PropagatedSpan> {
+        PropagatedSpan::parse(self.header(TRACEPARENT), self.header(TRACESTATE))
     }
 
     /// Returns the bytes of the body, if the client has declared them.

@@ -43,6 +43,7 @@ impl PluginState {
             follow: true,
             timeout: timeout_ms.map(|time| Duration::from_millis(time.into())),
             idle: None,
+            span: None,
             body,
         })
     }

@@ -114,6 +114,7 @@ fn asked(request: Request<WasiBody>, is_gone: Arc<AtomicBool>) -> EgressRequest 
         follow: false,
         timeout: None,
         idle: None,
+        span: None,
         body: if is_empty {
             EgressRequestBody::default()
         } else {

@@ -138,6 +138,7 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("serve", "max_runs", CompletedValue::Nothing),
     row("serve", "question_time", CompletedValue::Nothing),
     row("serve", "a2a_url", CompletedValue::Nothing),
+    row("serve", "a2a_push", CompletedValue::Nothing),
     row("openapi", "api", CompletedValue::Apis),
     row("openapi approve", "operations", CompletedValue::Nothing),
     row("conformance", "kind", CompletedValue::PluginKinds),

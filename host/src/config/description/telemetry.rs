@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use super::{section::SectionDescription, shared_settings::time_or, wording::shown_address};
 use crate::{
     config::{
-        OtlpConfig, TelemetryConfig,
+        EVERY_DESTINATION, OtlpConfig, TelemetryConfig,
         effective_setting::{is, set},
         mask::{masked, masked_url},
         variables::variables,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub(super) fn telemetry_section(telemetry: &TelemetryConfig) -> SectionDescription {
-    let TelemetryConfig { otlp, content, service } = telemetry;
+    let TelemetryConfig { otlp, content, service, propagate } = telemetry;
     let mut section = SectionDescription::default();
     match otlp {
         Some(otlp) => section.show_section("otlp", otlp_section(otlp, *content)),
@@ -28,6 +28,15 @@ pub(super) fn telemetry_section(telemetry: &TelemetryConfig) -> SectionDescripti
     }
     // A word in the data.
     section.show("service", is(service).noted_if(service.is_none(), "shelly-host"));
+    section.show("propagate", is(propagate).noted_if(propagate.is_empty(), "no server is told"));
+    for entry in telemetry.destinations().unwrap_or_default() {
+        let told = match entry.as_str() {
+            EVERY_DESTINATION => "all servers that requests go to are".to_owned(),
+            entry => format!("{} is", quoted(entry)),
+        };
+        let line = format!("telemetry: {told} told which span of a trace a request belongs to");
+        section.disclose(RiskLevel::Sends, line);
+    }
     section
 }
 

@@ -195,6 +195,13 @@ fn collector_of_telemetry_is_a_fact() {
     assert!(with_content[2].ends_with("and their messages, arguments and results"), "{with_content:?}");
     assert_ne!(lines(&text.replace("otel.example", "evil.example")), all);
     assert_eq!(lines(&text.replace("otlp:", "service: birds, otlp:")), all, "a word in the data");
+    let told = lines(&text.replace("otlp:", "propagate: ['https://api.example', all], otlp:"));
+    for line in [
+        "telemetry: `https://api.example` is told which span of a trace a request belongs to",
+        "telemetry: all servers that requests go to are told which span of a trace a request belongs to",
+    ] {
+        assert!(told.iter().any(|there| there == line), "{told:?}");
+    }
     let content_alone = lines("telemetry: {content: true}");
     assert_eq!(content_alone.len(), 1, "the environment may turn it on: {content_alone:?}");
 }

@@ -7,17 +7,22 @@ use tokio_util::sync::CancellationToken;
 use super::{
     agent_cards::{A2A_PATH, AgentDirectory, has_agent},
     task_operations::{OperationResult, TaskOperations},
+    task_view::clean,
 };
 use crate::{
     a2a::{
         A2aError, A2aErrorKind, A2aOperation, CARD_PATH, MEDIA_TYPE, RpcRequest, VERSION_HEADER, agent_of_segment,
         check_version, rpc_error, rpc_result, wire::AgentCard,
     },
+    capability::HttpGrant,
     digest::Sha256Digest,
     limits,
     net::http_server::{ServedRequest, ServedResponse, SseFrame, bytes_response, event_stream},
     serve::hosted_runs::RunHost,
 };
+
+/// The part of a path before the id of an address that is told of a task.
+const PUSH_CONFIG: &str = "/pushNotificationConfigs/";
 
 /// The time for which a client may use a card without asking for it again.
 const CARD_CACHE: &str = "max-age=60";
@@ -53,6 +58,8 @@ pub struct A2aOptions {
     pub url: Option<String>,
     /// `true` if clients must show a bearer token.
     pub requires_token: bool,
+    /// The addresses to which clients may have updates of tasks sent.
+    pub push: HttpGrant,
 }
 
 /// The way in which a client has sent its request, and gets its answer.
@@ -65,7 +72,7 @@ enum RequestBinding {
 impl A2aService {
     /// Returns the endpoint to these runs. Its streams end when `stop` is cancelled.
     pub fn new(host: RunHost, options: A2aOptions, stop: CancellationToken) -> Self {
-        let operations = TaskOperations::new(host.clone(), stop);
+        let operations = TaskOperations::new(host.clone(), options.push.clone(), stop);
         Self { host, operations, options, bodies: Semaphore::new(limits::SERVE_RUN_BODIES) }
     }
 
@@ -113,7 +120,8 @@ impl A2aService {
         // The access policy has checked the name of the host.
         let of_client = || format!("http://{}", request.header(header::HOST).unwrap_or("localhost"));
         let base = self.options.url.clone().unwrap_or_else(of_client);
-        let card = card(&AgentDirectory::new(&self.host, base.trim_end_matches('/'), self.options.requires_token));
+        let directory = AgentDirectory::new(&self.host, base.trim_end_matches('/'), self.options.requires_token);
+        let card = card(&directory.with_push(!self.options.push.is_empty()));
         let bytes = self.clean(&serde_json::to_value(card).unwrap_or_default());
         let tag = format!("\"{}\"", Sha256Digest::of(&bytes).hex());
         let is_known = request.header(header::IF_NONE_MATCH) == Some(tag.as_str());
@@ -178,7 +186,11 @@ impl A2aService {
             }
         }
         if let Some(task) = task {
-            params.insert("id".into(), task.into());
+            let field = if operation.is_about_push_notifications() { "taskId" } else { "id" };
+            params.insert(field.into(), task.into());
+        }
+        if let Some((_, config)) = below.split_once(PUSH_CONFIG) {
+            params.insert("id".into(), config.into());
         }
         self.perform(agent, operation, Value::Object(params), binding, request).await
     }
@@ -191,7 +203,7 @@ impl A2aService {
         binding: RequestBinding,
         request: &mut ServedRequest,
     ) -> ServedResponse {
-        match self.operations.perform(agent, operation, params).await {
+        match self.operations.perform(agent, operation, params, request.outer_span()).await {
             Ok(OperationResult::Value(value)) => {
                 let body = self.clean(&binding.result(&value));
                 bytes_response(StatusCode::OK, binding.content_type(), body)
@@ -264,12 +276,6 @@ impl RequestBinding {
             Self::HttpJson => value.clone(),
         }
     }
-}
-
-/// Returns a value as JSON, without credentials.
-fn clean(host: &RunHost, value: &Value) -> Vec<u8> {
-    let bytes = serde_json::to_vec(value).unwrap_or_default();
-    host.secrets().clean_json(bytes, |json| serde_json::from_slice::<serde::de::IgnoredAny>(json).is_ok())
 }
 
 /// Returns the version of the protocol that a client speaks, in a header or in the query.

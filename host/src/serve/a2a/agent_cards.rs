@@ -34,11 +34,17 @@ pub(super) struct AgentDirectory<'a> {
     /// The URL under which the client reaches this server, without a slash at its end.
     base: &'a str,
     requires_token: bool,
+    sends_push: bool,
 }
 
 impl<'a> AgentDirectory<'a> {
     pub fn new(host: &'a RunHost, base: &'a str, requires_token: bool) -> Self {
-        Self { host, base, requires_token }
+        Self { host, base, requires_token, sends_push: false }
+    }
+
+    /// Returns these agents on a server that does or does not send push notifications.
+    pub fn with_push(self, sends_push: bool) -> Self {
+        Self { sends_push, ..self }
     }
 
     /// Returns the card of the server: that of the agent of requests that name none, with the skills of all agents.
@@ -88,7 +94,7 @@ impl<'a> AgentDirectory<'a> {
             version: env!("CARGO_PKG_VERSION").into(),
             capabilities: AgentCapabilities {
                 streaming: true,
-                push_notifications: false,
+                push_notifications: self.sends_push,
                 extended_agent_card: false,
                 extensions: vec![budget],
             },

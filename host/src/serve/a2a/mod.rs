@@ -6,11 +6,13 @@
 //! - `task_operations.rs` does what a request asks for, with the tasks in `task_table.rs`.
 //! - `incoming_message.rs` makes a task, an answer or a word to an agent of a message.
 //! - `served_task.rs` is a task with its messages; `task_view.rs` is the task as clients see it.
-//! - `task_updates.rs` streams the updates of a task.
+//! - `task_updates.rs` streams the updates of a task; `push_sender.rs` sends them to the addresses in `push_targets.rs`.
 
 mod a2a_service;
 mod agent_cards;
 mod incoming_message;
+mod push_sender;
+mod push_targets;
 mod served_task;
 mod task_operations;
 mod task_table;

@@ -4,6 +4,7 @@ use std::{
     time::SystemTime,
 };
 
+use super::push_targets::PushTargets;
 use crate::{
     a2a::wire::{A2aMessage, A2aPart, A2aPartContent},
     error::cut,
@@ -18,6 +19,8 @@ pub(super) struct ServedTask {
     /// The id of the conversation: the name of its session, if runs are recorded.
     pub context: String,
     pub run: Arc<HostedRun>,
+    /// The addresses that are told of its updates.
+    pub push: PushTargets,
     log: Mutex<TaskLog>,
 }
 
@@ -32,7 +35,8 @@ impl ServedTask {
     /// Returns the task that this message began.
     pub fn new(agent: &str, context: String, run: Arc<HostedRun>, message: &A2aMessage) -> Self {
         let log = TaskLog { history: VecDeque::new(), touched: SystemTime::now() };
-        let task = Self { agent: agent.to_owned(), context, run, log: Mutex::new(log) };
+        let (agent, push) = (agent.to_owned(), PushTargets::default());
+        let task = Self { agent, context, run, push, log: Mutex::new(log) };
         task.remember(message);
         task
     }

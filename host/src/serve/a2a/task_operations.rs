@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     incoming_message,
+    push_sender::{PushSender, no_push_notifications},
     served_task::ServedTask,
     task_table::{TaskTable, refusal},
     task_updates,
@@ -17,10 +18,12 @@ use crate::{
     a2a::{
         A2aError, A2aErrorKind, A2aOperation,
         wire::{
-            A2aTask, ListTasksParams, ListTasksResult, SendMessageParams, SendMessageResult, TaskIdParams,
-            TaskQueryParams,
+            A2aTask, ListPushConfigsResult, ListTasksParams, ListTasksResult, PushConfigParams, SendMessageParams,
+            SendMessageResult, TaskIdParams, TaskPushNotificationConfig, TaskQueryParams,
         },
     },
+    capability::HttpGrant,
+    event::PropagatedSpan,
     limits,
     serve::hosted_runs::{RunHost, RunHostError},
 };
@@ -29,6 +32,7 @@ use crate::{
 pub(super) struct TaskOperations {
     host: RunHost,
     table: TaskTable,
+    push: PushSender,
     /// Cancelled when the server ends, which ends streams and answers that wait.
     stop: CancellationToken,
 }
@@ -41,11 +45,13 @@ pub(super) enum OperationResult {
 }
 
 impl TaskOperations {
-    pub fn new(host: RunHost, stop: CancellationToken) -> Self {
-        Self { host, table: TaskTable::default(), stop }
+    /// Returns the operations on these runs. `push` are the addresses to which clients may have updates sent.
+    pub fn new(host: RunHost, push: HttpGrant, stop: CancellationToken) -> Self {
+        let push = PushSender::new(push, stop.clone());
+        Self { host, table: TaskTable::default(), push, stop }
     }
 
-    /// Performs an operation at the address of an agent.
+    /// Performs an operation at the address of an agent. A task that it begins is part of the span of the client.
     ///
     /// # Errors
     ///
@@ -55,13 +61,14 @@ impl TaskOperations {
         agent: &str,
         operation: A2aOperation,
         params: Value,
+        outer_span: Option<PropagatedSpan>,
     ) -> Result<OperationResult, A2aError> {
         match operation {
             A2aOperation::SendMessage => {
                 let params: SendMessageParams = parse(params)?;
                 let (history, is_blocking) =
                     (params.configuration.history_length, !params.configuration.return_immediately);
-                let task = self.send(agent, params).await?;
+                let task = self.send(agent, params, outer_span).await?;
                 if is_blocking {
                     task_updates::settled(&self.host, &task, &self.stop).await;
                 }
@@ -71,7 +78,7 @@ impl TaskOperations {
             A2aOperation::SendStreamingMessage => {
                 let params: SendMessageParams = parse(params)?;
                 let history = params.configuration.history_length;
-                let task = self.send(agent, params).await?;
+                let task = self.send(agent, params, outer_span).await?;
                 self.updates(&task, history, true)
             }
             A2aOperation::GetTask => {
@@ -93,10 +100,28 @@ impl TaskOperations {
                 }
                 self.updates(&task, None, false)
             }
-            A2aOperation::CreateTaskPushNotificationConfig
-            | A2aOperation::GetTaskPushNotificationConfig
-            | A2aOperation::ListTaskPushNotificationConfigs
-            | A2aOperation::DeleteTaskPushNotificationConfig => Err(no_push_notifications()),
+            A2aOperation::CreateTaskPushNotificationConfig => {
+                let config: TaskPushNotificationConfig = parse(params)?;
+                self.push.check(&config)?;
+                check_tenant(agent, &config.tenant)?;
+                let task = self.table.task(&self.host, agent, &config.task_id)?;
+                value(&self.notify(&task, config)?.without_secrets())
+            }
+            A2aOperation::GetTaskPushNotificationConfig => {
+                let (task, id) = self.notified_task(agent, params)?;
+                let config = task.push.get(&id).ok_or_else(no_config)?;
+                value(&config.without_secrets())
+            }
+            A2aOperation::ListTaskPushNotificationConfigs => {
+                let (task, _) = self.notified_task(agent, params)?;
+                let configs = task.push.all().iter().map(TaskPushNotificationConfig::without_secrets).collect();
+                value(&ListPushConfigsResult { configs, ..ListPushConfigsResult::default() })
+            }
+            A2aOperation::DeleteTaskPushNotificationConfig => {
+                let (task, id) = self.notified_task(agent, params)?;
+                task.push.remove(&id);
+                Ok(OperationResult::Value(Value::Object(Map::new())))
+            }
             A2aOperation::GetExtendedAgentCard => {
                 let error = "there is no other card for authenticated clients than the public one";
                 Err(A2aError::new(A2aErrorKind::UnsupportedOperation, error))
@@ -105,14 +130,19 @@ impl TaskOperations {
     }
 
     /// Takes a message, and waits until the run of its task has begun.
-    async fn send(&self, agent: &str, params: SendMessageParams) -> Result<Arc<ServedTask>, A2aError> {
+    async fn send(
+        &self,
+        agent: &str,
+        params: SendMessageParams,
+        outer_span: Option<PropagatedSpan>,
+    ) -> Result<Arc<ServedTask>, A2aError> {
         let SendMessageParams { tenant, message, configuration, metadata } = params;
         check_tenant(agent, &tenant)?;
-        if configuration.task_push_notification_config.is_some() {
-            return Err(no_push_notifications());
-        }
+        // A message with a config that is refused has no effect.
+        let config = configuration.task_push_notification_config;
+        config.iter().try_for_each(|config| self.push.check(config))?;
         incoming_message::check(&message)?;
-        let task = self.table.take(&self.host, agent, &message, &metadata)?;
+        let task = self.table.take(&self.host, agent, (&message, &metadata), outer_span)?;
         match task.run.begun().await {
             // A context that cannot be continued must be refused, and the server must not choose another one.
             Err(RunHostError::NotBegun(report)) if message.task_id.is_empty() && !message.context_id.is_empty() => {
@@ -120,8 +150,35 @@ impl TaskOperations {
                 Err(refusal(RunHostError::NotBegun(report)))
             }
             // The state of the task says why it was rejected.
-            Ok(()) | Err(_) => Ok(task),
+            Ok(()) | Err(_) => {
+                if let Some(config) = config {
+                    self.notify(&task, config)?;
+                }
+                Ok(task)
+            }
         }
+    }
+
+    /// Sends the updates of a task to a further address. Returns its config.
+    fn notify(
+        &self,
+        task: &Arc<ServedTask>,
+        config: TaskPushNotificationConfig,
+    ) -> Result<TaskPushNotificationConfig, A2aError> {
+        let task_id = task.id().to_owned();
+        let config = task.push.add(TaskPushNotificationConfig { task_id, tenant: String::new(), ..config })?;
+        self.push.follow(&self.host, task);
+        Ok(config)
+    }
+
+    /// Returns the task whose addresses a request is about, and the id of one of them.
+    fn notified_task(&self, agent: &str, params: Value) -> Result<(Arc<ServedTask>, String), A2aError> {
+        if !self.push.is_on() {
+            return Err(no_push_notifications());
+        }
+        let PushConfigParams { tenant, task_id, id } = parse(params)?;
+        check_tenant(agent, &tenant)?;
+        Ok((self.table.task(&self.host, agent, &task_id)?, id))
     }
 
     /// Streams the updates of a task. After a message the stream ends also if the task asks for input already.
@@ -225,8 +282,7 @@ fn check_tenant(agent: &str, tenant: &str) -> Result<(), A2aError> {
     }
 }
 
-fn no_push_notifications() -> A2aError {
-    let error = "this server sends no push notifications; read the updates of a task with `SubscribeToTask`, or ask for it \
-                 with `GetTask`";
-    A2aError::new(A2aErrorKind::PushNotificationNotSupported, error)
+fn no_config() -> A2aError {
+    let error = "the task has no such address that is told of it; it was deleted, or it did not take the updates";
+    A2aError::new(A2aErrorKind::TaskNotFound, error)
 }

@@ -17,6 +17,7 @@ use crate::{
     agent::SendError,
     digest::Sha256Digest,
     error::cut,
+    event::PropagatedSpan,
     limits,
     serve::hosted_runs::{RunHost, RunHostError, RunRequest, RunTarget},
 };
@@ -53,8 +54,8 @@ impl TaskTable {
         &self,
         host: &RunHost,
         agent: &str,
-        message: &A2aMessage,
-        metadata: &A2aMetadata,
+        (message, metadata): (&A2aMessage, &A2aMetadata),
+        outer_span: Option<PropagatedSpan>,
     ) -> Result<Arc<ServedTask>, A2aError> {
         let content = Sha256Digest::of(serde_json::to_vec(&(message, metadata)).unwrap_or_default());
         // The lock is held until the message is in the list: the same message that comes at the same time finds it.
@@ -72,7 +73,7 @@ impl TaskTable {
             }
         }
         let task = match message.task_id.is_empty() {
-            true => begin(host, agent, message, metadata)?,
+            true => begin(host, agent, (message, metadata), outer_span)?,
             false => {
                 let task = table.find(agent, &message.task_id).ok_or_else(|| no_task(&message.task_id))?;
                 go_on(host, &task, message)?;
@@ -161,8 +162,8 @@ impl TaskTableState {
 fn begin(
     host: &RunHost,
     agent: &str,
-    message: &A2aMessage,
-    metadata: &A2aMetadata,
+    (message, metadata): (&A2aMessage, &A2aMetadata),
+    outer_span: Option<PropagatedSpan>,
 ) -> Result<Arc<ServedTask>, A2aError> {
     let budget = budget_of([metadata, &message.metadata])?;
     let input = task_input(message)?;
@@ -179,7 +180,7 @@ fn begin(
     let target = if is_recorded { RunTarget::Named(context.clone()) } else { RunTarget::Off };
     // A config without agents has a default one, which no name in it stands for.
     let named = config.runners().next().is_some().then(|| agent.to_owned());
-    let request = RunRequest { agent: named, input: Some(input), target, budget, ..RunRequest::default() };
+    let request = RunRequest { agent: named, input: Some(input), target, budget, outer_span, ..RunRequest::default() };
     let run = host.begin(request).map_err(refusal)?;
     Ok(Arc::new(ServedTask::new(agent, context, run, message)))
 }

@@ -15,10 +15,8 @@ use super::{
     task_view::{self, TaskParts},
 };
 use crate::{
-    a2a::wire::{
-        A2aArtifact, A2aMetadata, A2aTaskState, A2aTaskStatus, TaskArtifactUpdate, TaskStatusUpdate, TaskStreamItem,
-    },
-    chat::Role,
+    a2a::wire::{A2aMetadata, A2aTaskState, A2aTaskStatus, TaskArtifactUpdate, TaskStatusUpdate, TaskStreamItem},
+    chat::{ReplyDelta, Role},
     event::Event,
     serve::hosted_runs::{RunEventReader, RunEventStep, RunHost, RunHostError},
 };
@@ -38,7 +36,12 @@ struct TaskWatcher {
     stop: CancellationToken,
     /// `true` once the last update is pending.
     is_over: bool,
-    _permit: OwnedSemaphorePermit,
+    /// `true` for a watcher that goes on after a question, and has no use for pieces of the answer.
+    is_follower: bool,
+    /// `true` if a piece of the answer was sent in this turn of the agent.
+    has_piece: bool,
+    /// `None` for a follower: a task has one at most.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Returns the updates of a task: the task as it is now, its new states and words of its agent, then its answer and its last
@@ -69,10 +72,36 @@ pub(super) fn updates(
         is_over: state.is_terminal() || (is_after_message && state.is_interrupted()),
         pending: VecDeque::new(),
         stop: stop.clone(),
-        _permit: permit,
+        is_follower: false,
+        has_piece: false,
+        _permit: Some(permit),
     };
     watcher.pending.push_back(TaskStreamItem::Task(Box::new(shown)));
     Ok(stream::unfold(watcher, TaskWatcher::next).boxed())
+}
+
+/// Returns the updates of a task up to its end, without the pieces of its answer. The task itself is the first of them only
+/// if it is over or asks for input already.
+pub(super) fn followed(host: &RunHost, task: &Arc<ServedTask>, stop: &CancellationToken) -> BoxStream<'static, Value> {
+    let snapshot = task.run.snapshot();
+    let reader = task.run.events_after(snapshot.last_event);
+    let shown = task_view::of_snapshot(host, task, &snapshot, TaskParts { history: Some(0), artifacts: true });
+    let state = shown.status.state;
+    let is_settled = state.is_terminal() || state.is_interrupted();
+    let watcher = TaskWatcher {
+        host: host.clone(),
+        task: Arc::clone(task),
+        reader,
+        agent: snapshot.agent.clone(),
+        state,
+        is_over: state.is_terminal(),
+        pending: is_settled.then(|| TaskStreamItem::Task(Box::new(shown))).into_iter().collect(),
+        stop: stop.clone(),
+        is_follower: true,
+        has_piece: false,
+        _permit: None,
+    };
+    stream::unfold(watcher, TaskWatcher::next).boxed()
 }
 
 /// Waits until a task is over or asks for input, or the server ends.
@@ -131,7 +160,7 @@ impl TaskWatcher {
                     let snapshot = self.task.run.snapshot();
                     if !snapshot.state.has_ended() {
                         self.tell(task_view::status(&self.task, &snapshot, Some(question)));
-                        self.is_over = true;
+                        self.is_over = !self.is_follower;
                     }
                 }
             }
@@ -139,6 +168,23 @@ impl TaskWatcher {
                 if self.state == A2aTaskState::InputRequired && self.task.questions(&self.host).is_empty() =>
             {
                 self.tell(task_view::working(&self.task, None));
+            }
+            // The answer as the agent says it. If the turn calls tools, or the reply is asked for again, the pieces of a
+            // later one take its place, and the whole answer takes it in the end.
+            Event::ModelDelta { agent, delta: ReplyDelta::Text(text) }
+                if !self.is_follower && self.agent.as_ref() == Some(agent) && !text.is_empty() =>
+            {
+                let append = std::mem::replace(&mut self.has_piece, true);
+                self.show(TaskArtifactUpdate {
+                    artifact: task_view::piece(text),
+                    append,
+                    ..TaskArtifactUpdate::default()
+                });
+            }
+            Event::ModelStarted { agent, .. } | Event::ModelFailed { agent, .. }
+                if self.agent.as_ref() == Some(agent) =>
+            {
+                self.has_piece = false;
             }
             // Words beside calls of tools: the answer comes as an artifact.
             Event::MessageAdded { agent, role: Role::Assistant, message: Some(message) }
@@ -157,7 +203,7 @@ impl TaskWatcher {
     fn end(&mut self) {
         let snapshot = self.task.run.snapshot();
         if let Some(artifact) = task_view::artifact(&snapshot) {
-            self.show(artifact);
+            self.show(TaskArtifactUpdate { artifact, last_chunk: true, ..TaskArtifactUpdate::default() });
         }
         self.tell(task_view::status(&self.task, &snapshot, None));
         self.is_over = true;
@@ -170,10 +216,9 @@ impl TaskWatcher {
         self.pending.push_back(TaskStreamItem::StatusUpdate(Box::new(update)));
     }
 
-    fn show(&mut self, artifact: A2aArtifact) {
+    fn show(&mut self, update: TaskArtifactUpdate) {
         let (task_id, context_id) = (self.task.id().to_owned(), self.task.context.clone());
-        let update =
-            TaskArtifactUpdate { task_id, context_id, artifact, last_chunk: true, ..TaskArtifactUpdate::default() };
+        let update = TaskArtifactUpdate { task_id, context_id, ..update };
         self.pending.push_back(TaskStreamItem::ArtifactUpdate(Box::new(update)));
     }
 }

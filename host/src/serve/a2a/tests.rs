@@ -31,7 +31,7 @@ impl SilentService {
     }
 
     async fn perform(&self, operation: A2aOperation, params: Value) -> Result<Value, A2aError> {
-        match self.service.operations().perform("ada", operation, params).await? {
+        match self.service.operations().perform("ada", operation, params, None).await? {
             OperationResult::Value(value) => Ok(value),
             OperationResult::Updates(_) => panic!("a stream"),
         }
@@ -111,7 +111,7 @@ async fn task_that_works_is_told_and_cancelled() {
         assert_eq!(error.kind, kind, "{operation:?} {params}: {error}");
     }
     // The task of another agent is none of this one.
-    let foreign = silent.service.operations().perform("bob", A2aOperation::GetTask, json!({"id": id})).await;
+    let foreign = silent.service.operations().perform("bob", A2aOperation::GetTask, json!({"id": id}), None).await;
     assert!(matches!(foreign, Err(error) if error.kind == A2aErrorKind::TaskNotFound));
 }
 
@@ -162,7 +162,7 @@ async fn old_rejected_tasks_and_long_texts_are_forgotten() {
     let reject = async |id: usize| {
         // The address of an agent that the config does not have: its run cannot begin.
         let params = sent(&id.to_string());
-        let sent = silent.service.operations().perform("bob", A2aOperation::SendMessage, params).await.unwrap();
+        let sent = silent.service.operations().perform("bob", A2aOperation::SendMessage, params, None).await.unwrap();
         let OperationResult::Value(sent) = sent else { panic!("a stream") };
         assert_eq!(sent["task"]["status"]["state"], "TASK_STATE_REJECTED", "{sent}");
         assert!(sent["task"]["status"]["message"]["parts"][0]["text"].as_str().unwrap().contains("bob"), "{sent}");

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use crate::{capability::Budget, chat::Message, limits, session::LaunchOptions, task::TaskInput};
+use crate::{
+    capability::Budget, chat::Message, event::PropagatedSpan, limits, session::LaunchOptions, task::TaskInput,
+};
 
 /// The options of all runs of a host.
 #[derive(Debug, Clone)]
@@ -56,6 +58,8 @@ pub struct RunRequest {
     /// The most tokens that the replies of the agent may have together, in all turns; the last one is cut. It does not
     /// bound the members of a team and the agents that the agent delegates to.
     pub output_tokens: Option<u64>,
+    /// The span of the client, in whose trace telemetry puts the run.
+    pub outer_span: Option<PropagatedSpan>,
 }
 
 /// The session in which a hosted run is recorded.

@@ -87,7 +87,10 @@ impl HostedRunWork {
     ///
     /// A [`Report`] if it cannot begin.
     async fn work(&self, run: &HostedRun, request: RunRequest, events: EventSink) -> Result<WorkOutcome, Report> {
-        let RunRequest { agent, model, input, target, budget, history, output_tokens } = request;
+        let RunRequest { agent, model, input, target, budget, history, output_tokens, outer_span } = request;
+        if let Some(span) = outer_span {
+            events.set_outer_span(span);
+        }
         let app = (*self.app).clone().with_budget(self.options.budget.meet(&budget));
         let title = input.as_ref().map(|input| input.text.clone()).unwrap_or_default();
         let (recording, of_session) = self.recording(&target, title)?;

@@ -10,7 +10,7 @@ use super::{
     event_routes,
     idempotency::IdempotencyKeys,
     listing_routes, metrics,
-    openai::{self, OPENAI_PREFIX, OpenAiError},
+    openai::{self, OPENAI_PREFIX, OpenAiError, StoredResponses},
     openapi_document::openapi_document,
     page,
     problem::{ApiResult, Problem},
@@ -35,6 +35,7 @@ static OPENAPI: LazyLock<String> = LazyLock::new(|| openapi_document().to_string
 pub struct HttpApi {
     host: RunHost,
     keys: IdempotencyKeys,
+    responses: StoredResponses,
     /// One permit for each body that starts a run and may be read.
     bodies: Semaphore,
     /// Cancelled when the server ends, which ends the streams of events.
@@ -50,9 +51,10 @@ pub struct HttpApi {
 impl HttpApi {
     /// Returns the API to these runs. Its streams of events end when `stop` is cancelled.
     pub fn new(host: RunHost, mcp: Option<McpHttpService>, stop: CancellationToken) -> Self {
-        let (keys, connections) = (IdempotencyKeys::default(), OnceLock::new());
+        let (keys, responses) = (IdempotencyKeys::default(), StoredResponses::default());
+        let connections = OnceLock::new();
         let [bodies, hooks] = [limits::SERVE_RUN_BODIES, limits::TRIGGER_BODIES].map(Semaphore::new);
-        Self { host, keys, bodies, stop, mcp, a2a: None, triggers: None, hooks, connections }
+        Self { host, keys, responses, bodies, stop, mcp, a2a: None, triggers: None, hooks, connections }
     }
 
     /// Serves these triggers too.
@@ -76,7 +78,7 @@ impl HttpApi {
             _ => {}
         }
         if request.path().starts_with(OPENAI_PREFIX) {
-            return openai::answer(&self.host, &self.bodies, &mut request).await;
+            return openai::answer(&self.host, &self.responses, &self.bodies, &mut request).await;
         }
         match &self.a2a {
             Some(a2a) if A2aService::serves(request.path()) => return a2a.handle(request).await,
@@ -114,7 +116,7 @@ impl HttpApi {
             ApiAction::ListAgents => listing_routes::agents(host),
             ApiAction::ListPlugins => listing_routes::plugins(host).await,
             ApiAction::ListTriggers => trigger_routes::list(host, self.triggers.as_ref()),
-            ApiAction::FireTrigger => trigger_routes::fire(host, self.triggers.as_ref(), argument(0)),
+            ApiAction::FireTrigger => trigger_routes::fire(host, self.triggers.as_ref(), argument(0), request).await,
             ApiAction::ReceiveWebhook => {
                 trigger_routes::receive(host, self.triggers.as_ref(), &self.hooks, argument(0), request).await
             }

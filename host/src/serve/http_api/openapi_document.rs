@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     problem::Problem,
-    request_bodies::{AnswerBody, MessageBody, NewRunBody},
+    request_bodies::{AnswerBody, FireTriggerBody, MessageBody, NewRunBody},
     routes::{ApiAction, ApiRoute, ROUTES},
     views::{
         DoneView, HealthView, QuestionsView, RunView, RunsView, ServedAgentsView, ServedPluginsView, SessionDetailView,
@@ -58,7 +58,9 @@ fn operation(route: &ApiRoute, sent: &mut SchemaGenerator, answered: &mut Schema
         "security": if route.is_public { json!([]) } else { json!([{ "token": [] }]) },
     });
     if let Some(schema) = body(route.action, sent) {
-        operation["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        let required = route.action != ApiAction::FireTrigger;
+        operation["requestBody"] =
+            json!({ "required": required, "content": { "application/json": { "schema": schema } } });
     }
     operation
 }
@@ -67,6 +69,7 @@ fn body(action: ApiAction, sent: &mut SchemaGenerator) -> Option<Schema> {
     Some(match action {
         ApiAction::StartRun => sent.subschema_for::<NewRunBody>(),
         ApiAction::SendMessage => sent.subschema_for::<MessageBody>(),
+        ApiAction::FireTrigger => sent.subschema_for::<FireTriggerBody>(),
         ApiAction::AnswerQuestion => sent.subschema_for::<AnswerBody>(),
         _ => return None,
     })

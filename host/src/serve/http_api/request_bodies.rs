@@ -70,6 +70,18 @@ pub(super) struct MessageBody {
     pub agent: Option<String>,
 }
 
+/// The values of a firing, in the place of those of a webhook.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FireTriggerBody {
+    /// The body of the webhook.
+    #[serde(default)]
+    pub payload: Option<Value>,
+    /// The kind of event, as a webhook names it in a header.
+    #[serde(default)]
+    pub event: Option<String>,
+}
+
 /// The answer to a question: one of `verdict`, `text`, `chosen` and `decline`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

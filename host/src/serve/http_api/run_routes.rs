@@ -14,7 +14,7 @@ use super::{
 use crate::{
     limits,
     net::http_server::{ServedRequest, ServedResponse, json_response},
-    serve::hosted_runs::{HostedRun, RunHost},
+    serve::hosted_runs::{HostedRun, RunHost, RunRequest},
 };
 
 /// The header with which a client repeats a request safely.
@@ -52,7 +52,8 @@ pub(super) async fn start(
     let (run, is_new) = {
         let _turn = body_turn(bodies, request.body_bytes()).await;
         let body = read_json_bytes(request, limits::SERVE_RUN_BODY_BYTES).await?;
-        let wanted = parse_json::<NewRunBody>(&body)?.into_request()?;
+        let outer_span = request.outer_span();
+        let wanted = RunRequest { outer_span, ..parse_json::<NewRunBody>(&body)?.into_request()? };
         match &key {
             Some(key) => keys.begin((key, &body), host, || host.begin(wanted))?,
             None => (host.begin(wanted)?, true),

@@ -68,6 +68,12 @@ pub(super) async fn run_count(host: &RunHost, id: &str) -> Result<usize, Box<Pro
     .await
 }
 
+/// Removes a session, if it exists.
+pub(super) async fn remove_session(host: &RunHost, id: &str) -> Result<(), Box<Problem>> {
+    let (store, id) = (host.app().sessions(), id.to_owned());
+    blocking(move || store.remove(&id).map(drop)).await
+}
+
 /// Runs `work` on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,

@@ -1,11 +1,13 @@
 //! Triggers: listing them, firing them by hand, and webhooks.
 
 use http::StatusCode;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
     problem::{ApiResult, Problem},
-    run_routes::json,
+    request_bodies::{FireTriggerBody, read_json},
+    run_routes,
     views::{TriggerFiredView, TriggerOutcomeView, TriggerView, TriggersView},
 };
 use crate::{
@@ -19,11 +21,24 @@ use crate::{
 
 pub(super) fn list(host: &RunHost, triggers: Option<&TriggerHost>) -> ApiResult {
     let triggers = triggers.map(TriggerHost::snapshots).unwrap_or_default().into_iter().map(TriggerView::of).collect();
-    Ok(json(host, StatusCode::OK, &TriggersView { triggers }))
+    Ok(run_routes::json(host, StatusCode::OK, &TriggersView { triggers }))
 }
 
-pub(super) fn fire(host: &RunHost, triggers: Option<&TriggerHost>, name: &str) -> ApiResult {
-    let fired = triggers.and_then(|triggers| triggers.fire_named(name));
+/// Fires a trigger. A body is taken in the place of that of a webhook, so that its task can be tried without a signature.
+pub(super) async fn fire(
+    host: &RunHost,
+    triggers: Option<&TriggerHost>,
+    name: &str,
+    request: &mut ServedRequest,
+) -> ApiResult {
+    let mut outside = Value::Null;
+    if request.body_bytes() != Some(0) {
+        let FireTriggerBody { payload, event } = read_json(request, limits::TRIGGER_BODY_BYTES).await?;
+        if payload.is_some() || event.is_some() {
+            outside = json!({ "body": payload, "event": event });
+        }
+    }
+    let fired = triggers.and_then(|triggers| triggers.fire_named(name, outside));
     answer(host, name, fired.ok_or_else(|| no_trigger(triggers))?)
 }
 
@@ -47,7 +62,7 @@ pub(super) async fn receive(
         Ok(HookOutcome::Repeated(run)) => {
             let (trigger, run) = (name.to_owned(), run.map(|run| run.to_string()));
             let view = TriggerFiredView { trigger, outcome: TriggerOutcomeView::Repeated, run };
-            Ok(json(host, StatusCode::OK, &view))
+            Ok(run_routes::json(host, StatusCode::OK, &view))
         }
         Err(refusal) => Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", refusal.to_string())
             .mend("sign the body with the secret of the trigger, as its config says")),
@@ -61,7 +76,7 @@ fn answer(host: &RunHost, name: &str, outcome: FiringOutcome) -> ApiResult {
         FiringOutcome::Skipped => (TriggerOutcomeView::Skipped, None),
         FiringOutcome::Refused(error) => return Err(error.into()),
     };
-    Ok(json(host, StatusCode::ACCEPTED, &TriggerFiredView { trigger: name.to_owned(), outcome, run }))
+    Ok(run_routes::json(host, StatusCode::ACCEPTED, &TriggerFiredView { trigger: name.to_owned(), outcome, run }))
 }
 
 fn no_trigger(triggers: Option<&TriggerHost>) -> Box<Problem> {

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::{FiringOutcome, HookOutcome, TriggerHost, TriggerSnapshot};
@@ -123,7 +124,7 @@ async fn firing_during_a_run_is_treated_as_the_config_says() {
     for (overlap, started) in [("skip", 1), ("queue", 1), ("{parallel: 2}", 2)] {
         let triggers = format!("{{name: a, cron: '0 3 * * *', task: t, overlap: {overlap}}}");
         let triggered = Triggered::new(&triggers).await;
-        let fire = || triggered.triggers.fire_named("a").unwrap();
+        let fire = || triggered.triggers.fire_named("a", Value::Null).unwrap();
         assert!(matches!(fire(), FiringOutcome::Started(_)), "{overlap}");
         let second = fire();
         match overlap {
@@ -144,20 +145,20 @@ async fn firing_during_a_run_is_treated_as_the_config_says() {
         }
     }
     let triggered = Triggered::new("{name: a, cron: '0 3 * * *', task: t}").await;
-    assert!(triggered.triggers.fire_named("b").is_none());
+    assert!(triggered.triggers.fire_named("b", Value::Null).is_none());
 }
 
 #[tokio::test]
 async fn run_that_cannot_begin_is_told() {
     let triggered = Triggered::new("{name: a, cron: '0 3 * * *', task: t, agent: ada, overlap: {parallel: 8}}").await;
     for _ in 0..8 {
-        assert!(matches!(triggered.triggers.fire_named("a"), Some(FiringOutcome::Started(_))));
+        assert!(matches!(triggered.triggers.fire_named("a", Value::Null), Some(FiringOutcome::Started(_))));
     }
     triggered.silent.host.shut_down().await;
     while triggered.one().at_work > 0 {
         tokio::task::yield_now().await;
     }
-    assert!(matches!(triggered.triggers.fire_named("a"), Some(FiringOutcome::Refused(_))));
+    assert!(matches!(triggered.triggers.fire_named("a", Value::Null), Some(FiringOutcome::Refused(_))));
     let now = triggered.one();
     assert!(now.failed >= 1 && now.last.unwrap().problem.unwrap().contains("stopping"));
     let told = triggered.warnings.lock().unwrap().join("\n");

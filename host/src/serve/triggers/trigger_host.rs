@@ -93,10 +93,10 @@ impl TriggerHost {
         self.0.triggers.iter().map(ServedTrigger::snapshot).collect()
     }
 
-    /// Fires a trigger by its name, without values from outside; `None` if there is no such trigger.
-    pub fn fire_named(&self, name: &str) -> Option<FiringOutcome> {
+    /// Fires a trigger by its name, with these values in the place of those of a webhook; `None` if there is no such trigger.
+    pub fn fire_named(&self, name: &str, outside: Value) -> Option<FiringOutcome> {
         let at = self.0.triggers.iter().position(|trigger| trigger.name == name)?;
-        Some(self.fire(at, Value::Null))
+        Some(self.fire(at, outside))
     }
 
     /// Takes a webhook for a trigger; `None` if no trigger of this name has one.

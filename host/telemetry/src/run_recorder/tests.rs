@@ -7,13 +7,14 @@ use opentelemetry_proto::tonic::{
 use shelly_core::{
     capability::Price,
     chat::{Message, Part, ReplyDelta, Role, StopReason, ToolCall, ToolResult, ToolResultContent},
-    event::{CalledFunction, LogLevel, PluginCallOutcome},
+    event::{CalledFunction, LogLevel, PluginCallOutcome, PropagatedSpan},
     limits,
 };
 
 use super::*;
 use crate::{
     observed_run::{ModelDirectory, ModelFacts, ObservedRun},
+    span_propagation::SpanPropagation,
     trace_context::TraceSampler,
 };
 
@@ -26,12 +27,23 @@ fn context(has_content: bool) -> RecordingContext {
         models: Arc::new(models),
         redact: Arc::new(|text: &str| text.replace("sk-12345678", "[secret KEY]")),
     };
-    RecordingContext { run, sampler: TraceSampler::default(), parent: None, has_content }
+    RecordingContext { run, has_content }
 }
 
 /// Records events one second apart, each of a run and its parent; an empty name is none.
 fn recorded(cx: RecordingContext, events: Vec<(&str, &str, Event)>) -> RecordedTelemetry {
-    let mut recorder = RunRecorder::new(cx);
+    recorded_below(None, cx, events)
+}
+
+/// Records events like [`recorded`], below a span of another host.
+fn recorded_below(
+    outer: Option<SpanContext>,
+    cx: RecordingContext,
+    events: Vec<(&str, &str, Event)>,
+) -> RecordedTelemetry {
+    let outer = outer.map(|context| PropagatedSpan { context, state: None });
+    let trace = SinkTrace::new(outer, TraceSampler::default(), SpanPropagation::None);
+    let mut recorder = RunRecorder::new(cx, Arc::new(trace));
     let id = |name: &str| (!name.is_empty()).then(|| Arc::from(name));
     for (at, (run, parent, event)) in (1..).zip(events) {
         let time = UNIX_EPOCH + Duration::from_secs(at);
@@ -331,10 +343,10 @@ fn failed_request_and_its_retry_are_one_span() {
 fn runs_belong_to_the_trace_outside() {
     let outside = SpanContext { trace_id: [7; 16], span_id: [8; 8], is_sampled: true };
     let events = || vec![("r", "", started("ada")), ("r", "", finished("ada", None))];
-    let inside = recorded(RecordingContext { parent: Some(outside), ..context(false) }, events());
+    let inside = recorded_below(Some(outside), context(false), events());
     assert_eq!((&inside.spans[0].trace_id[..], &inside.spans[0].parent_span_id[..]), (&[7_u8; 16][..], &[8_u8; 8][..]));
     let parent = Some(SpanContext { is_sampled: false, ..outside });
-    let unsampled = recorded(RecordingContext { parent, ..context(false) }, events());
+    let unsampled = recorded_below(parent, context(false), events());
     assert!(unsampled.spans.is_empty(), "the trace is not exported");
     assert!(!unsampled.measurements.is_empty(), "metrics are");
 }

@@ -1,7 +1,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use shelly_core::event::LogLevel;
+use shelly_core::event::{LogLevel, PropagatedSpan, SpanDestination};
 use shelly_net::Secret;
 use shelly_test_support::{CannedResponse, TestServer, answer};
 use url::Url;
@@ -10,6 +10,7 @@ use super::*;
 use crate::{
     observed_run::ModelDirectory,
     otlp_target::{OtlpProtocol, OtlpTarget},
+    span_propagation::SpanPropagation,
 };
 
 /// Returns telemetry whose three signals go to a server, in JSON.
@@ -106,6 +107,46 @@ async fn end_exports_all_that_was_recorded() {
     assert_eq!(metrics[0]["name"], "gen_ai.client.operation.duration");
     assert_eq!(telemetry.finish().await, TelemetryLosses::default(), "again");
     assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn told_span_is_the_one_that_is_exported() {
+    let server = TestServer::start(vec![answer("200 OK", "", "{}")]).await;
+    let all = telemetry(&server.url);
+    let settings = all.0.as_ref().map(|tasks| tasks.exporter.settings.clone()).unwrap();
+    let settings = TelemetrySettings { metrics: None, logs: None, propagation: SpanPropagation::All, ..settings };
+    let telemetry = Telemetry::new(settings, HttpClient::new().unwrap());
+    let events = EventSink::new();
+    let outer = PropagatedSpan::parse(Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), None).unwrap();
+    events.set_outer_span(outer);
+    telemetry.observe(&events, observed());
+    let run = events.of_run("r".into(), None);
+    let told = || run.step_span().unwrap().span_for(SpanDestination::McpProgram("files"));
+    assert_eq!(told(), None, "no run has begun");
+    run.emit_now(started());
+    let of_run = told().unwrap().context.to_string();
+    run.emit_now(Event::ModelStarted {
+        agent: "ada".into(),
+        iteration: 0,
+        tokens: 1,
+        parts: Default::default(),
+        window: None,
+    });
+    let of_chat = told().unwrap().context.to_string();
+    run.emit_now(finished());
+    assert_eq!(told(), None, "the run is over");
+    telemetry.finish().await;
+    let bodies = bodies(&server);
+    let spans = &bodies["/v1/traces"]["resourceSpans"][0]["scopeSpans"][0]["spans"];
+    let named = |name: &str| {
+        let all = spans.as_array().unwrap();
+        let span = all.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("no `{name}` in {spans}"));
+        let text = |key: &str| span[key].as_str().unwrap().to_owned();
+        (format!("00-{}-{}-01", text("traceId"), text("spanId")), text("parentSpanId"))
+    };
+    assert_eq!(named("invoke_agent ada"), (of_run.clone(), "00f067aa0ba902b7".into()));
+    let (chat, parent) = named("chat m");
+    assert!(chat == of_chat && of_run.contains(&parent), "{chat} {of_chat} {parent} {of_run}");
 }
 
 #[tokio::test]

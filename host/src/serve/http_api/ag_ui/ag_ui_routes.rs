@@ -39,6 +39,7 @@ pub async fn start(host: &RunHost, bodies: &Semaphore, request: &mut ServedReque
     };
     let AgUiCall { thread, run, state, request: mut wanted } = call;
     wanted.agent = Some(agent);
+    wanted.outer_span = request.outer_span();
     let lease = RunLease::start(host, wanted).await?;
     let translation = AgUiTranslation::new(thread, run, &lease.run().snapshot());
     Ok(single_event_stream(AgUiStream::frames(host.clone(), lease, translation, state)))

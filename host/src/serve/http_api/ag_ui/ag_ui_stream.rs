@@ -57,7 +57,7 @@ impl AgUiStream {
                     self.is_over = true;
                     let run = self.lease.run().finished().await;
                     let answer = match run.answer {
-                        Some(_) => Some(text_of_run(&self.host, &self.lease, &run).await),
+                        Some(_) => Some(text_of_run(&self.host, self.lease.run(), &run).await),
                         None => None,
                     };
                     self.waiting.extend(self.translation.end(&run, answer.as_deref()));

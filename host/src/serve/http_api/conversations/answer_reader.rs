@@ -1,6 +1,6 @@
 use super::{AnswerPiece, RunLease, SaidText};
 use crate::serve::{
-    hosted_runs::{RunEventReader, RunEventStep, RunHost, RunSnapshot},
+    hosted_runs::{HostedRun, RunEventReader, RunEventStep, RunHost, RunSnapshot},
     http_api::views::answer_text,
 };
 
@@ -68,14 +68,14 @@ fn text_of(host: &RunHost, run: &RunSnapshot) -> Option<String> {
 }
 
 /// Returns the text of a run that has ended: its answer, or else what its agent has said in its last turn.
-pub async fn text_of_run(host: &RunHost, lease: &RunLease, snapshot: &RunSnapshot) -> String {
+pub async fn text_of_run(host: &RunHost, run: &HostedRun, snapshot: &RunSnapshot) -> String {
     if let Some(answer) = text_of(host, snapshot) {
         return answer;
     }
-    let (mut reader, mut said) = (lease.run().events_after(0), SaidText::default());
+    let (mut reader, mut said) = (run.events_after(0), SaidText::default());
     loop {
         match reader.next().await {
-            RunEventStep::Event(record) => drop(said.take(lease.run().id(), &record.event)),
+            RunEventStep::Event(record) => drop(said.take(run.id(), &record.event)),
             RunEventStep::Gap { .. } => {}
             RunEventStep::Behind { .. } | RunEventStep::End => return said.turn().to_owned(),
         }

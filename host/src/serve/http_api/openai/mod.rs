@@ -8,6 +8,7 @@
 //! - `chat_request.rs` and `responses_request.rs` are what clients send, `request_parts.rs` what both have in common.
 //! - `chat_reply.rs` and `responses_reply.rs` are what clients get, whole; `chat_stream.rs` and `responses_stream.rs`,
 //!   in pieces.
+//! - `stored_responses.rs` has responses that are asked for again, cancelled or deleted.
 //! - `run_ending.rs` says in the words of the API how a run has ended. `response_id.rs` names the session of a
 //!   response.
 
@@ -23,8 +24,10 @@ mod responses_reply;
 mod responses_request;
 mod responses_stream;
 mod run_ending;
+mod stored_responses;
 #[cfg(test)]
 mod tests;
 
 pub(super) use openai_error::OpenAiError;
 pub(super) use openai_routes::{OPENAI_PREFIX, answer};
+pub(super) use stored_responses::StoredResponses;

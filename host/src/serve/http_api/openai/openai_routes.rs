@@ -1,20 +1,23 @@
 //! The requests below `/v1/`.
 
+use std::sync::Arc;
+
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use super::{
-    chat_reply::{ChatCompletionHead, ChatCompletionReply, thoughts},
+    chat_reply::{ChatCompletionHead, ChatCompletionReply},
     chat_request::ChatCompletionCall,
     chat_stream::ChatCompletionStream,
     openai_error::OpenAiError,
     request_parts::read_parameters,
     response_id::ResponseId,
-    responses_reply::{OpenAiResponse, ResponseEnd, ResponseHead, ResponseItem, ResponsePart, ResponseStatus},
+    responses_reply::{OpenAiResponse, ResponseHead},
     responses_request::ResponseCall,
     responses_stream::ResponseStream,
     run_ending::{AnswerEnding, seconds_of},
+    stored_responses::{StoredResponses, ended_response},
 };
 use crate::{
     net::http_server::{ServedRequest, ServedResponse, single_event_stream},
@@ -32,6 +35,12 @@ use crate::{
 
 /// The beginning of the paths of OpenAI's API.
 pub const OPENAI_PREFIX: &str = "/v1/";
+
+/// The beginning of the paths of responses.
+const RESPONSE_PREFIX: &str = "/v1/responses/";
+
+/// The end of the path at which a response is cancelled.
+const CANCEL_SUFFIX: &str = "/cancel";
 
 /// The header in which OpenAI's clients find the id of a request: here, that of its run.
 const REQUEST_ID: &str = "x-request-id";
@@ -57,20 +66,41 @@ struct OpenAiModels {
 }
 
 /// Answers a request of OpenAI's API. Bodies that are not small are read in turn, with a permit of `bodies`.
-pub async fn answer(host: &RunHost, bodies: &Semaphore, request: &mut ServedRequest) -> ServedResponse {
-    respond(host, bodies, request).await.unwrap_or_else(|error| error.response(host))
+pub async fn answer(
+    host: &RunHost,
+    stored: &StoredResponses,
+    bodies: &Semaphore,
+    request: &mut ServedRequest,
+) -> ServedResponse {
+    respond(host, stored, bodies, request).await.unwrap_or_else(|error| error.response(host))
 }
 
-async fn respond(host: &RunHost, bodies: &Semaphore, request: &mut ServedRequest) -> OpenAiResult {
-    let path = request.path().to_owned();
-    let (allowed, method) = (allowed_method(&path), request.method().as_str());
-    match allowed {
-        None => {
-            let mend = "use /v1/models, /v1/chat/completions or /v1/responses";
-            Err(Problem::not_found("there is no such path").mend(mend).into())
-        }
-        Some(allowed) if allowed != method => Err(Problem::method(allowed.to_owned()).into()),
-        Some("GET") => match path.strip_prefix("/v1/models/") {
+async fn respond(
+    host: &RunHost,
+    stored: &StoredResponses,
+    bodies: &Semaphore,
+    request: &mut ServedRequest,
+) -> OpenAiResult {
+    let (path, method) = (request.path().to_owned(), request.method().as_str().to_owned());
+    let allowed = allowed_methods(&path);
+    if allowed.is_empty() {
+        let mend = "use /v1/models, /v1/chat/completions or /v1/responses";
+        return Err(Problem::not_found("there is no such path").mend(mend).into());
+    }
+    if !allowed.contains(&&*method) {
+        return Err(Problem::method(allowed.join(", ")).into());
+    }
+    if let Some(below) = path.strip_prefix(RESPONSE_PREFIX) {
+        return match (&*method, below.strip_suffix(CANCEL_SUFFIX)) {
+            ("DELETE", _) => Ok(json(host, StatusCode::OK, &stored.delete(host, below).await?)),
+            ("POST", Some(id)) => Ok(json(host, StatusCode::OK, &stored.cancel(host, id).await?)),
+            _ => Ok(json(host, StatusCode::OK, &stored.retrieve(host, below).await?)),
+        };
+    }
+    match path.as_str() {
+        "/v1/responses" => responses(host, stored, bodies, request).await,
+        "/v1/chat/completions" => chat(host, bodies, request).await,
+        _ => match path.strip_prefix("/v1/models/") {
             None => Ok(json(host, StatusCode::OK, &OpenAiModels { object: "list", data: models(host) })),
             Some(name) => {
                 let known = models(host);
@@ -80,18 +110,24 @@ async fn respond(host: &RunHost, bodies: &Semaphore, request: &mut ServedRequest
                 }
             }
         },
-        Some(_) if path == "/v1/responses" => responses(host, bodies, request).await,
-        Some(_) => chat(host, bodies, request).await,
     }
 }
 
-/// Returns the method of a path; `None` if there is no such path.
-fn allowed_method(path: &str) -> Option<&'static str> {
-    let model = path.strip_prefix("/v1/models/").unwrap_or_default();
+/// Returns the methods of a path; none if there is no such path.
+fn allowed_methods(path: &str) -> &'static [&'static str] {
+    let is_name = |name: &str| !name.is_empty() && !name.contains('/');
+    if let Some(below) = path.strip_prefix(RESPONSE_PREFIX) {
+        return match below.strip_suffix(CANCEL_SUFFIX) {
+            Some(id) if is_name(id) => &["POST"],
+            None if is_name(below) => &["GET", "DELETE"],
+            _ => &[],
+        };
+    }
     match path {
-        "/v1/chat/completions" | "/v1/responses" => Some("POST"),
-        "/v1/models" => Some("GET"),
-        _ => (!model.is_empty() && !model.contains('/')).then_some("GET"),
+        "/v1/chat/completions" | "/v1/responses" => &["POST"],
+        "/v1/models" => &["GET"],
+        _ if path.strip_prefix("/v1/models/").is_some_and(is_name) => &["GET"],
+        _ => &[],
     }
 }
 
@@ -126,6 +162,7 @@ async fn chat(host: &RunHost, bodies: &Semaphore, request: &mut ServedRequest) -
     };
     let ChatCompletionCall { model, request: mut wanted, is_streamed, includes_usage, has_schema } = call;
     wanted.agent = agent_of(host, model.as_deref())?;
+    wanted.outer_span = request.outer_span();
     let lease = RunLease::start(host, wanted).await?;
     let begun = lease.run().snapshot();
     let head = ChatCompletionHead {
@@ -141,18 +178,25 @@ async fn chat(host: &RunHost, bodies: &Semaphore, request: &mut ServedRequest) -
     }
     let run = lease.run().finished().await;
     let ending = AnswerEnding::of(&run)?;
-    let text = text_of_run(host, &lease, &run).await;
+    let text = text_of_run(host, lease.run(), &run).await;
     let reply = ChatCompletionReply::new(head, &run, ending, text);
     Ok(with_run(json(host, StatusCode::OK, &reply), &begun))
 }
 
-async fn responses(host: &RunHost, bodies: &Semaphore, request: &mut ServedRequest) -> OpenAiResult {
+async fn responses(
+    host: &RunHost,
+    stored: &StoredResponses,
+    bodies: &Semaphore,
+    request: &mut ServedRequest,
+) -> OpenAiResult {
     let call = {
         let _turn = body_turn(bodies, request.body_bytes()).await;
         ResponseCall::parse(read_parameters(request).await?)?
     };
-    let ResponseCall { model, request: mut wanted, previous, instructions, format, is_streamed, has_schema } = call;
+    let (is_streamed, is_background, has_schema) = (call.is_streamed, call.is_background, call.has_schema);
+    let ResponseCall { model, request: mut wanted, previous, instructions, format, .. } = call;
     wanted.agent = agent_of(host, model.as_deref())?;
+    wanted.outer_span = request.outer_span();
     let mut runs = 1;
     if let Some(previous) = &previous {
         let id = continued(host, previous).await?;
@@ -160,8 +204,15 @@ async fn responses(host: &RunHost, bodies: &Semaphore, request: &mut ServedReque
         wanted.target = RunTarget::Named(id.session);
     }
     let output_tokens = wanted.output_tokens;
-    let lease = RunLease::start(host, wanted).await?;
-    let begun = lease.run().snapshot();
+    // A run in the background has no lease, so it goes on when its client goes.
+    let (run, lease) = match is_background {
+        true => (host.start(wanted).await?, None),
+        false => {
+            let lease = RunLease::start(host, wanted).await?;
+            (Arc::clone(lease.run()), Some(lease))
+        }
+    };
+    let begun = run.snapshot();
     let id = match &begun.session {
         Some(session) => ResponseId { session: session.clone(), runs }.to_string(),
         None => ResponseId::not_stored(&begun.id),
@@ -174,30 +225,24 @@ async fn responses(host: &RunHost, bodies: &Semaphore, request: &mut ServedReque
         instructions,
         previous,
         is_stored: begun.session.is_some(),
+        is_background,
         output_tokens,
         format,
+    };
+    stored.add(host, head.clone());
+    let Some(lease) = lease else {
+        return Ok(with_run(json(host, StatusCode::OK, &OpenAiResponse::in_progress(&head)), &begun));
     };
     if is_streamed {
         let said = if has_schema { SaidText::held() } else { SaidText::default() };
         let reader = AnswerReader::new(host.clone(), lease, said);
         return Ok(with_run(single_event_stream(ResponseStream::frames(reader, head)), &begun));
     }
-    let run = lease.run().finished().await;
-    let (status, part) = match AnswerEnding::of(&run)? {
-        AnswerEnding::Refused(refusal) => (ResponseStatus::Completed, ResponsePart::Refusal { refusal }),
-        AnswerEnding::Complete => {
-            (ResponseStatus::Completed, ResponsePart::text(text_of_run(host, &lease, &run).await))
-        }
-        AnswerEnding::CutShort => {
-            (ResponseStatus::Incomplete, ResponsePart::text(text_of_run(host, &lease, &run).await))
-        }
-    };
-    let summary = thoughts(&run).map(|text| vec![ResponsePart::SummaryText { text }]);
-    let mut output: Vec<_> =
-        summary.map(|summary| ResponseItem::reasoning(&head.run, 0, summary)).into_iter().collect();
-    output.push(ResponseItem::message(&head.run, output.len(), status, vec![part]));
-    let end = ResponseEnd { status, error: None, usage: Some(run.usage().into()) };
-    Ok(with_run(json(host, StatusCode::OK, &OpenAiResponse::new(&head, output, end)), &begun))
+    let ended = run.finished().await;
+    let ending = AnswerEnding::of(&ended)?;
+    let response = ended_response(host, &head, (&run, &ended), ending).await;
+    drop(lease);
+    Ok(with_run(json(host, StatusCode::OK, &response), &begun))
 }
 
 /// Returns the session of a response that is the newest of it.

@@ -32,10 +32,9 @@ static CHAT: [RefusedParameter; 11] = [
 ];
 
 /// The refused parameters of responses. All others are used or ignored.
-static RESPONSES: [RefusedParameter; 6] = [
+static RESPONSES: [RefusedParameter; 5] = [
     refused("tools", is_filled, OWN_TOOLS),
     refused("tool_choice", chooses_tool, OWN_TOOLS),
-    refused("background", is_true, "start a run in the background with POST /api/v1/runs"),
     refused("conversation", is_set, "continue a conversation with `previous_response_id`"),
     refused("prompt", is_set, "the config holds the instructions of an agent"),
     refused("top_logprobs", is_above_zero, "the probabilities of tokens are not known"),
@@ -126,8 +125,7 @@ mod tests {
             assert!(error.is_none_or(|error| error.code == Some("unsupported_parameter")));
         }
         for (parameters, refused) in [
-            (json!({"background": false, "conversation": null, "truncation": "auto"}), None),
-            (json!({"background": true}), Some("background")),
+            (json!({"background": true, "conversation": null, "truncation": "auto"}), None),
             (json!({"conversation": "conv_1"}), Some("conversation")),
             (json!({"prompt": {"id": "p"}}), Some("prompt")),
             (json!({"tools": [{"type": "web_search"}]}), Some("tools")),

@@ -20,6 +20,8 @@ pub struct ResponseHead {
     pub previous: Option<String>,
     /// `true` if it can be continued.
     pub is_stored: bool,
+    /// `true` if the run goes on without its client.
+    pub is_background: bool,
     /// The bound on the tokens of replies.
     pub output_tokens: Option<u64>,
     /// The form of the answer.
@@ -32,6 +34,7 @@ pub struct OpenAiResponse {
     id: String,
     object: &'static str,
     created_at: u64,
+    background: bool,
     status: ResponseStatus,
     error: Option<ResponseFailure>,
     incomplete_details: Option<IncompleteReason>,
@@ -64,6 +67,8 @@ pub enum ResponseStatus {
     Incomplete,
     /// The run failed.
     Failed,
+    /// A client has cancelled the run.
+    Cancelled,
 }
 
 /// The failure of a response.
@@ -182,6 +187,7 @@ impl OpenAiResponse {
             id: head.id.clone(),
             object: "response",
             created_at: head.created,
+            background: head.is_background,
             status,
             error,
             incomplete_details: incomplete.then_some(IncompleteReason { reason: "max_output_tokens" }),

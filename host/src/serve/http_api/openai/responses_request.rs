@@ -25,6 +25,7 @@ struct OpenAiResponsesBody {
     previous_response_id: Option<String>,
     store: Option<bool>,
     stream: Option<bool>,
+    background: Option<bool>,
     max_output_tokens: Option<u64>,
     max_tool_calls: Option<u64>,
     text: Option<OpenAiTextBody>,
@@ -70,6 +71,8 @@ pub struct ResponseCall {
     pub format: Value,
     /// `true` if the answer is sent in pieces.
     pub is_streamed: bool,
+    /// `true` if the run goes on without its client, who asks for the answer later.
+    pub is_background: bool,
     /// `true` if the answer follows a schema.
     pub has_schema: bool,
 }
@@ -107,6 +110,15 @@ impl ResponseCall {
             let why = "`previous_response_id` continues a session, in which the response is stored; leave `store` out";
             return Err(OpenAiError::invalid(Some("store".into()), why));
         }
+        let is_background = body.background == Some(true);
+        if is_background && body.stream == Some(true) {
+            let why = "a response in the background is not streamed; leave `stream` out, and retrieve it";
+            return Err(OpenAiError::invalid(Some("stream".into()), why));
+        }
+        if is_background && body.store == Some(false) {
+            let why = "a response in the background is stored, so that it can be retrieved; leave `store` out";
+            return Err(OpenAiError::invalid(Some("store".into()), why));
+        }
         let request = RunRequest {
             input: Some(task),
             history,
@@ -122,6 +134,7 @@ impl ResponseCall {
             instructions: body.instructions,
             format,
             is_streamed: body.stream == Some(true),
+            is_background,
             has_schema,
         })
     }

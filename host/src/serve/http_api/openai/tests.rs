@@ -194,7 +194,8 @@ fn response_becomes_a_run() {
             "leave `store` out",
         ),
         (json!({"input": "hi", "max_tool_calls": 0}), Some("max_tool_calls"), "at least 1"),
-        (json!({"input": "hi", "background": true}), Some("background"), "unsupported parameter"),
+        (json!({"input": "hi", "background": true, "stream": true}), Some("stream"), "not streamed"),
+        (json!({"input": "hi", "background": true, "store": false}), Some("store"), "is stored"),
         (json!({"input": 7}), None, "the body cannot be used"),
     ] {
         let error = response(body).unwrap_err();
@@ -273,6 +274,7 @@ fn chunks_and_usage_have_the_form_of_the_api() {
         instructions: None,
         previous: None,
         is_stored: true,
+        is_background: false,
         output_tokens: None,
         format: json!({"type": "text"}),
     };
