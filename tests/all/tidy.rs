@@ -202,6 +202,7 @@ const MAY_NAME: [(&str, &[&str]); 50] = [
             "skill",
             "task",
             "tool",
+            "trace",
             "trigger",
         ],
     ),

@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     ask::{self, ApprovalModeArg},
@@ -29,7 +29,7 @@ use crate::{
     limits,
     mcp::serve::{McpServer, PATH},
     net::{
-        http_server::{AccessPolicy, BearerToken, HttpServer},
+        http_server::{AccessPolicy, BearerToken, HttpServer, ServerTls},
         is_loopback,
     },
     plugin::PluginCatalog,
@@ -57,6 +57,7 @@ Examples:
   shelly-host serve --mcp --allow-origin https://app.example.com
   shelly-host serve --triggers --approve granted
   shelly-host serve --a2a --a2a-url https://agents.example.com
+  shelly-host serve --listen 0.0.0.0:8322 --tls-cert cert.pem --tls-key key.pem --allow-host agents.example.com
 
 Open the printed address in a browser, or:
   curl -H \"authorization: Bearer $TOKEN\" -H \"content-type: application/json\" \\
@@ -93,8 +94,15 @@ pub struct ServeArgs {
     /// The address: 127.0.0.1:8322, or :8322 for short; port 0 picks a free port.
     #[arg(long, value_name = "ADDR", value_parser = http_access::address, default_value = "127.0.0.1:8322")]
     listen: SocketAddr,
+    /// Encrypt connections with TLS. The file has the certificate of the server in PEM, then those that sign it. Once a
+    /// minute both files are read again if they have changed.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate in PEM, without a passphrase.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// Listen at an address that other machines can reach, although the connection is not encrypted: whoever sees it sees
-    /// the token and the runs. Better let a proxy with TLS forward to this machine.
+    /// the token and the runs. Better use --tls-cert, or let a proxy with TLS forward to this machine.
     #[arg(long)]
     insecure_http: bool,
     /// Take the token from this file. If there is no such file, it is made with a new token, for you alone. Without this
@@ -130,8 +138,8 @@ pub struct ServeArgs {
     /// Also serve agents of other hosts, over A2A. The names and descriptions of the agents are then public.
     #[arg(long)]
     a2a: bool,
-    /// The URL under which agents of other hosts reach this server, for agent cards (default: http and the host that they
-    /// name).
+    /// The URL under which agents of other hosts reach this server, for agent cards (default: http, or https with
+    /// --tls-cert, and the host that they name).
     #[arg(long, value_name = "URL", requires = "a2a", value_parser = public_url)]
     a2a_url: Option<String>,
     /// An address to which agents of other hosts may have the updates of their tasks sent, with everything below it: https,
@@ -207,6 +215,7 @@ impl ServeArgs {
         let interrupt = signals::ended();
         tokio::pin!(interrupt);
         let (policy, token) = self.access()?;
+        let tls = self.tls()?;
         // A wrong address is reported before anything else is done.
         let (listener, address) = http_access::listen(self.listen, &policy, "--listen").await?;
         let runner = self.runner();
@@ -247,7 +256,8 @@ impl ServeArgs {
             false => api,
         };
         let api = Arc::new(api);
-        let server = HttpServer::new(policy, Arc::clone(&api) as _);
+        let server = HttpServer::new(policy, Arc::clone(&api) as _).with_tls(tls.clone());
+        let _renewing = tls.map(|tls| AbortOnDropHandle::new(tokio::spawn(async move { renew(&tls).await })));
         api.count_connections(server.connection_count());
         let mut serve = Box::pin(server.serve(listener, stop.clone(), limits::SERVE_STOP_GRACE));
         triggers.iter().for_each(TriggerHost::start);
@@ -349,15 +359,24 @@ impl ServeArgs {
         Ok(server)
     }
 
+    /// Reads the certificate and its key, if there are any.
+    fn tls(&self) -> Result<Option<ServerTls>, Report> {
+        let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
+        let tls = ServerTls::read(certificate, key);
+        tls.map(Some).map_err(|error| {
+            Report::new(ErrorKind::Usage, "cannot serve over TLS").cause(error.to_string()).hint(error.mend())
+        })
+    }
+
     /// Returns the rules for access, and the token as it is shown.
     fn access(&self) -> Result<(AccessPolicy, ServedToken), Report> {
-        if !http_access::is_loopback(self.listen) && !self.insecure_http {
+        if !http_access::is_loopback(self.listen) && self.tls_cert.is_none() && !self.insecure_http {
             let port = self.listen.port();
             return Err(Report::new(ErrorKind::Usage, format!("other machines can reach {}", self.listen))
                 .cause("the connection is not encrypted: whoever sees it sees the token and the runs")
                 .hint(format!(
-                    "listen on this machine alone with --listen :{port} and let a proxy with TLS forward to it, or accept the \
-                     risk with --insecure-http"
+                    "encrypt it with --tls-cert and --tls-key, listen on this machine alone with --listen :{port} and let a \
+                     proxy with TLS forward to it, or accept the risk with --insecure-http"
                 )));
         }
         let (token, shown) = match (&self.token_file, &self.token_env) {
@@ -382,22 +401,31 @@ impl ServeArgs {
     }
 
     fn tell_address(&self, address: SocketAddr, token: &ServedToken) {
+        let base = format!("{}://{address}", if self.tls_cert.is_some() { "https" } else { "http" });
         match token {
             ServedToken::NotRequired => {
-                tell(&format!("serving at http://{address}/\n"));
+                tell(&format!("serving at {base}/\n"));
                 warn("no token is required: every program on this machine can start runs");
             }
             // A browser sends no fragment to the server, so the token is in no log.
-            ServedToken::Made(token) => tell(&format!("serving at http://{address}/#token={token}\n")),
-            ServedToken::Known(shown) => tell(&format!("serving at http://{address}/ ({shown})\n")),
+            ServedToken::Made(token) => tell(&format!("serving at {base}/#token={token}\n")),
+            ServedToken::Known(shown) => tell(&format!("serving at {base}/ ({shown})\n")),
         }
         if self.mcp {
-            tell(&format!("serving MCP clients at http://{address}{PATH}\n"));
+            tell(&format!("serving MCP clients at {base}{PATH}\n"));
         }
         if self.a2a {
-            tell(&format!("serving agents of other hosts; the agent card is at http://{address}{CARD_PATH}\n"));
+            tell(&format!("serving agents of other hosts; the agent card is at {base}{CARD_PATH}\n"));
         }
     }
+}
+
+/// Takes over certificates that are renewed while the server runs.
+async fn renew(tls: &ServerTls) {
+    tls.keep_up(|error| {
+        warn(&format!("the certificate is not renewed, and the last one stays: {error}; {}", error.mend()));
+    })
+    .await;
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-static SHOWN: [(&str, &str, &str); 348] = [
+static SHOWN: [(&str, &str, &str); 350] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input/plugins.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -280,6 +280,8 @@ static SHOWN: [(&str, &str, &str); 348] = [
     ("serve --max-cost", "serve/options.rs", "runs_questions_and_costs_are_bounded"),
     ("serve --max-runs", "serve/options.rs", "runs_questions_and_costs_are_bounded"),
     ("serve --question-time", "serve/options.rs", "runs_questions_and_costs_are_bounded"),
+    ("serve --tls-cert", "serve/tls.rs", "server_speaks_tls_with_the_certificate_of_its_files"),
+    ("serve --tls-key", "serve/tls.rs", "server_speaks_tls_with_the_certificate_of_its_files"),
     ("serve --insecure-http", "serve/options.rs", "access_is_as_the_command_line_says"),
     ("serve --token-file", "serve/options.rs", "access_is_as_the_command_line_says"),
     ("serve --token-env", "serve/options.rs", "access_is_as_the_command_line_says"),

@@ -94,12 +94,21 @@ export class App {
   }
 
   addLines(lines: readonly string[]): void {
-    for (const text of lines) {
-      const { chunk, line } = this.store.addLine(text);
-      this.reducer.pushText(text, chunk, line, lineRef(chunk, line));
-    }
+    for (const text of lines) this.addLine(text);
     this.followLink();
     this.update(() => {});
+  }
+
+  /** Adds one of many lines that are there already; the page draws now and then. */
+  async readLine(text: string, slices: Slices): Promise<void> {
+    this.addLine(text);
+    this.updateSoon();
+    await slices.rest();
+  }
+
+  private addLine(text: string): void {
+    const { chunk, line } = this.store.addLine(text);
+    this.reducer.pushText(text, chunk, line, lineRef(chunk, line));
   }
 
   currentRows(): Rows {

@@ -135,7 +135,13 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("mcp --config shelly.yaml --http", How::By("all/serving.rs")),
         ],
     ),
-    ("docs/serving.md", &[("serve --config examples/01-quick-start/shelly.yaml", How::By("all/serve/examples.rs"))]),
+    (
+        "docs/serving.md",
+        &[
+            ("serve --config examples/01-quick-start/shelly.yaml", How::By("all/serve/examples.rs")),
+            ("serve --listen 0.0.0.0:8322 --tls-cert cert.pem", How::By("all/serve/tls.rs")),
+        ],
+    ),
     ("docs/openai-api.md", &[("serve --config examples/01-quick-start/shelly.yaml", How::By("all/serve/examples.rs"))]),
     (
         "docs/plugins.md",

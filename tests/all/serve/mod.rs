@@ -12,7 +12,9 @@ mod openai_responses;
 mod options;
 mod questions;
 mod runs;
+mod session_events;
 mod streams;
+mod tls;
 mod trace_context;
 mod triggers;
 
@@ -148,7 +150,7 @@ impl HttpServed {
         let rest = loop {
             let before = said.len();
             assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "{said}");
-            if let Some(rest) = said[before..].strip_prefix("serving at http://") {
+            if let Some((_, rest)) = said[before..].strip_prefix("serving at ").and_then(|at| at.split_once("://")) {
                 break rest.trim().to_owned();
             }
         };

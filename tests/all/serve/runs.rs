@@ -107,6 +107,31 @@ fn repeated_request_starts_one_run() {
 }
 
 #[test]
+fn session_at_work_is_in_use_here_and_elsewhere() {
+    let (gate, place) = (ReplyGate::default(), Place::new());
+    let model = ModelServer::start({
+        let gate = gate.clone();
+        move |_| {
+            gate.wait();
+            says("Four.")
+        }
+    });
+    place.file("shelly.yaml", model.config(""));
+    let [here, elsewhere] = [HttpServed::start(&place, &[]), HttpServed::start(&place, &[])];
+    let (body, key) = (json!({"task": "hi", "session": "s"}), "idempotency-key: 7f3a9c\r\n");
+    let first = here.post_with("/api/v1/runs", key, &body);
+    assert_eq!(first.status, 201, "{first:?}");
+    // A request that is repeated finds its run, which is the one that works in the session.
+    for (served, headers, status) in [(&here, key, 200), (&here, "", 409), (&elsewhere, "", 409)] {
+        let answer = served.post_with("/api/v1/runs", headers, &body);
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(status == 200 || answer.body.contains("the session `s` is in use"), "{answer:?}");
+    }
+    gate.open();
+    assert_eq!(here.ended(first.json()["run"].as_str().unwrap())["state"], "completed");
+}
+
+#[test]
 fn cancelled_run_ends_and_takes_no_message() {
     let (gate, place) = (ReplyGate::default(), Place::new());
     let model = ModelServer::start({

@@ -64,3 +64,34 @@ fn reader_that_never_reads_delays_nobody() {
     let (code, said) = served.terminate();
     assert_eq!(code, 143, "{said}");
 }
+
+#[test]
+fn late_reader_gets_events_that_have_left_memory() {
+    // More than are kept in memory.
+    const PIECES: usize = 18_000;
+    let place = Place::new();
+    let model = ModelServer::start(|_| {
+        let pieces = vec![json!({"content": "word "}); PIECES];
+        super::streams(&pieces, "stop")
+    });
+    place.file("shelly.yaml", model.config(""));
+    let served = HttpServed::start(&place, &[]);
+    let run = served.run(&json!({"task": "hi"}));
+    let ended = served.ended(&run);
+    let last = ended["last_event"].as_u64().unwrap();
+    assert!(ended["state"] == "completed" && last > PIECES as u64, "{last} {}", ended["state"]);
+    let path = format!("/api/v1/runs/{run}/events");
+    let whole = served.watch(&path, "").rest();
+    let mut sequences: Vec<_> = whole.iter().filter_map(|event| event.data["sequence"].as_u64()).collect();
+    sequences.dedup();
+    assert_eq!(sequences, (1..=last).collect::<Vec<_>>(), "none is missing");
+    let others: Vec<_> = whole.iter().filter(|event| event.name != "run").map(|event| &*event.name).collect();
+    assert_eq!(others, ["end"]);
+    for after in [7, last - 7] {
+        let late = served.watch(&format!("{path}?after={after}"), "").rest();
+        assert_eq!(late[0].data["sequence"], after + 1);
+        assert!(whole.ends_with(&late), "after {after}");
+    }
+    let metrics = served.get("/metrics").body;
+    assert!(metrics.contains("shelly_events_dropped_total 0\n"), "{metrics}");
+}

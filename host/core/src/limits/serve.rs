@@ -32,6 +32,12 @@ pub const SERVE_TOKEN_BYTES: usize = 16;
 pub const SERVE_TOKEN_RANDOM_BYTES: usize = 32;
 /// The maximum bytes of a file that holds a bearer token.
 pub const SERVE_TOKEN_FILE_BYTES: u64 = 4 << 10;
+/// The time in which a client must complete the TLS handshake: two exchanges of a few packets, even with lost ones.
+pub const SERVE_HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+/// The maximum bytes of a file with a certificate chain or a key: a chain of a dozen certificates.
+pub const SERVE_TLS_FILE_BYTES: u64 = 256 << 10;
+/// The interval at which the files of the certificate and its key are looked at: they are renewed weeks before they expire.
+pub const SERVE_TLS_LOOK: Duration = Duration::from_secs(60);
 /// The time that open streams and answers have to end after a signal.
 pub const SERVE_STOP_GRACE: Duration = Duration::from_secs(2);
 
@@ -54,6 +60,9 @@ pub const SERVE_SESSIONS: usize = 200;
 pub const SERVE_SESSION_MESSAGES: usize = 200;
 /// The maximum characters of one such message; the rest is cut. As much as a question about changes shows.
 pub const SERVE_MESSAGE_CHARS: usize = CHANGE_DETAIL_CHARS;
+/// The number of streams of the recorded events of sessions that are read at once; a further one is refused. Each holds a
+/// few bytes for each line of its journal, and a thread while it reads.
+pub const SERVE_SESSION_STREAMS: usize = 16;
 /// The maximum number of messages of a conversation that a client sends with a request: more than a person writes in a
 /// month, and each becomes an entry of the agent's conversation.
 pub const SERVE_CONVERSATION_MESSAGES: usize = 2_000;
@@ -78,6 +87,15 @@ pub const SERVE_RUNS_ENDED: usize = 100;
 pub const SERVE_RUN_EVENTS: usize = 16_384;
 /// The maximum bytes of these events: with [`SERVE_RUNS_ENDED`] runs, 400 MiB at most.
 pub const SERVE_RUN_EVENT_BYTES: usize = 4 << 20;
+/// The bytes of the oldest events that leave memory for the file of the run together; each is read back as a whole.
+pub const SERVE_RUN_BLOCK_BYTES: usize = 256 << 10;
+/// The number of events that leave memory for the file of the run together.
+pub const SERVE_RUN_BLOCK_EVENTS: usize = SERVE_RUN_EVENTS / 8;
+/// The maximum bytes of the file of events that have left memory, of each run: those of a million deltas of a model.
+pub const SERVE_RUN_FILE_BYTES: u64 = 256 << 20;
+/// The maximum bytes of these files of all runs together. While they are full, a file does not grow: newer events take the
+/// place of its oldest ones.
+pub const SERVE_RUN_FILES_BYTES: u64 = 2 << 30;
 /// The number of streams of events that are read at once; a further one is refused.
 pub const SERVE_WATCHERS: usize = 128;
 /// The maximum characters of a task in the description of its run; the rest is in the session.

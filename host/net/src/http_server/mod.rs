@@ -5,7 +5,7 @@
 //! and the time of each request, and checks it against the [`AccessPolicy`] before an [`HttpService`] sees it: the name in
 //! `Host` (a page of another site can have its name resolve to this machine), the `Origin`, the token. The service reads
 //! the body of a [`ServedRequest`] up to a bound of its own. A [stream of events](event_stream()) takes its next event only
-//! when the client has read those before it.
+//! when the client has read those before it. With [`ServerTls`] it speaks TLS.
 
 mod access_policy;
 mod connections;
@@ -13,6 +13,7 @@ mod event_stream;
 mod served_request;
 mod served_response;
 mod server;
+mod server_tls;
 #[cfg(test)]
 mod tests;
 mod write_timeout_stream;
@@ -20,5 +21,6 @@ mod write_timeout_stream;
 pub use access_policy::{AccessDenied, AccessPolicy, BearerToken};
 pub use event_stream::{SseFrame, event_stream, single_event_stream};
 pub use served_request::{BodyError, ServedRequest};
-pub use served_response::{ServedBody, ServedResponse, bytes_response, json_response, text_response};
+pub use served_response::{ServedBody, ServedResponse, bytes_response, json_response, stream_response, text_response};
 pub use server::{CrossOriginRules, HttpServer, HttpService, RouteAccess};
+pub use server_tls::{ServerTls, ServerTlsError};

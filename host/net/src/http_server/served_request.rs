@@ -20,6 +20,7 @@ pub struct ServedRequest {
     parts: Parts,
     /// `None` once the body was read.
     body: Option<Incoming>,
+    is_encrypted: bool,
     connection: Arc<ClientConnection>,
 }
 
@@ -53,17 +54,22 @@ impl BodyError {
 
 impl ServedRequest {
     /// Takes over a request. One without a body is in progress from now on.
-    pub(super) fn new(request: Request<Incoming>, connection: &Arc<ClientConnection>) -> Self {
+    pub(super) fn new(request: Request<Incoming>, is_encrypted: bool, connection: &Arc<ClientConnection>) -> Self {
         let (parts, body) = request.into_parts();
         if body.is_end_stream() {
             connection.use_for(ConnectionUse::Busy);
         }
-        Self { parts, body: Some(body), connection: Arc::clone(connection) }
+        Self { parts, body: Some(body), is_encrypted, connection: Arc::clone(connection) }
     }
 
     /// Returns the method.
     pub fn method(&self) -> &Method {
         &self.parts.method
+    }
+
+    /// Returns the scheme of the address to which the request was sent: `https` if the server speaks TLS, else `http`.
+    pub fn scheme(&self) -> &'static str {
+        if self.is_encrypted { "https" } else { "http" }
     }
 
     /// Returns the path as it was sent: percent-encoded, with `.` and `..`, without the query.

@@ -1,9 +1,11 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use futures_util::{StreamExt, stream::BoxStream};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
     Response, StatusCode,
+    body::Frame,
     header::{self, HeaderValue},
 };
 
@@ -33,4 +35,11 @@ pub fn bytes_response(status: StatusCode, content_type: &'static str, bytes: imp
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+/// Returns an answer of these pieces. The next one is taken when the client has read those before it.
+pub fn stream_response(content_type: &'static str, pieces: BoxStream<'static, Bytes>) -> ServedResponse {
+    let (parts, _) = bytes_response(StatusCode::OK, content_type, Bytes::new()).into_parts();
+    let body = StreamBody::new(pieces.map(|piece| Ok::<_, Infallible>(Frame::data(piece))));
+    Response::from_parts(parts, body.boxed_unsync())
 }

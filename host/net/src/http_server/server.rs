@@ -11,6 +11,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     task::JoinSet,
     time::timeout,
@@ -22,6 +23,7 @@ use super::{
     connections::{ClientConnection, Connections, ReplyBody},
     served_request::ServedRequest,
     served_response::{ServedResponse, text_response},
+    server_tls::ServerTls,
     write_timeout_stream::WriteTimeoutStream,
 };
 use shelly_core::limits;
@@ -68,6 +70,7 @@ pub struct HttpServer {
     policy: AccessPolicy,
     service: Arc<dyn HttpService>,
     connections: Connections,
+    tls: Option<ServerTls>,
 }
 
 /// A running server, as its connections see it.
@@ -79,7 +82,12 @@ struct RunningServer {
 impl HttpServer {
     /// Creates a server.
     pub fn new(policy: AccessPolicy, service: Arc<dyn HttpService>) -> Self {
-        Self { policy, service, connections: Connections::default() }
+        Self { policy, service, connections: Connections::default(), tls: None }
+    }
+
+    /// Encrypts connections, if there is a certificate.
+    pub fn with_tls(self, tls: Option<ServerTls>) -> Self {
+        Self { tls, ..self }
     }
 
     /// Counts the open connections from now on, for as long as the server runs.
@@ -129,8 +137,26 @@ impl HttpServer {
 }
 
 impl RunningServer {
-    /// Serves one connection until it ends.
+    /// Serves one connection until it ends. Until its handshake is done it is half open, and closed first for others.
     async fn attend(self: Arc<Self>, stream: TcpStream, client: Arc<ClientConnection>, stop: CancellationToken) {
+        let Some(tls) = self.server.tls.clone() else { return self.attend_stream(stream, client, stop).await };
+        let accepted = tokio::select! {
+            biased;
+            () = client.closed.cancelled() => return,
+            () = stop.cancelled() => return,
+            accepted = tls.accept(stream) => accepted,
+        };
+        if let Some(stream) = accepted {
+            self.attend_stream(stream, client, stop).await;
+        }
+    }
+
+    async fn attend_stream(
+        self: Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        client: Arc<ClientConnection>,
+        stop: CancellationToken,
+    ) {
         let (closed, there) = (client.closed.clone(), Arc::clone(&client));
         let answered = service_fn(move |request| {
             let (running, client) = (Arc::clone(&self), Arc::clone(&client));
@@ -174,7 +200,7 @@ impl RunningServer {
     }
 
     async fn answer(&self, request: Request<Incoming>, connection: &Arc<ClientConnection>) -> ServedResponse {
-        let HttpServer { policy, service, .. } = &self.server;
+        let HttpServer { policy, service, tls, .. } = &self.server;
         let origin = match policy.admit(request.headers(), self.address) {
             Ok(origin) => origin,
             Err(denied) => return service.deny(request.uri().path(), denied),
@@ -188,7 +214,7 @@ impl RunningServer {
             // A preflight request of a browser has no token.
             _ if request.method() == Method::OPTIONS && origin.is_some() => preflight(service.cross_origin()),
             Err(denied) => unknown(service.deny(request.uri().path(), denied)),
-            Ok(()) => service.handle(ServedRequest::new(request, connection)).await,
+            Ok(()) => service.handle(ServedRequest::new(request, tls.is_some(), connection)).await,
         };
         if let Some(origin) = origin.and_then(|origin| HeaderValue::try_from(origin).ok()) {
             share_with(response.headers_mut(), origin, service.cross_origin());
@@ -216,4 +242,44 @@ fn share_with(headers: &mut HeaderMap, origin: HeaderValue, rules: CrossOriginRu
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(header::VARY, HeaderValue::from_static("origin"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(rules.exposed_headers));
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::{io::AsyncWriteExt, time::Instant};
+
+    use super::*;
+
+    /// Answers with more than a client takes.
+    struct Flood;
+
+    impl HttpService for Flood {
+        fn access(&self, _: &Method, _: &str) -> RouteAccess {
+            RouteAccess::Public
+        }
+
+        fn handle(&self, _: ServedRequest) -> BoxFuture<'_, ServedResponse> {
+            async { text_response(StatusCode::OK, "x".repeat(1 << 20)) }.boxed()
+        }
+
+        fn cross_origin(&self) -> CrossOriginRules {
+            CrossOriginRules { methods: "GET", request_headers: "", exposed_headers: "" }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn client_that_takes_no_answer_is_disconnected() {
+        let server = HttpServer::new(AccessPolicy::default(), Arc::new(Flood));
+        let connections = server.connections.clone();
+        let running = Arc::new(RunningServer { server, address: "127.0.0.1:1".parse().unwrap() });
+        let client = Arc::new(connections.add("127.0.0.1".parse().unwrap()).await);
+        let (mut there, here) = tokio::io::duplex(1 << 10);
+        there.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        let begun = Instant::now();
+        running.attend_stream(here, client, CancellationToken::new()).await;
+        let elapsed = begun.elapsed();
+        assert!(elapsed >= limits::SERVE_WRITE_TIME && elapsed < limits::SERVE_WRITE_TIME * 2, "{elapsed:?}");
+        assert_eq!(connections.count(), 0, "its place is free");
+    }
 }

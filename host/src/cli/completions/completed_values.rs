@@ -131,6 +131,8 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("mcp approve", "tools", CompletedValue::Nothing),
     row("mcp login", "port", CompletedValue::Nothing),
     row("serve", "listen", CompletedValue::Nothing),
+    row("serve", "tls_cert", CompletedValue::Files),
+    row("serve", "tls_key", CompletedValue::Files),
     row("serve", "token_file", CompletedValue::Files),
     row("serve", "token_env", CompletedValue::Nothing),
     row("serve", "allow_host", CompletedValue::Nothing),

@@ -118,7 +118,7 @@ impl A2aService {
             return not_allowed("GET");
         }
         // The access policy has checked the name of the host.
-        let of_client = || format!("http://{}", request.header(header::HOST).unwrap_or("localhost"));
+        let of_client = || format!("{}://{}", request.scheme(), request.header(header::HOST).unwrap_or("localhost"));
         let base = self.options.url.clone().unwrap_or_else(of_client);
         let directory = AgentDirectory::new(&self.host, base.trim_end_matches('/'), self.options.requires_token);
         let card = card(&directory.with_push(!self.options.push.is_empty()));

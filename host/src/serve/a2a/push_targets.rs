@@ -41,8 +41,8 @@ impl PushTargets {
             }
             config.id = new_id();
         }
-        match state.targets.iter_mut().find(|there| there.config.id == config.id) {
-            Some(there) => *there = PushTarget { config: config.clone(), failures: 0 },
+        match state.targets.iter().position(|there| there.config.id == config.id) {
+            Some(at) => state.targets[at] = PushTarget { config: config.clone(), failures: 0 },
             None if state.targets.len() >= limits::A2A_PUSH_CONFIGS => {
                 let most = limits::A2A_PUSH_CONFIGS;
                 let error = format!("{most} addresses are told of this task already; delete one first");

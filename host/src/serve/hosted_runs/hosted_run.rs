@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{RunEventReader, RunHostError, run_events::RunEvents};
+use super::{RunEventReader, RunHostError, RunLineReader, RunTarget, run_events::RunEvents};
 use crate::{
     agent::{AgentGroup, RunAnswer, RunError},
     chat::Message,
@@ -26,6 +26,8 @@ pub struct HostedRun {
     id: Arc<str>,
     task: String,
     started: SystemTime,
+    /// The name of the session that the request names.
+    wanted_session: Option<String>,
     pub(super) events: Arc<RunEvents>,
     progress: watch::Sender<HostedRunProgress>,
     /// The agents at work; `None` before the run begins and after its end.
@@ -156,12 +158,17 @@ impl HostedRunState {
 }
 
 impl HostedRun {
-    pub(super) fn new(id: Arc<str>, task: &str) -> Self {
+    pub(super) fn new(id: Arc<str>, task: &str, target: &RunTarget, events: RunEvents) -> Self {
+        let wanted_session = match target {
+            RunTarget::Named(name) => Some(name.clone()),
+            RunTarget::New | RunTarget::Off => None,
+        };
         Self {
             id,
             task: cut(task, limits::SERVE_TASK_CHARS),
             started: SystemTime::now(),
-            events: Arc::default(),
+            wanted_session,
+            events: Arc::new(events),
             progress: watch::Sender::new(HostedRunProgress::default()),
             group: Mutex::default(),
             dropped: CancellationToken::new(),
@@ -177,6 +184,13 @@ impl HostedRun {
     /// Returns the name of the session; `None` if nothing is recorded, or until it is open.
     pub fn session(&self) -> Option<String> {
         self.progress.borrow().begun.as_ref().and_then(|begun| begun.session.clone())
+    }
+
+    /// Returns `true` if the run has not ended and its session has this name.
+    pub(super) fn works_in(&self, session: &str) -> bool {
+        let is_its_session =
+            self.wanted_session.as_deref() == Some(session) || self.session().as_deref() == Some(session);
+        is_its_session && !self.state().has_ended()
     }
 
     /// Returns the state.
@@ -212,10 +226,15 @@ impl HostedRun {
         }
     }
 
-    /// Returns the events after this sequence; 0: all of them. See [`RunHost::watch`](super::RunHost::watch) for readers
-    /// that are counted.
+    /// Returns the events in memory after this sequence; 0: all of them. See [`RunHost::watch`](super::RunHost::watch) for
+    /// readers that are counted.
     pub fn events_after(&self, sequence: u64) -> RunEventReader {
         self.events.reader(sequence)
+    }
+
+    /// Returns the events after this sequence as JSON, those that have left memory too; 0: all of them.
+    pub(super) fn lines_after(&self, sequence: u64) -> RunLineReader {
+        RunLineReader::new(Arc::clone(&self.events), sequence)
     }
 
     /// Waits until the run has begun: its agents are built, and its session is open.

@@ -4,48 +4,52 @@ use std::{
 };
 
 use serde::de::IgnoredAny;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, futures::Notified};
 
+use super::{
+    RunEventRecord,
+    run_event_file::{RunEventFile, RunFileSpace},
+};
 use crate::{
     event::StreamEvent,
     limits,
     session::{EventRedactor, Secrets},
 };
 
-/// The newest events of a run, for readers that come late or again: at most [`limits::SERVE_RUN_EVENTS`], of
-/// [`limits::SERVE_RUN_EVENT_BYTES`] together.
-#[derive(Default)]
+/// The events of a run, for readers that come late or again: the newest ones in memory, at most
+/// [`limits::SERVE_RUN_EVENTS`], of [`limits::SERVE_RUN_EVENT_BYTES`] together, and those before them in a file.
 pub(super) struct RunEvents {
     ring: Mutex<EventRing>,
     /// Notified when an event is added, and at the end.
     changed: Notify,
+    file: Arc<RunEventFile>,
 }
 
 #[derive(Default)]
 struct EventRing {
     records: VecDeque<RunEventRecord>,
     bytes: usize,
-    /// The number of records that were dropped: the position of the oldest one that is there.
-    dropped: u64,
-    /// The sequence of the newest event that was dropped.
-    dropped_to: u64,
+    /// The number of records that have left memory: the position of the oldest one that is there.
+    left: u64,
+    /// The sequence of the newest event that has left memory.
+    left_to: u64,
     /// The sequence of the newest event.
     last: u64,
     has_ended: bool,
 }
 
-/// One event of a run.
-#[derive(Debug, Clone)]
-pub struct RunEventRecord {
-    /// The event, without credentials in replies.
-    pub event: Arc<StreamEvent>,
-    /// The event as JSON, without any credential.
-    pub json: Arc<str>,
-    /// `false` if another record of the same sequence follows: a reader that resumes after this sequence would miss it.
-    pub completes_sequence: bool,
+/// The place of an event.
+pub(super) enum EventPlace {
+    /// It has left memory.
+    Left,
+    Memory(RunEventRecord),
+    /// It has not happened yet.
+    Future,
+    /// The run has ended without it.
+    End,
 }
 
-/// The next step of a reader.
+/// The next step of a reader of the events in memory.
 #[derive(Debug, Clone)]
 pub enum RunEventStep {
     /// The next event.
@@ -57,7 +61,7 @@ pub enum RunEventStep {
         /// The sequence of the last one.
         to: u64,
     },
-    /// This reader was too slow: the event after the sequence `after` was dropped before it was read.
+    /// This reader was too slow: the event after the sequence `after` left memory before it was read.
     Behind {
         /// The sequence of the last event that was read.
         after: u64,
@@ -66,7 +70,7 @@ pub enum RunEventStep {
     End,
 }
 
-/// Reads the events of a run from any sequence on. It never delays the run.
+/// Reads the events of a run that are in memory, from any sequence on. It never delays the run.
 pub struct RunEventReader {
     events: Arc<RunEvents>,
     /// The position of the next record.
@@ -78,7 +82,13 @@ pub struct RunEventReader {
 }
 
 impl RunEvents {
-    /// Adds the records of one event.
+    /// Returns the events of a new run, whose file uses this space.
+    pub fn new(space: &RunFileSpace) -> Self {
+        let file = Arc::new(RunEventFile::new(space));
+        Self { ring: Mutex::default(), changed: Notify::new(), file }
+    }
+
+    /// Adds the records of one event. [`Self::make_room`] is to follow.
     pub fn push(&self, event: &StreamEvent, redactor: &mut EventRedactor, secrets: &Secrets) {
         let shown = redactor.pass_numbered(secrets, event);
         let count = shown.len();
@@ -95,6 +105,24 @@ impl RunEvents {
         self.changed.notify_waiters();
     }
 
+    /// Moves the oldest records to the file while there are too many in memory. Only one task may add records.
+    pub async fn make_room(&self) {
+        loop {
+            let leaving = self.ring().leaving();
+            let (count, file) = (leaving.len(), Arc::clone(&self.file));
+            if count == 0 {
+                return;
+            }
+            // They are in memory until they are in the file, so that a reader finds each.
+            let written = tokio::task::spawn_blocking(move || file.append(&leaving)).await;
+            if written.is_err() {
+                // The runtime ends.
+                return;
+            }
+            self.ring().drop_oldest(count);
+        }
+    }
+
     /// Tells readers that no event will be added.
     pub fn end(&self) {
         self.ring().has_ended = true;
@@ -106,18 +134,44 @@ impl RunEvents {
         self.ring().last
     }
 
-    /// Returns the number of records that were dropped.
-    pub fn dropped(&self) -> u64 {
-        self.ring().dropped
+    /// Returns the number of records that no reader can read any more.
+    pub fn lost(&self) -> u64 {
+        self.file.lost()
+    }
+
+    /// Returns the events that have left memory.
+    pub fn file(&self) -> &RunEventFile {
+        &self.file
+    }
+
+    /// Returns a future that ends when an event is added after this call, and at the end.
+    pub fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// Returns the position of the first event after this sequence; `None` if the file knows it.
+    pub fn position_after(&self, sequence: u64) -> Option<u64> {
+        let ring = self.ring();
+        (ring.left_to <= sequence).then(|| ring.position_after(sequence))
+    }
+
+    /// Returns the place of the event at this position.
+    pub fn at(&self, position: u64) -> EventPlace {
+        let ring = self.ring();
+        let Some(at) = position.checked_sub(ring.left) else { return EventPlace::Left };
+        match ring.records.get(usize::try_from(at).unwrap_or(usize::MAX)) {
+            Some(record) => EventPlace::Memory(record.clone()),
+            None if ring.has_ended => EventPlace::End,
+            None => EventPlace::Future,
+        }
     }
 
     /// Returns a reader that begins after this sequence; 0: at the first event.
     pub fn reader(self: &Arc<Self>, after: u64) -> RunEventReader {
         let ring = self.ring();
-        let skipped = ring.records.partition_point(|record| record.event.sequence <= after);
-        let next = ring.dropped + skipped as u64;
-        let gap = || RunEventStep::Gap { from: after.saturating_add(1), to: ring.dropped_to };
-        let first = (ring.dropped_to > after).then(gap);
+        let next = ring.position_after(after);
+        let gap = || RunEventStep::Gap { from: after.saturating_add(1), to: ring.left_to };
+        let first = (ring.left_to > after).then(gap);
         RunEventReader { events: Arc::clone(self), next, after, first }
     }
 
@@ -131,15 +185,33 @@ impl EventRing {
         self.last = record.event.sequence;
         self.bytes += record.json.len();
         self.records.push_back(record);
-        let is_over =
-            |ring: &Self| ring.records.len() > limits::SERVE_RUN_EVENTS || ring.bytes > limits::SERVE_RUN_EVENT_BYTES;
+    }
+
+    /// Returns the position of the first record in memory after this sequence.
+    fn position_after(&self, sequence: u64) -> u64 {
+        self.left + self.records.partition_point(|record| record.event.sequence <= sequence) as u64
+    }
+
+    /// Returns the oldest records, which are to leave memory; none while there is room for more.
+    fn leaving(&self) -> Vec<RunEventRecord> {
+        let is_over = self.records.len() > limits::SERVE_RUN_EVENTS || self.bytes > limits::SERVE_RUN_EVENT_BYTES;
+        let mut bytes = 0;
+        let fits = |record: &&RunEventRecord| {
+            let has_room = bytes < limits::SERVE_RUN_BLOCK_BYTES;
+            bytes += record.json.len();
+            has_room
+        };
         // The newest one stays, whatever its size is.
-        while self.records.len() > 1 && is_over(self) {
-            let Some(oldest) = self.records.pop_front() else { return };
+        let most = if is_over { (self.records.len() - 1).min(limits::SERVE_RUN_BLOCK_EVENTS) } else { 0 };
+        self.records.iter().take(most).take_while(fits).cloned().collect()
+    }
+
+    fn drop_oldest(&mut self, count: usize) {
+        for oldest in self.records.drain(..count) {
             self.bytes -= oldest.json.len();
-            self.dropped += 1;
-            self.dropped_to = oldest.event.sequence;
+            self.left_to = oldest.event.sequence;
         }
+        self.left += count as u64;
     }
 }
 
@@ -163,7 +235,7 @@ impl RunEventReader {
             return Some(first);
         }
         let ring = self.events.ring();
-        let Some(at) = self.next.checked_sub(ring.dropped) else {
+        let Some(at) = self.next.checked_sub(ring.left) else {
             return Some(RunEventStep::Behind { after: self.after });
         };
         match ring.records.get(usize::try_from(at).unwrap_or(usize::MAX)) {
@@ -189,10 +261,21 @@ mod tests {
         event::{Event, RequestTokens},
     };
 
-    fn push(events: &RunEvents, sequence: u64, message: &str) {
+    fn new() -> Arc<RunEvents> {
+        Arc::new(RunEvents::new(&RunFileSpace::new(limits::SERVE_RUN_FILES_BYTES)))
+    }
+
+    async fn push(events: &RunEvents, sequence: u64, message: &str) {
         let event = Event::Warning { message: message.into() };
         let event = StreamEvent { sequence, time: UNIX_EPOCH, run: None, parent: None, event };
         events.push(&event, &mut EventRedactor::default(), &Secrets::default());
+        events.make_room().await;
+    }
+
+    async fn push_all(events: &RunEvents, sequences: impl IntoIterator<Item = u64>) {
+        for sequence in sequences {
+            push(events, sequence, "").await;
+        }
     }
 
     /// Returns the sequences of the events that can be read now, and the step after them.
@@ -209,8 +292,8 @@ mod tests {
 
     #[tokio::test]
     async fn reader_goes_on_after_any_sequence() {
-        let events = Arc::<RunEvents>::default();
-        (1..=5).for_each(|n| push(&events, n, "so"));
+        let events = new();
+        push_all(&events, 1..=5).await;
         for (after, expected) in [(0, vec![1, 2, 3, 4, 5]), (3, vec![4, 5]), (5, vec![]), (99, vec![])] {
             let (sequences, rest) = read(&mut events.reader(after)).await;
             assert_eq!(sequences, expected, "after {after}");
@@ -220,7 +303,7 @@ mod tests {
         assert_eq!(read(&mut reader).await.0, [5]);
         let mut waiting = Box::pin(reader.next());
         assert!(poll!(waiting.as_mut()).is_pending());
-        push(&events, 6, "so");
+        push(&events, 6, "so").await;
         assert!(matches!(waiting.await, RunEventStep::Event(record) if record.json.contains("\"sequence\":6")));
         events.end();
         assert!(matches!(read(&mut reader).await, (none, Some(RunEventStep::End)) if none.is_empty()));
@@ -228,35 +311,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ring_is_bounded_and_says_what_it_lost() {
-        let events = Arc::<RunEvents>::default();
+    async fn reader_of_memory_is_told_what_has_left_it() {
+        let events = new();
         let mut slow = events.reader(0);
-        let most = limits::SERVE_RUN_EVENTS as u64;
-        (1..=most).for_each(|n| push(&events, n, ""));
+        let (most, block) = (limits::SERVE_RUN_EVENTS as u64, limits::SERVE_RUN_BLOCK_EVENTS as u64);
+        push_all(&events, 1..=most).await;
         assert!(matches!(slow.next().await, RunEventStep::Event(_)));
-        (most + 1..=most + 7).for_each(|n| push(&events, n, ""));
-        assert_eq!(events.dropped(), 7);
+        assert_eq!(events.ring().left, 0, "there is room for them");
+        push(&events, most + 1, "").await;
+        assert_eq!((events.ring().left, events.lost()), (block, 0), "the oldest ones leave together");
         assert!(matches!(slow.next().await, RunEventStep::Behind { after: 1 }));
         let mut late = events.reader(3);
-        assert!(matches!(late.next().await, RunEventStep::Gap { from: 4, to: 7 }));
-        assert_eq!(read(&mut late).await.0.len(), limits::SERVE_RUN_EVENTS);
-        let mut in_time = events.reader(7);
-        assert!(matches!(in_time.next().await, RunEventStep::Event(record) if record.event.sequence == 8));
+        assert!(matches!(late.next().await, RunEventStep::Gap { from: 4, to } if to == block));
+        assert_eq!(read(&mut late).await.0.len() as u64, most + 1 - block);
+        let mut in_time = events.reader(block);
+        assert!(matches!(in_time.next().await, RunEventStep::Event(record) if record.event.sequence == block + 1));
     }
 
     #[tokio::test]
-    async fn ring_is_bounded_in_bytes() {
-        let events = Arc::<RunEvents>::default();
-        push(&events, 1, "so");
-        push(&events, 2, &"x".repeat(limits::SERVE_RUN_EVENT_BYTES));
-        assert_eq!(events.dropped(), 1, "the newest one stays, and no other one beside it");
-        push(&events, 3, "so");
+    async fn events_in_memory_are_bounded_in_bytes() {
+        let events = new();
+        push(&events, 1, "so").await;
+        push(&events, 2, &"x".repeat(limits::SERVE_RUN_EVENT_BYTES)).await;
+        assert_eq!(events.ring().left, 1, "the newest one stays, and no other one beside it");
+        push(&events, 3, "so").await;
         assert_eq!(read(&mut events.reader(2)).await.0, [3]);
     }
 
     #[tokio::test]
     async fn credentials_are_in_no_event() {
-        let (events, secrets) = (Arc::<RunEvents>::default(), Secrets::new([("KEY", "sk-12345")]));
+        let (events, secrets) = (new(), Secrets::new([("KEY", "sk-12345")]));
         let mut redactor = EventRedactor::default();
         let delta = |text: &str| Event::ModelDelta { agent: "a".into(), delta: ReplyDelta::Text(text.into()) };
         let all = [

@@ -14,8 +14,9 @@ use tokio_util::{
 };
 
 use super::{
-    HostedQuestion, HostedRun, HostedRunState, QuestionReply, RunEventReader, RunHostError, RunHostOptions, RunRequest,
-    RunTarget, hosted_run::HostedRunEnd, run_questions::RunQuestions, run_work::HostedRunWork,
+    HostedQuestion, HostedRun, HostedRunState, QuestionReply, RunEventReader, RunHostError, RunHostOptions,
+    RunLineReader, RunRequest, RunTarget, hosted_run::HostedRunEnd, run_event_file::RunFileSpace,
+    run_events::RunEvents, run_questions::RunQuestions, run_work::HostedRunWork,
 };
 use crate::{
     app::App,
@@ -41,6 +42,8 @@ struct RunHostState {
     permits: Arc<Semaphore>,
     /// One permit for each stream of events that may be read.
     watchers: Arc<Semaphore>,
+    /// The space for events that have left memory.
+    files: RunFileSpace,
     tasks: TaskTracker,
     stop: CancellationToken,
     secrets: Arc<RwLock<Secrets>>,
@@ -61,7 +64,7 @@ pub struct RunTotals {
     pub ended: [u64; HostedRunState::ALL.len()],
     /// The usage of runs that have ended.
     pub spent: UsageTally,
-    /// The number of events that were dropped from the memory of runs that are forgotten.
+    /// The number of events of runs that no reader can read any more, as there was no space for them.
     pub dropped_events: u64,
 }
 
@@ -76,6 +79,7 @@ impl RunHost {
             app: Arc::new(app),
             permits: Arc::new(Semaphore::new(options.max_runs)),
             watchers: Arc::new(Semaphore::new(limits::SERVE_WATCHERS)),
+            files: RunFileSpace::new(limits::SERVE_RUN_FILES_BYTES),
             options: Arc::new(options),
             runs: Mutex::default(),
             questions,
@@ -108,16 +112,37 @@ impl RunHost {
     ///
     /// A [`RunHostError`] if the run could not begin.
     pub async fn start(&self, request: RunRequest) -> Result<Arc<HostedRun>, RunHostError> {
+        self.check_session(&request.target).await?;
         let run = self.begin(request)?;
         run.begun().await?;
         Ok(run)
     }
 
-    /// Starts a run without waiting until it has begun. It must be called in a runtime.
+    /// Checks whether another process works in the session of a run. The sessions are read on a thread that may block.
+    /// One that is taken later is refused when the run is prepared.
     ///
     /// # Errors
     ///
-    /// A [`RunHostError`] if no run can be started now, or another one works in the session.
+    /// [`RunHostError::SessionInUse`].
+    pub async fn check_session(&self, target: &RunTarget) -> Result<(), RunHostError> {
+        let RunTarget::Named(name) = target else { return Ok(()) };
+        let (store, name) = (self.0.app.sessions(), name.clone());
+        let in_use = tokio::task::spawn_blocking(move || {
+            // A name that no session can have is refused when the run is prepared.
+            store.resolve(&name).ok().filter(|id| store.is_in_use(id))
+        });
+        match in_use.await {
+            Ok(Some(id)) => Err(RunHostError::SessionInUse { id }),
+            Ok(None) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Starts a run without waiting until it has begun. It reads no session: see [`Self::check_session`]. It must be
+    /// called in a runtime.
+    ///
+    /// # Errors
+    ///
+    /// A [`RunHostError`] if no run can be started now, or another run of this host works in the session.
     pub fn begin(&self, request: RunRequest) -> Result<Arc<HostedRun>, RunHostError> {
         let host = &self.0;
         if host.stop.is_cancelled() {
@@ -125,16 +150,19 @@ impl RunHost {
         }
         let most = host.options.max_runs;
         let permit = Arc::clone(&host.permits).try_acquire_owned().map_err(|_| RunHostError::Busy { most })?;
-        if let RunTarget::Named(name) = &request.target {
-            let store = host.app.sessions();
-            // A name that no session can have is refused when the run is prepared.
-            if let Some(id) = store.resolve(name).ok().filter(|id| store.is_in_use(id)) {
-                return Err(RunHostError::SessionInUse { id });
-            }
-        }
         let task = request.input.as_ref().map(|input| input.text.as_str()).unwrap_or_default();
-        let run = Arc::new(HostedRun::new(new_run_id(), task));
-        host.table().runs.push_back(Arc::clone(&run));
+        let events = RunEvents::new(&host.files);
+        let run = Arc::new(HostedRun::new(new_run_id(), task, &request.target, events));
+        {
+            // Of two runs that begin at once in one session, the second one finds the first.
+            let mut table = host.table();
+            if let RunTarget::Named(id) = &request.target
+                && table.runs.iter().any(|other| other.works_in(id))
+            {
+                return Err(RunHostError::SessionInUse { id: id.clone() });
+            }
+            table.runs.push_back(Arc::clone(&run));
+        }
         let (learned, known) = (Arc::clone(&host.secrets), Arc::clone(&host.secrets));
         let work = HostedRunWork {
             app: Arc::clone(&host.app),
@@ -169,7 +197,8 @@ impl RunHost {
         run.ok_or_else(|| RunHostError::NoRun { id: id.to_owned() })
     }
 
-    /// Returns a reader of the events of a run after this sequence, and a permit that it holds as long as it reads.
+    /// Returns a reader of the events in memory of a run after this sequence, and a permit that it holds as long as it
+    /// reads.
     ///
     /// # Errors
     ///
@@ -177,6 +206,21 @@ impl RunHost {
     pub fn watch(&self, run: &HostedRun, after: u64) -> Result<(RunEventReader, OwnedSemaphorePermit), RunHostError> {
         let permit = Arc::clone(&self.0.watchers).try_acquire_owned().map_err(|_| RunHostError::TooManyWatchers)?;
         Ok((run.events_after(after), permit))
+    }
+
+    /// Returns a reader of the events of a run after this sequence as JSON, those that have left memory too, and a
+    /// permit that it holds as long as it reads.
+    ///
+    /// # Errors
+    ///
+    /// [`RunHostError::TooManyWatchers`].
+    pub fn watch_lines(
+        &self,
+        run: &HostedRun,
+        after: u64,
+    ) -> Result<(RunLineReader, OwnedSemaphorePermit), RunHostError> {
+        let permit = Arc::clone(&self.0.watchers).try_acquire_owned().map_err(|_| RunHostError::TooManyWatchers)?;
+        Ok((run.lines_after(after), permit))
     }
 
     /// Returns the number of streams of events that are read.
@@ -213,7 +257,7 @@ impl RunHost {
     pub fn totals(&self) -> RunTotals {
         let table = self.0.table();
         let mut totals = table.totals.clone();
-        totals.dropped_events += table.runs.iter().map(|run| run.events.dropped()).sum::<u64>();
+        totals.dropped_events += table.runs.iter().map(|run| run.events.lost()).sum::<u64>();
         totals
     }
 
@@ -255,7 +299,7 @@ impl RunTable {
         while self.runs.iter().filter(has_ended).count() > limits::SERVE_RUNS_ENDED {
             let Some(at) = self.runs.iter().position(|run| run.state().has_ended()) else { return };
             let Some(oldest) = self.runs.remove(at) else { return };
-            self.totals.dropped_events += oldest.events.dropped();
+            self.totals.dropped_events += oldest.events.lost();
         }
     }
 }

@@ -63,6 +63,7 @@ impl HostedRunWork {
             let mut redactor = EventRedactor::default();
             while let Some(event) = stream.next().await {
                 ring.push(&event, &mut redactor, &secrets());
+                ring.make_room().await;
             }
         }));
         let work = AssertUnwindSafe(self.work(run, request, events)).catch_unwind();
@@ -93,7 +94,7 @@ impl HostedRunWork {
         }
         let app = (*self.app).clone().with_budget(self.options.budget.meet(&budget));
         let title = input.as_ref().map(|input| input.text.clone()).unwrap_or_default();
-        let (recording, of_session) = self.recording(&target, title)?;
+        let (recording, of_session) = self.recording(target, title).await?;
         let agent = agent.or(of_session).or_else(|| self.options.agent.clone());
         let model = model.or_else(|| self.options.model.clone());
         let mut prepared = tokio::select! {
@@ -163,13 +164,13 @@ impl HostedRunWork {
             agent: Arc::clone(prepared.entrant.runner().name()),
             model: prepared.model.model.clone(),
             session: session.map(|session| session.journal.id().to_owned()),
-            warnings: warnings.take(limits::SERVE_WARNINGS).map(|warning| secrets.clean_text(&warning)).collect(),
+            warnings: shown_warnings(warnings, &secrets),
             spent_before: prepared.agent_group.ledger().total(),
         }
     }
 
     /// Returns where a run is recorded, and the agent of an existing session.
-    fn recording(&self, target: &RunTarget, title: String) -> Result<(Recording, Option<String>), Report> {
+    async fn recording(&self, target: RunTarget, title: String) -> Result<(Recording, Option<String>), Report> {
         let (app, options) = (&self.app, &self.options);
         let new = |id| (Recording::New { id, title, follows: None, options: options.launch.clone() }, None::<String>);
         let name = match target {
@@ -188,15 +189,21 @@ impl HostedRunWork {
             return Err(Report::new(ErrorKind::Usage, "`last` cannot be the name of a session")
                 .hint("name the session, or leave it out for a new one"));
         }
-        let store = app.sessions();
-        match store.resolve(name) {
-            Ok(id) if id == *name => {
-                let agent = store.read(&id).map_err(|error| error.report())?.header().agent.clone();
+        let (store, wanted) = (app.sessions(), name.clone());
+        // The sessions may be on a server that is away.
+        let found = tokio::task::spawn_blocking(move || {
+            let id = store.resolve(&wanted)?;
+            let agent = if id == wanted { Some(store.read(&id)?.header().agent.clone()) } else { None };
+            Ok::<_, SessionError>((id, agent))
+        });
+        let found = found.await.map_err(|_| Report::new(ErrorKind::Bug, "the sessions cannot be read"))?;
+        match found {
+            Ok((id, Some(agent))) => {
                 let is_trusted = options.is_trusted;
                 Ok((Recording::Existing { id, up_to_damage: false, is_trusted }, Some(agent)))
             }
-            Err(SessionError::NotFound { .. }) => Ok(new(Some(name.clone()))),
-            Ok(id) => {
+            Err(SessionError::NotFound { .. }) => Ok(new(Some(name))),
+            Ok((id, None)) => {
                 let what = format!("`{name}` is only the beginning of the name of session `{id}`");
                 let hint = "write the full name to continue that session, or choose another name";
                 Err(Report::new(ErrorKind::Usage, what).hint(hint))
@@ -204,6 +211,11 @@ impl HostedRunWork {
             Err(error) => Err(error.report()),
         }
     }
+}
+
+/// Returns warnings without credentials, at most [`limits::SERVE_WARNINGS`].
+fn shown_warnings(all: impl Iterator<Item = String>, secrets: &Secrets) -> Vec<String> {
+    all.take(limits::SERVE_WARNINGS).map(|warning| secrets.clean_text(&warning)).collect()
 }
 
 /// Adds the messages before the task to the conversation of a run.
@@ -221,4 +233,18 @@ fn add_history(chat: &Chat, history: Vec<Message>, work: &PendingWork) -> Result
 fn answered(answer: RunAnswer, schema: Option<&AnswerSchema>) -> WorkOutcome {
     let value = schema.and_then(|schema| schema.value_of(&answer.message.text_content()).ok());
     WorkOutcome { answer: Some(answer), value, ..WorkOutcome::of(HostedRunState::Completed) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_warnings_are_shown_without_credentials() {
+        let secrets = Secrets::new([("KEY", "sk-12345")]);
+        let all = (0..=limits::SERVE_WARNINGS).map(|n| format!("{n}: sk-12345"));
+        let shown = shown_warnings(all, &secrets);
+        assert_eq!(shown.len(), limits::SERVE_WARNINGS);
+        assert!(shown[0].starts_with("0: ") && shown.iter().all(|warning| !warning.contains("12345")), "{shown:?}");
+    }
 }

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     chat::{Message, Role},
     limits,
+    session::NewSession,
 };
 
 /// Waits until a condition holds.
@@ -76,12 +77,41 @@ async fn conversation_that_is_not_valid_begins_no_run() {
 }
 
 #[tokio::test]
+async fn one_run_works_in_a_session_at_a_time() {
+    let silent = SilentHost::new(2).await;
+    let host = &silent.host;
+    let named = || RunRequest { target: RunTarget::Named("s".into()), ..request("hi") };
+    let first = host.begin(named()).unwrap();
+    assert!(matches!(host.begin(named()), Err(RunHostError::SessionInUse { id }) if id == "s"));
+    assert!(host.begin(RunRequest { target: RunTarget::Named("t".into()), ..request("hi") }).is_ok());
+    // It cannot begin, as nothing is recorded.
+    first.finished().await;
+    until(|| host.begin(named()).is_ok()).await;
+}
+
+#[tokio::test]
+async fn session_of_another_process_is_in_use() {
+    let silent = SilentHost::new(1).await;
+    let host = &silent.host;
+    let target = RunTarget::Named("s".into());
+    assert!(host.check_session(&target).await.is_ok(), "there is none");
+    std::fs::create_dir_all(host.app().config.root.join(".shelly/local")).unwrap();
+    let new = NewSession { id: Some("s".into()), ..NewSession::default() };
+    let session = host.app().sessions().create(new).unwrap();
+    assert!(matches!(host.check_session(&target).await, Err(RunHostError::SessionInUse { id }) if id == "s"));
+    drop(session);
+    assert!(host.check_session(&target).await.is_ok());
+    assert!(host.check_session(&RunTarget::New).await.is_ok());
+}
+
+#[tokio::test]
 async fn only_so_many_streams_of_events_are_read() {
     let silent = SilentHost::new(1).await;
     let host = &silent.host;
     let run = host.start(request("hi")).await.unwrap();
     let watchers: Vec<_> = (0..limits::SERVE_WATCHERS).map(|_| host.watch(&run, 0).unwrap()).collect();
     assert!(matches!(host.watch(&run, 0), Err(RunHostError::TooManyWatchers)));
+    assert!(matches!(host.watch_lines(&run, 0), Err(RunHostError::TooManyWatchers)));
     assert_eq!(host.watchers(), limits::SERVE_WATCHERS);
     drop(watchers);
     assert!(host.watch(&run, 0).is_ok());

@@ -1,4 +1,4 @@
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use http::{Method, StatusCode};
@@ -16,7 +16,7 @@ use super::{
     problem::{ApiResult, Problem},
     question_routes,
     routes::{self, ApiAction},
-    run_routes, session_routes, trigger_routes,
+    run_routes, session_event_routes, session_routes, trigger_routes,
 };
 use crate::{
     limits,
@@ -38,6 +38,8 @@ pub struct HttpApi {
     responses: StoredResponses,
     /// One permit for each body that starts a run and may be read.
     bodies: Semaphore,
+    /// One permit for each stream of the events of a session that may be read.
+    session_streams: Arc<Semaphore>,
     /// Cancelled when the server ends, which ends the streams of events.
     stop: CancellationToken,
     mcp: Option<McpHttpService>,
@@ -54,7 +56,9 @@ impl HttpApi {
         let (keys, responses) = (IdempotencyKeys::default(), StoredResponses::default());
         let connections = OnceLock::new();
         let [bodies, hooks] = [limits::SERVE_RUN_BODIES, limits::TRIGGER_BODIES].map(Semaphore::new);
-        Self { host, keys, responses, bodies, stop, mcp, a2a: None, triggers: None, hooks, connections }
+        let session_streams = Arc::new(Semaphore::new(limits::SERVE_SESSION_STREAMS));
+        let (a2a, triggers) = (None, None);
+        Self { host, keys, responses, bodies, session_streams, stop, mcp, a2a, triggers, hooks, connections }
     }
 
     /// Serves these triggers too.
@@ -112,6 +116,10 @@ impl HttpApi {
             ApiAction::AnswerQuestion => question_routes::answer(host, argument(0), request).await,
             ApiAction::ListSessions => session_routes::list(host, request.query_value("limit")).await,
             ApiAction::ShowSession => session_routes::show(host, argument(0)).await,
+            ApiAction::ReadSessionEvents => {
+                let after = request.query_value("after");
+                session_event_routes::read(host, &self.session_streams, argument(0), after).await
+            }
             ApiAction::ReadAttachment => session_routes::attachment(host, argument(0), argument(1)).await,
             ApiAction::ListAgents => listing_routes::agents(host),
             ApiAction::ListPlugins => listing_routes::plugins(host).await,
@@ -156,5 +164,36 @@ impl HttpService for HttpApi {
             true => Box::<OpenAiError>::from(denied).response(&self.host),
             false => self.refuse(&Box::<Problem>::from(denied)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::poll;
+
+    use super::*;
+    use crate::serve::hosted_runs::testing::SilentHost;
+
+    #[tokio::test]
+    async fn large_bodies_are_read_a_few_at_a_time() {
+        let silent = SilentHost::new(1).await;
+        let api = HttpApi::new(silent.host.clone(), None, CancellationToken::new());
+        let large = Some(limits::SERVE_BODY_BYTES as u64 + 1);
+        let mut turns = Vec::new();
+        for _ in 0..limits::SERVE_RUN_BODIES {
+            turns.push(run_routes::body_turn(&api.bodies, large).await.unwrap());
+        }
+        // A body whose size is not declared may be large.
+        for bytes in [large, None] {
+            assert!(poll!(pin!(run_routes::body_turn(&api.bodies, bytes))).is_pending());
+        }
+        assert!(
+            run_routes::body_turn(&api.bodies, Some(limits::SERVE_BODY_BYTES as u64)).await.is_none(),
+            "needs no turn"
+        );
+        turns.pop();
+        assert!(run_routes::body_turn(&api.bodies, large).await.is_some());
     }
 }

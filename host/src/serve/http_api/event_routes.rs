@@ -10,13 +10,13 @@ use tokio_util::sync::CancellationToken;
 use super::problem::{ApiResult, Problem};
 use crate::{
     net::http_server::{ServedRequest, SseFrame, event_stream},
-    serve::hosted_runs::{HostedRun, RunEventReader, RunEventStep, RunHost},
+    serve::hosted_runs::{HostedRun, RunHost, RunLineReader, RunLineStep},
 };
 
 /// A client that reads the events of a run.
 struct RunWatcher {
     run: Arc<HostedRun>,
-    reader: RunEventReader,
+    reader: RunLineReader,
     /// Cancelled when the server ends.
     stop: CancellationToken,
     /// `true` once the last event was sent.
@@ -32,7 +32,7 @@ pub(super) fn watch(host: &RunHost, id: &str, request: &ServedRequest, stop: &Ca
         Problem::bad_request("the sequence to go on after is not a whole number")
             .mend("send the id of the last event in `Last-Event-ID`, or as ?after=N")
     })?;
-    let (reader, permit) = host.watch(&run, after)?;
+    let (reader, permit) = host.watch_lines(&run, after)?;
     request.listen();
     let watcher = RunWatcher { run, reader, stop: stop.clone(), is_over: false, _permit: permit };
     Ok(event_stream(stream::unfold(watcher, RunWatcher::next).boxed()))
@@ -52,16 +52,16 @@ impl RunWatcher {
         let named =
             |event, data: serde_json::Value| SseFrame { event: Some(event), id: None, data: data.to_string().into() };
         let (frame, is_over) = match step {
-            Some(RunEventStep::Event(record)) => {
+            Some(RunLineStep::Line(line)) => {
                 // After the first of two events of one sequence, a client would go on after both.
-                let id = record.completes_sequence.then_some(record.event.sequence);
-                (SseFrame { event: Some("run"), id, data: record.json }, false)
+                let id = line.completes_sequence.then_some(line.sequence);
+                (SseFrame { event: Some("run"), id, data: line.json }, false)
             }
-            Some(RunEventStep::Gap { from, to }) => {
+            Some(RunLineStep::Gap { from, to }) => {
                 (named("gap", json!({ "from": from, "to": to, "session": self.run.session() })), false)
             }
-            Some(RunEventStep::Behind { after }) => (named("behind", json!({ "after": after })), true),
-            Some(RunEventStep::End) => {
+            Some(RunLineStep::Behind { after }) => (named("behind", json!({ "after": after })), true),
+            Some(RunLineStep::End) => {
                 (named("end", json!({ "state": self.run.state(), "session": self.run.session() })), true)
             }
             None => (named("shutdown", json!({ "session": self.run.session() })), true),

@@ -60,7 +60,7 @@ pub(super) fn metrics(host: &RunHost, connections: usize) -> String {
     MetricText::begin(&mut text, "shelly_connections", "gauge", "Open HTTP connections.").sample("", connections);
     let help = "Streams of events that are read.";
     MetricText::begin(&mut text, "shelly_event_streams", "gauge", help).sample("", host.watchers());
-    let help = "Events that are not in memory any more; sessions still have what they record.";
+    let help = "Events of runs that no stream can send any more; sessions still have what they record.";
     MetricText::begin(&mut text, "shelly_events_dropped_total", "counter", help).sample("", totals.dropped_events);
     if let Some(memory) = host.app().guest_memory_use() {
         let help = "Memory that instances of plugins hold.";

@@ -5,8 +5,8 @@
 //! clients.
 //!
 //! - `routes.rs` lists the routes; `api_service.rs` hands each request to the function behind its route.
-//! - `run_routes.rs`, `event_routes.rs`, `question_routes.rs`, `session_routes.rs`, `trigger_routes.rs` and
-//!   `listing_routes.rs` are these functions.
+//! - `run_routes.rs`, `event_routes.rs`, `question_routes.rs`, `session_routes.rs`, `session_event_routes.rs`,
+//!   `trigger_routes.rs` and `listing_routes.rs` are these functions.
 //! - `request_bodies.rs` and `views.rs` are the JSON that clients send and get, from which `openapi_document.rs` is
 //!   generated.
 //! - `problem.rs` is a refusal. `idempotency.rs` remembers which runs were started by which keys.
@@ -29,6 +29,7 @@ mod question_routes;
 mod request_bodies;
 mod routes;
 mod run_routes;
+mod session_event_routes;
 mod session_routes;
 #[cfg(test)]
 mod tests;

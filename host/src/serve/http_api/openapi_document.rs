@@ -85,6 +85,7 @@ fn answer(action: ApiAction, answered: &mut SchemaGenerator) -> (&'static str, V
         ApiAction::Page => ("200", text("text/html")),
         ApiAction::Metrics => ("200", text("text/plain")),
         ApiAction::WatchRun => ("200", text("text/event-stream")),
+        ApiAction::ReadSessionEvents => ("200", text("application/x-ndjson")),
         ApiAction::ReadAttachment => ("200", json!({ "application/octet-stream": {} })),
         ApiAction::OpenApi => ("200", json!({ "application/json": { "schema": { "type": "object" } } })),
         ApiAction::Health => ("200", of::<HealthView>(answered)),
@@ -121,6 +122,10 @@ fn parameters(route: &ApiRoute) -> Vec<Value> {
             let about = "The sequence after which the events begin.";
             parameters.push(parameter("after", "query", false, "integer", about));
             parameters.push(parameter("Last-Event-ID", "header", false, "integer", about));
+        }
+        ApiAction::ReadSessionEvents => {
+            let about = "The number of the line after which the events begin.";
+            parameters.push(parameter("after", "query", false, "integer", about));
         }
         ApiAction::ListQuestions => {
             parameters.push(parameter("run", "query", false, "string", "The run whose questions are listed."));

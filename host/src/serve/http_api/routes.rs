@@ -17,6 +17,7 @@ pub(super) enum ApiAction {
     AnswerQuestion,
     ListSessions,
     ShowSession,
+    ReadSessionEvents,
     ReadAttachment,
     ListAgents,
     ListPlugins,
@@ -47,7 +48,7 @@ const fn public(path: &'static str, action: ApiAction, summary: &'static str) ->
 }
 
 /// All routes.
-pub(super) static ROUTES: [ApiRoute; 20] = [
+pub(super) static ROUTES: [ApiRoute; 21] = [
     public("/", ApiAction::Page, "The web page, which shows runs and answers questions."),
     public("/healthz", ApiAction::Health, "Says whether the server takes runs."),
     public("/openapi.json", ApiAction::OpenApi, "Describes this API."),
@@ -77,6 +78,12 @@ pub(super) static ROUTES: [ApiRoute; 20] = [
     route("POST", "/api/v1/questions/{question}", ApiAction::AnswerQuestion, "Answers a question."),
     route("GET", "/api/v1/sessions", ApiAction::ListSessions, "Lists the sessions of the project, the newest first."),
     route("GET", "/api/v1/sessions/{session}", ApiAction::ShowSession, "Shows a session with its conversation."),
+    route(
+        "GET",
+        "/api/v1/sessions/{session}/events",
+        ApiAction::ReadSessionEvents,
+        "Returns the recorded events of a session, one JSON object a line.",
+    ),
     route(
         "GET",
         "/api/v1/sessions/{session}/attachments/{digest}",
@@ -143,6 +150,7 @@ mod tests {
             ("POST", "/api/v1/runs", Ok((ApiAction::StartRun, vec![]))),
             ("GET", "/api/v1/runs/a", Ok((ApiAction::ShowRun, vec!["a"]))),
             ("POST", "/api/v1/runs/cancel/cancel", Ok((ApiAction::CancelRun, vec!["cancel"]))),
+            ("GET", "/api/v1/sessions/s/events", Ok((ApiAction::ReadSessionEvents, vec!["s"]))),
             ("GET", "/api/v1/sessions/s/attachments/d", Ok((ApiAction::ReadAttachment, vec!["s", "d"]))),
             ("GET", "/api/v1/sessions/%2e%2e", Ok((ApiAction::ShowSession, vec!["%2e%2e"]))),
             ("POST", "/hooks/fire", Ok((ApiAction::ReceiveWebhook, vec!["fire"]))),

@@ -54,9 +54,20 @@ pub(super) async fn start(
         let body = read_json_bytes(request, limits::SERVE_RUN_BODY_BYTES).await?;
         let outer_span = request.outer_span();
         let wanted = RunRequest { outer_span, ..parse_json::<NewRunBody>(&body)?.into_request()? };
-        match &key {
-            Some(key) => keys.begin((key, &body), host, || host.begin(wanted))?,
-            None => (host.begin(wanted)?, true),
+        let known = match &key {
+            Some(key) => keys.find((key, &body), host)?,
+            None => None,
+        };
+        match (known, &key) {
+            (Some(run), _) => (run, false),
+            (None, key) => {
+                // Before the keys are locked: the sessions may be on a server that is away.
+                host.check_session(&wanted.target).await?;
+                match key {
+                    Some(key) => keys.begin((key, &body), host, || host.begin(wanted))?,
+                    None => (host.begin(wanted)?, true),
+                }
+            }
         }
     };
     run.begun().await?;

@@ -1,5 +1,7 @@
 //! The sessions of the project. They are read from the disk, on threads that may block.
 
+use std::collections::VecDeque;
+
 use http::{HeaderValue, StatusCode, header};
 
 use super::{
@@ -11,7 +13,7 @@ use super::{
     },
 };
 use crate::{
-    chat::Role,
+    chat::{Message, Role},
     digest::Sha256Digest,
     error::cut,
     limits,
@@ -75,7 +77,7 @@ pub(super) async fn remove_session(host: &RunHost, id: &str) -> Result<(), Box<P
 }
 
 /// Runs `work` on a thread that may block.
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
 ) -> Result<T, Box<Problem>> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -90,7 +92,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Returns the name of a session if it is whole: the beginning of a name is none here.
-fn whole_name(store: &SessionStore, id: &str) -> Result<String, SessionError> {
+pub(super) fn whole_name(store: &SessionStore, id: &str) -> Result<String, SessionError> {
     let found = store.resolve(id)?;
     if found == id { Ok(found) } else { Err(SessionError::NotFound { given: id.to_owned() }) }
 }
@@ -149,19 +151,8 @@ fn detail(store: &SessionStore, id: &str) -> Result<SessionDetailView, SessionEr
         modified: shown_time(header.created),
         own: false,
     });
-    let mut messages = Vec::new();
-    for said in transcript.top().flat_map(|run| run.said()).filter(|said| !said.note) {
-        let role = match said.message.role {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::System | Role::Tool => continue,
-        };
-        let text = cut(&said.message.text_content(), limits::SERVE_MESSAGE_CHARS);
-        if !text.trim().is_empty() {
-            messages.push(SessionMessageView { role, text });
-        }
-    }
-    messages.drain(..messages.len().saturating_sub(limits::SERVE_SESSION_MESSAGES));
+    let said = transcript.top().flat_map(|run| run.said()).filter(|said| !said.note);
+    let messages = shown_messages(said.map(|said| &*said.message));
     let attachments = store.attachments(id, limits::SESSION_FILES).unwrap_or_default();
     let attachments =
         attachments.into_iter().map(|(digest, bytes)| SessionAttachmentView { digest: digest.hex(), bytes });
@@ -173,4 +164,64 @@ fn detail(store: &SessionStore, id: &str) -> Result<SessionDetailView, SessionEr
         messages,
         attachments: attachments.collect(),
     })
+}
+
+/// Returns the newest messages between a person and an agent, the oldest first.
+fn shown_messages<'a>(said: impl Iterator<Item = &'a Message>) -> Vec<SessionMessageView> {
+    let mut messages = VecDeque::new();
+    for message in said {
+        let role = match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::System | Role::Tool => continue,
+        };
+        let text = cut(&message.text_content(), limits::SERVE_MESSAGE_CHARS);
+        if !text.trim().is_empty() {
+            messages.push_back(SessionMessageView { role, text });
+        }
+        if messages.len() > limits::SERVE_SESSION_MESSAGES {
+            messages.pop_front();
+        }
+    }
+    messages.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{serve::hosted_runs::testing::SilentHost, session::NewSession};
+
+    #[test]
+    fn only_the_newest_messages_are_shown_and_cut() {
+        let most = limits::SERVE_SESSION_MESSAGES;
+        let long = "é".repeat(limits::SERVE_MESSAGE_CHARS + 1);
+        let all: Vec<_> = (0..=most).map(|n| Message::user(n.to_string())).collect();
+        let shown = shown_messages(all.iter());
+        assert_eq!((shown.len(), &*shown[0].text, &*shown[most - 1].text), (most, "1", &*most.to_string()));
+        let all = [Message::user(&*long), Message::text(Role::Assistant, "ada", " "), Message::user("so")];
+        let shown: Vec<_> = shown_messages(all.iter()).into_iter().map(|message| message.text).collect();
+        assert_eq!(shown, [format!("{}…", "é".repeat(limits::SERVE_MESSAGE_CHARS)), "so".into()]);
+    }
+
+    #[tokio::test]
+    async fn list_has_only_so_many_sessions() {
+        let silent = SilentHost::new(1).await;
+        std::fs::create_dir_all(silent.host.app().config.root.join(".shelly/local")).unwrap();
+        let store = silent.host.app().sessions();
+        for n in 0..=limits::SERVE_SESSIONS {
+            drop(store.create(NewSession { id: Some(format!("s{n}")), ..NewSession::default() }).unwrap());
+        }
+        let over = (limits::SERVE_SESSIONS + 1).to_string();
+        for (limit, count) in
+            [(None, limits::SERVE_SESSIONS), (Some(over), limits::SERVE_SESSIONS), (Some("3".into()), 3)]
+        {
+            let answer = list(&silent.host, limit).await.unwrap().into_body().collect().await.unwrap().to_bytes();
+            let answer: Value = serde_json::from_slice(&answer).unwrap();
+            assert_eq!(answer["sessions"].as_array().unwrap().len(), count);
+        }
+        assert!(list(&silent.host, Some("all".into())).await.is_err());
+    }
 }

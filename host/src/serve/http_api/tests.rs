@@ -129,6 +129,9 @@ async fn idempotency_key_stands_for_one_body_and_run() {
     let (host, keys) = (&silent.host, IdempotencyKeys::default());
     let (run, is_new) = keys.begin(("k", b"one"), host, || host.begin(request("one"))).unwrap();
     assert!(is_new);
+    let found = keys.find(("k", b"one"), host).unwrap().unwrap();
+    assert!(Arc::ptr_eq(&run, &found) && keys.find(("j", b"one"), host).unwrap().is_none());
+    assert_eq!(as_json(&keys.find(("k", b"two"), host).err().unwrap())["code"], "conflict");
     let (again, is_new) = keys.begin(("k", b"one"), host, || panic!("it has begun")).unwrap();
     assert!(!is_new && Arc::ptr_eq(&run, &again));
     let other = keys.begin(("k", b"two"), host, || panic!("it has begun")).err().unwrap();

@@ -2,7 +2,8 @@
 
 import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { followFetch, sseFrames, textLines } from "../feed";
+import { followFetch, textLines } from "../feed";
+import { Slices } from "../loader";
 import { TracePage } from "../page";
 import { App } from "../state";
 import { theme } from "../theme";
@@ -62,48 +63,35 @@ function RunView({ run, home, unauthorized }: ViewProps & { run: string }) {
   return <TracePage app={app} extra={<RunBar id={run} home={home} unauthorized={unauthorized} />} />;
 }
 
-/** Reads the recorded events of a session, as a stream of events or as lines. */
+/** How often a broken connection is tried again, and the milliseconds before. */
+const MOST_TRIES = 5;
+const PAUSE = 1_000;
+
+/** Reads the recorded events of a session, one a line. A broken connection goes on after the last whole line. */
 async function readSession(app: App, session: string, stop: AbortSignal): Promise<void> {
-  const answer = await fetch(address(`/sessions/${path(session)}/events`), { headers: { ...authorization(), accept: "text/event-stream" }, signal: stop });
-  if (!answer.ok || !answer.body) throw new ApiError(answer.status, (await answer.json().catch(() => ({}))) as Problem);
-  const isSse = answer.headers.get("content-type")?.includes("event-stream");
-  let waiting: string[] = [];
-  const flush = () => {
-    if (waiting.length > 0) app.addLines(waiting);
-    waiting = [];
-  };
-  const add = (line: string) => {
-    waiting.push(line);
-    if (waiting.length >= 500) flush();
-  };
-  if (isSse) {
-    for await (const frame of sseFrames(answer.body)) {
-      if (frame.event === "end") break;
-      if (frame.data && frame.event !== "gap") add(frame.data);
+  const slices = new Slices();
+  let last = 0;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const answer = await fetch(address(`/sessions/${path(session)}/events?after=${last}`), { headers: authorization(), signal: stop });
+      if (!answer.ok || !answer.body) throw new ApiError(answer.status, (await answer.json().catch(() => ({}))) as Problem);
+      for await (const line of textLines(answer.body)) {
+        if (line === "") continue;
+        last += 1;
+        tries = 1;
+        await app.readLine(line, slices);
+      }
+      return;
+    } catch (error) {
+      const isFinal = error instanceof ApiError && error.status !== 429 && error.status !== 503;
+      if (stop.aborted || isFinal || tries >= MOST_TRIES) throw error;
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
     }
-  } else {
-    for await (const line of textLines(answer.body)) if (line.trim()) add(line);
   }
-  flush();
 }
 
 interface SessionDetail {
   title?: string;
-  agent?: string;
-  created?: string;
-  messages?: { role?: string; agent?: string; text?: string }[];
-}
-
-/** The conversation of a session as events, for a server that has no others of it. */
-function conversationLines(session: string, found: SessionDetail): string[] {
-  const around = { run: session, time: found.created, session, agent: found.agent ?? "agent" };
-  const messages = Array.isArray(found.messages) ? found.messages : [];
-  return [
-    { ...around, event: "run_started", task: found.title ?? "" },
-    ...messages.map(({ role, agent, text }) => ({
-      ...around, event: "message_added", role: role ?? "", message: { sender: agent ?? "", role: role ?? "", parts: [{ type: "text", value: text ?? "" }] },
-    })),
-  ].map((line) => JSON.stringify(line));
 }
 
 function SessionView({ session, home, unauthorized }: ViewProps & { session: string }) {
@@ -117,13 +105,7 @@ function SessionView({ session, home, unauthorized }: ViewProps & { session: str
       const found = await request<SessionDetail>("GET", `/sessions/${path(session)}`);
       if (stop.signal.aborted) return;
       app.update(() => { app.meta = { ...app.meta, title: found.title ?? session, session }; });
-      try {
-        await readSession(app, session, stop.signal);
-      } catch (error) {
-        if (stop.signal.aborted || !(error instanceof ApiError) || error.status !== 404) throw error;
-        app.addLines(conversationLines(session, found));
-        setError("The server has no events of this session: this is its conversation, without times.");
-      }
+      await readSession(app, session, stop.signal);
     };
     read().catch((error: unknown) => {
       if (stop.signal.aborted) return;

@@ -159,10 +159,17 @@ fn has_zombies() -> bool {
         });
         stats.collect::<std::collections::HashSet<_>>()
     };
-    // Other tests end programs at the same time: those are reaped at once.
-    let seen = look();
-    std::thread::sleep(Duration::from_millis(if seen.is_empty() { 0 } else { 300 }));
-    seen.intersection(&look()).next().is_some()
+    // Other tests end programs at the same time: those are reaped soon.
+    let mut seen = look();
+    for _ in 0..100 {
+        if seen.is_empty() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        let still = look();
+        seen.retain(|id| still.contains(id));
+    }
+    true
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ impl RunLease {
     ///
     /// A [`RunHostError`] if the run could not begin.
     pub async fn start(host: &RunHost, request: RunRequest) -> Result<Self, RunHostError> {
+        host.check_session(&request.target).await?;
         let lease = Self(host.begin(request)?);
         lease.0.begun().await?;
         Ok(lease)
