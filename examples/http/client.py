@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+import urllib.error
 import urllib.request
 import uuid
 
@@ -18,10 +19,16 @@ HEADERS = {"authorization": f"Bearer {os.environ.get('TOKEN', '')}"}
 
 
 def request(path, body=None, **headers):
-    """Sends a request; returns the open response."""
+    """Sends a request; returns the open response. A refusal says why, and ends the program."""
     data = None if body is None else json.dumps(body).encode()
     kind = {} if body is None else {"content-type": "application/json"}
-    return urllib.request.urlopen(urllib.request.Request(BASE + path, data, {**HEADERS, **kind, **headers}))
+    try:
+        return urllib.request.urlopen(urllib.request.Request(BASE + path, data, {**HEADERS, **kind, **headers}))
+    except urllib.error.HTTPError as error:
+        if error.code in (429, 503):
+            raise
+        problem = json.load(error)
+        sys.exit(f"{problem['title']}; {problem.get('mend', '')}")
 
 
 def events(run):
@@ -64,7 +71,11 @@ def answer(id):
 
 def main(task):
     # If the answer is lost, the same key does not start a second run.
-    started = json.load(request("/api/v1/runs", {"task": task}, **{"idempotency-key": str(uuid.uuid4())}))
+    key = {"idempotency-key": str(uuid.uuid4())}
+    try:
+        started = json.load(request("/api/v1/runs", {"task": task}, **key))
+    except OSError as error:
+        sys.exit(f"{BASE} takes no run now: {error}")
     for name, data in events(started["run"]):
         if name == "run" and data["event"] == "tool_started":
             print(f"  {data['agent']} calls {data['tool']}", file=sys.stderr)

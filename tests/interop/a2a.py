@@ -7,11 +7,12 @@ Lanes:
 
 client  The client of the SDK gives tasks to `shelly-host serve --a2a`, over JSON-RPC and over HTTP+JSON: a stream, an answer
         that is waited for, a question, a list, a cancellation, errors, another version.
+push    Updates of tasks come to an address of a client of the SDK, if the program has `--a2a-push`.
 server  An agent of `shelly-host` is one that the SDK serves, with and without streams: an answer, a question without a person,
         a failure.
 
 The SDK is installed from PyPI below target/interop/. A server in this script plays the model. Prints a line for each check and
-exits with 1 if one failed.
+the counts, and exits with 1 if one failed.
 """
 
 import argparse
@@ -26,6 +27,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 import urllib.error
 import urllib.request
 import venv
@@ -40,6 +42,10 @@ PATIENCE = 30
 
 class Failed(Exception):
     """A check that failed, and why."""
+
+
+class Skipped(Exception):
+    """Says why a lane cannot be run."""
 
 
 def need(holds, why):
@@ -98,14 +104,28 @@ def environment(folder, **more):
     return {"PATH": os.environ["PATH"], "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder), **more}
 
 
+class Hook(http.server.BaseHTTPRequestHandler):
+    """Takes updates of tasks."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.server.got.append((self.path, dict(self.headers), json.loads(body)))
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
 class Served:
     """`shelly-host serve --a2a` in a folder."""
 
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, more=()):
         self.port = free_port()
         (folder / "token").write_text(TOKEN)
         (folder / "token").chmod(0o600)
-        arguments = ["serve", "--a2a", "--config", "shelly.yaml", "--listen", f":{self.port}", "--token-file", "token"]
+        arguments = ["serve", "--a2a", "--config", "shelly.yaml", "--listen", f":{self.port}", "--token-file", "token", *more]
         self.process = subprocess.Popen([program, *arguments], cwd=folder, env=environment(folder), stderr=subprocess.PIPE)
         self.url = f"http://127.0.0.1:{self.port}"
         deadline = time.monotonic() + PATIENCE
@@ -149,7 +169,15 @@ async def client_lane(program, checked):
                 need(item.status_update.task_id == task.id, "an update of another task")
                 task.status.CopyFrom(item.status_update.status)
             elif kind == "artifact_update":
-                task.artifacts.append(item.artifact_update.artifact)
+                # A piece is added to the artifact, and a whole one takes its place.
+                update = item.artifact_update
+                there = [one for one in task.artifacts if one.artifact_id == update.artifact.artifact_id]
+                if update.append and there:
+                    there[0].parts.extend(update.artifact.parts)
+                elif there:
+                    there[0].CopyFrom(update.artifact)
+                else:
+                    task.artifacts.append(update.artifact)
         return task
 
     with tempfile.TemporaryDirectory() as folder, contextless(Model()) as model:
@@ -208,6 +236,70 @@ async def client_lane(program, checked):
                 reason = old.json()["error"]["details"][0]["reason"]
                 need((old.status_code, reason) == (400, "VERSION_NOT_SUPPORTED"), old.text)
                 checked("another version is refused")
+
+
+async def push_lane(program, checked):
+    import httpx
+    from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+    from a2a.helpers import proto_helpers as helpers
+    from a2a.types import a2a_pb2 as types
+    from google.protobuf import json_format
+
+    if "--a2a-push" not in subprocess.run([program, "serve", "--help"], capture_output=True, text=True).stdout:
+        raise Skipped("the program sends no updates")
+    hooks = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    hooks.got = []
+    threading.Thread(target=hooks.serve_forever, daemon=True).start()
+    permitted = f"http://127.0.0.1:{hooks.server_port}/hooks"
+    with tempfile.TemporaryDirectory() as folder, contextless(Model()) as model:
+        folder = pathlib.Path(folder)
+        config(folder, model, ["{name: helper, description: Helps.}"])
+        with Served(program, folder, ["--a2a-push", permitted]) as served:
+            headers = {"authorization": f"Bearer {TOKEN}", "a2a-version": "1.0"}
+            async with httpx.AsyncClient(headers=headers, timeout=PATIENCE) as http_client:
+                card = await A2ACardResolver(http_client, served.url).get_agent_card()
+                need(card.capabilities.push_notifications, f"the card is {card}")
+                settings = ClientConfig(streaming=False, polling=True, httpx_client=http_client)
+                client = ClientFactory(settings).create(card)
+                wanted = types.TaskPushNotificationConfig(url=f"{permitted}/one", token="t-12345678")
+                sent = types.SendMessageRequest(
+                    message=helpers.new_text_message("What is two and two?", role=types.ROLE_USER),
+                    configuration=types.SendMessageConfiguration(task_push_notification_config=wanted),
+                )
+                async for item in client.send_message(sent):
+                    task = item.task
+                states = []
+                for _ in range(PATIENCE * 10):
+                    updates = [json_format.ParseDict(body, types.StreamResponse()) for _, _, body in hooks.got]
+                    states = [one.status_update.status.state or one.task.status.state for one in updates]
+                    if types.TASK_STATE_COMPLETED in states:
+                        break
+                    await asyncio.sleep(0.1)
+                need(types.TASK_STATE_COMPLETED in states, f"the updates are {hooks.got}")
+                lower = [{name.lower(): value for name, value in had.items()} for _, had, _ in hooks.got]
+                tokens = [had.get("x-a2a-notification-token") for had in lower]
+                need(set(tokens) == {"t-12345678"}, f"the tokens are {tokens}")
+                need({path for path, _, _ in hooks.got} == {"/hooks/one"}, f"{hooks.got}")
+                checked("updates come to the address of a message")
+                async for item in client.send_message(
+                    types.SendMessageRequest(message=helpers.new_text_message("Wait.", role=types.ROLE_USER))
+                ):
+                    task = item.task
+                made = await client.create_task_push_notification_config(
+                    types.TaskPushNotificationConfig(task_id=task.id, url=f"{permitted}/two")
+                )
+                listing = types.ListTaskPushNotificationConfigsRequest(task_id=task.id)
+                listed = await client.list_task_push_notification_configs(listing)
+                need([one.id for one in listed.configs] == [made.id], f"{listed}")
+                named = {"task_id": task.id, "id": made.id}
+                got = await client.get_task_push_notification_config(types.GetTaskPushNotificationConfigRequest(**named))
+                need(got.url == f"{permitted}/two", f"{got}")
+                await client.delete_task_push_notification_config(types.DeleteTaskPushNotificationConfigRequest(**named))
+                listed = await client.list_task_push_notification_configs(listing)
+                need(not listed.configs, f"{listed}")
+                await client.cancel_task(types.CancelTaskRequest(id=task.id))
+                checked("addresses are made, listed, got and deleted")
+    hooks.shutdown()
 
 
 class contextless:
@@ -305,7 +397,11 @@ def server_lane(program, checked):
         server.should_exit = True
 
 
-LANES = {"client": lambda *given: asyncio.run(client_lane(*given)), "server": server_lane}
+LANES = {
+    "client": lambda *given: asyncio.run(client_lane(*given)),
+    "push": lambda *given: asyncio.run(push_lane(*given)),
+    "server": server_lane,
+}
 
 
 def inside(arguments):
@@ -314,7 +410,8 @@ def inside(arguments):
     if not python.exists():
         venv.create(KEPT, with_pip=True)
     subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-    os.execv(python, [str(python), __file__, *arguments, "--inside"])
+    # Isolated: this file is called as the package of the SDK, and its folder must not be searched first.
+    os.execv(python, [str(python), "-I", __file__, *arguments, "--inside"])
 
 
 def main():
@@ -325,13 +422,26 @@ def main():
     arguments = parser.parse_args()
     if not arguments.inside:
         inside(sys.argv[1:])
-    failures = 0
+    passed = failures = skipped = 0
+
+    def checked(what):
+        nonlocal passed
+        passed += 1
+        print(f"ok      {name}: {what}", flush=True)
+
     for name in arguments.lanes or LANES:
         try:
-            LANES[name](arguments.program, lambda what: print(f"ok      {name}: {what}", flush=True))
+            LANES[name](arguments.program, checked)
+        except Skipped as reason:
+            skipped += 1
+            print(f"skipped {name}: {reason}", flush=True)
         except Failed as failure:
             failures += 1
             print(f"FAILED  {name}: {failure}", flush=True)
+        except Exception:
+            failures += 1
+            print(f"FAILED  {name}: {traceback.format_exc()}", flush=True)
+    print(f"{passed} ok, {failures} failed, {skipped} skipped")
     sys.exit(1 if failures else 0)
 
 

@@ -52,9 +52,10 @@ impl RpcError {
         Self::new(Self::INVALID_PARAMS, message)
     }
 
-    /// Answers with a report. Editors show the message alone, so the hint is in it.
+    /// Answers with a report. Editors show the message alone, so the causes and the hint are in it, each on its line.
     pub fn of_report(report: &Report) -> Self {
-        Self::new(Self::INTERNAL, report.with_hint())
+        let lines = std::iter::once(&report.message).chain(&report.causes).chain(&report.hint);
+        Self::new(Self::INTERNAL, lines.map(String::as_str).collect::<Vec<_>>().join("\n"))
     }
 }
 

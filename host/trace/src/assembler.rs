@@ -17,6 +17,11 @@ use shelly_core::{
     limits,
 };
 
+/// The tool that delegates tasks to agents that its arguments name.
+const DELEGATE: &str = "delegate";
+/// The origin of a tool that is an agent, before the agent's name.
+const AGENT_ORIGIN: &str = "agent:";
+
 /// Puts the events of a session together into runs, requests and calls. It holds what has begun and not ended, and what came
 /// into each conversation since its last request.
 #[derive(Debug, Default)]
@@ -43,6 +48,8 @@ struct OpenRun {
     input: Vec<Arc<Message>>,
     request: Option<OpenRequest>,
     calls: Vec<CallSpan>,
+    /// The number of runs that calls have delegated so far, by the step of the call.
+    delegated: HashMap<u32, usize>,
     /// The arguments of the calls of the newest reply, by call id.
     arguments: HashMap<String, String>,
 }
@@ -124,13 +131,15 @@ impl TraceAssembler {
             self.used.insert(Arc::clone(&unique));
             self.renamed.insert(id, Arc::clone(&unique));
         }
-        let parent_run = parent.as_ref().and_then(|parent| self.runs.get(parent));
-        let root = parent_run.map_or_else(|| Arc::clone(&unique), |parent| Arc::clone(&parent.span.root));
+        let mut parent_run = parent.as_ref().and_then(|parent| self.runs.get_mut(parent));
+        let parent_step = parent_run.as_mut().and_then(|parent| parent.delegating_step(&facts.agent));
+        let root = parent_run.as_ref().map_or_else(|| Arc::clone(&unique), |parent| Arc::clone(&parent.span.root));
         let RunBeginning { configured, agent, depth, model, task } = facts;
         let span = Arc::new(RunSpan {
             id: Arc::clone(&unique),
             // A parent that is not known would leave the run without a place.
             parent: parent_run.map(|parent| Arc::clone(&parent.span.id)),
+            parent_step,
             root,
             configured: configured.unwrap_or_else(|| Arc::clone(&agent)),
             agent,
@@ -155,6 +164,7 @@ impl TraceAssembler {
             input: Vec::new(),
             request: None,
             calls: Vec::new(),
+            delegated: HashMap::new(),
             arguments: HashMap::new(),
         };
         self.runs.insert(unique, run);
@@ -243,6 +253,21 @@ impl OpenRun {
             _ => {}
         }
         true
+    }
+
+    /// Returns the step of the open call that has delegated a run of `agent`, which begins now: of several calls, that with
+    /// the fewest runs so far, since runs begin in the order of their calls.
+    fn delegating_step(&mut self, agent: &str) -> Option<u32> {
+        let is_agent_tool =
+            |call: &CallSpan| call.origin.strip_prefix(AGENT_ORIGIN).is_some_and(|name| agent.starts_with(name));
+        let is_delegation = |call: &CallSpan| call.tool == DELEGATE;
+        let fewest = |is_candidate: &dyn Fn(&CallSpan) -> bool| {
+            let candidates = self.calls.iter().filter(|call| call.ended.is_none() && is_candidate(call));
+            candidates.map(|call| call.step).min_by_key(|step| self.delegated.get(step).copied().unwrap_or_default())
+        };
+        let step = fewest(&is_agent_tool).or_else(|| fewest(&is_delegation))?;
+        *self.delegated.entry(step).or_default() += 1;
+        Some(step)
     }
 
     fn add_message(&mut self, role: Role, message: Option<Arc<Message>>, parts: &mut Vec<TracePart>) {

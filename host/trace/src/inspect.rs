@@ -1,7 +1,7 @@
 //! Traces as logs of Inspect: an `EvalLog` of version 2 with one sample, which is the session.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     io::Write,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -25,7 +25,7 @@ use shelly_core::{
 use shelly_session::SessionError;
 
 /// Writes a trace as a log of Inspect. `open` opens the trace, which is read once for each part of the log: the overview,
-/// the messages of the runs that a person started, and the events.
+/// the messages of the runs that a person started and of the members of their teams, and the events.
 ///
 /// # Errors
 ///
@@ -47,11 +47,20 @@ pub fn write_inspect(
     write!(out, "\"samples\":[{{{},\"messages\":[", overview.sample)?;
     let (mut is_first, mut last) = (true, None);
     let mut tools = CalledTools::default();
+    // The teams that a person started, and those that are members of them: a team asks its model only whom to choose.
+    let mut teams = HashSet::new();
+    let is_shown = |run: &RunSpan, teams: &HashSet<Arc<str>>| run.parent.as_ref().is_none_or(|id| teams.contains(id));
     for_each_part(open()?, |part| {
+        if let TracePart::Began(run) = &part
+            && run.model.is_empty()
+            && is_shown(run, &teams)
+        {
+            teams.insert(Arc::clone(&run.id));
+        }
         let TracePart::Request(request) = part else { return Ok(()) };
         let input = input_of(&request, &tools);
         tools.note(&request);
-        if request.run.parent.is_none() {
+        if is_shown(&request.run, &teams) {
             for message in input.into_iter().chain(output_of(&request, &tools)) {
                 write!(out, "{}\n{message}", comma(&mut is_first))?;
             }

@@ -96,7 +96,7 @@ impl<W: Write> SpanWriter<'_, W> {
             RunEnd::Failed(error) => Some(("run_failed", error.as_str())),
             RunEnd::Open => Some(("run_interrupted", "the run has not ended")),
         };
-        let parent = run.parent.as_deref().map(|parent| self.span_id(parent, RUN));
+        let parent = run.parent.as_deref().map(|parent| self.span_id(parent, run.parent_step.unwrap_or(RUN)));
         let name = format!("invoke_agent {}", run.configured);
         let times = (run.started, run.ended);
         self.span(run, self.span_id(&run.id, RUN), parent, (name, INTERNAL), times, attributes, error)
@@ -130,7 +130,7 @@ impl<W: Write> SpanWriter<'_, W> {
         if let Some(output) = &request.output {
             attributes.push(text("gen_ai.output.messages", &span_messages([&**output])));
         }
-        let error = request.error.as_deref().map(|error| ("request_failed", error));
+        let error = request.error.as_deref().map(|error| ("model_failed", error));
         let (name, times) = (format!("chat {}", request.model), (request.started, request.ended));
         let parent = Some(self.span_id(&run.id, RUN));
         self.span(run, self.span_id(&run.id, request.step), parent, (name, CLIENT), times, attributes, error)
@@ -157,7 +157,7 @@ impl<W: Write> SpanWriter<'_, W> {
         }
         let error = match call.ended {
             None => Some(("call_interrupted", "there is no result")),
-            Some(_) => call.is_error.then(|| ("tool_error", call.reason.as_deref().unwrap_or_default())),
+            Some(_) => call.is_error.then(|| ("tool_failed", call.reason.as_deref().unwrap_or_default())),
         };
         let (name, times) = (format!("execute_tool {}", call.tool), (call.started, call.ended.unwrap_or(call.started)));
         let parent = Some(self.span_id(&run.id, RUN));

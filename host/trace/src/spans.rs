@@ -14,6 +14,8 @@ pub struct RunSpan {
     pub id: Arc<str>,
     /// The id of the run that delegated it.
     pub parent: Option<Arc<str>>,
+    /// The step of that run which delegated it: its call of a tool; `None` for a member of a team, or if it is not known.
+    pub parent_step: Option<u32>,
     /// The id of the run that a person started, which is this one or an ancestor.
     pub root: Arc<str>,
     /// The name of its agent in the config.

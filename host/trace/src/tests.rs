@@ -46,6 +46,7 @@ pub(crate) fn run_span(agent: &str, end: RunEnd) -> Arc<RunSpan> {
     Arc::new(RunSpan {
         id: agent.into(),
         parent: None,
+        parent_step: None,
         root: agent.into(),
         configured: agent.into(),
         agent: agent.into(),
@@ -321,13 +322,16 @@ async fn otlp_request_has_the_fields_of_the_encoding() {
             assert!(value.get("intValue").is_none_or(Value::is_string), "{attribute}: 64 bits are text");
         }
     }
+    let named = |name: &str| spans.iter().find(|span| span["name"] == name).unwrap();
+    assert_eq!(named("invoke_agent bob")["parentSpanId"], named("execute_tool delegate")["spanId"]);
+    assert_eq!(named("execute_tool delegate")["parentSpanId"], named("invoke_agent lead")["spanId"]);
     let attribute = |name: &str, key: &str| {
         let span = spans.iter().find(|span| span["name"] == name).unwrap();
         let found = span["attributes"].as_array().unwrap().iter().find(|attribute| attribute["key"] == key);
         found.unwrap_or_else(|| panic!("{key} of {span}"))["value"].clone()
     };
     assert_eq!(attribute("execute_tool read", "gen_ai.tool.call.arguments")["stringValue"], r#"{"path": "a.txt"}"#);
-    assert_eq!(attribute("execute_tool read", "error.type")["stringValue"], "tool_error");
+    assert_eq!(attribute("execute_tool read", "error.type")["stringValue"], "tool_failed");
     assert_eq!(attribute("invoke_agent bob", "gen_ai.usage.input_tokens")["intValue"], "10");
     assert_eq!(attribute("invoke_agent lead", "gen_ai.conversation.id")["stringValue"], "s");
     let input = attribute("chat scripted", "gen_ai.input.messages");
@@ -370,6 +374,33 @@ async fn inspect_log_has_one_sample_with_messages_and_events() {
     assert_eq!((&tool["function"], &tool["arguments"]), (&json!("read"), &json!({"path": "a.txt"})));
     let child = events.iter().find(|event| event["event"] == "span_begin" && event["name"] == "bob-look-1").unwrap();
     assert!(!child["parent_id"].is_null(), "{child}");
+}
+
+#[tokio::test]
+async fn inspect_log_of_a_team_has_messages_of_members() {
+    let disk = worked().await;
+    let line = |sequence: u64, rest: &str| format!("{{\"sequence\":{sequence},\"n\":1,{rest}}}\n");
+    let added = |role: &str, text: &str| {
+        let message = json!({"sender": "x", "role": role, "parts": [{"type": "text", "value": text}]});
+        format!(r#""event":"message_added","run":"m","agent":"bob","role":"{role}","message":{message}"#)
+    };
+    let events: String = [
+        line(1, r#""event":"run_started","run":"t","agent":"desk","task":"Sing.""#),
+        line(2, r#""event":"run_started","run":"m","parent":"t","agent":"bob","depth":1,"model":"m","task":"Sing.""#),
+        line(3, &added("user", "Sing.")),
+        line(4, r#""event":"model_started","run":"m","agent":"bob","iteration":0"#),
+        line(5, r#""event":"model_finished","run":"m","agent":"bob","iteration":0,"model":"m","stop":"end_turn""#),
+        line(6, &added("assistant", "La, la.")),
+        line(7, r#""event":"run_finished","run":"m","agent":"bob","iterations":1"#),
+        line(8, r#""event":"run_finished","run":"t","agent":"desk","iterations":1"#),
+    ]
+    .concat();
+    change_events(&disk, |_| events.into_bytes());
+    let mut out = Vec::new();
+    write_inspect(|| TraceLines::open(&store(&disk), "s"), &mut out).unwrap();
+    let log: Value = serde_json::from_slice(&out).unwrap();
+    let messages = log["samples"][0]["messages"].as_array().unwrap();
+    assert!(messages.iter().any(|message| message.to_string().contains("La, la.")), "{messages:?}");
 }
 
 #[tokio::test]

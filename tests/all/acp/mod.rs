@@ -261,6 +261,7 @@ fn untrusted_project_is_refused_with_the_command() {
     for part in ["not trusted yet", "shelly-host config trust", &folder] {
         assert!(message.contains(part), "{part}: {message}");
     }
+    assert!(message.lines().count() >= 3, "what is not trusted has a line for each: {message}");
     assert!(server.asked.lock().unwrap().is_empty(), "nothing was sent");
     assert_eq!(place.run(&["config", "trust", "--yes"]).code, 0);
     assert!(editor.ask("session/new", open).get("error").is_none(), "it is trusted by now");

@@ -76,6 +76,15 @@ fn run_over_http_is_followed_over_a_reconnect() {
     // The session goes on with another task.
     let again = served.run(&json!({"task": "And once more?", "session": name}));
     assert_eq!(served.ended(&again)["session"], session);
+    // Without a task there is nothing to do in it, nor in a session that is not there.
+    for (session, says) in [(name, "is complete"), ("none", "there is no session `none`")] {
+        let refused = served.post("/api/v1/runs", &json!({"session": session}));
+        let problem = refused.json();
+        assert_eq!((refused.status, &problem["code"]), (422, &json!("unprocessable")), "{problem}");
+        assert!(problem["title"].as_str().unwrap().contains(says), "{problem}");
+        assert!(problem["mend"].as_str().unwrap().starts_with("add a task"), "{problem}");
+    }
+    assert_eq!(served.get("/api/v1/sessions/none").status, 404, "no session is made for it");
     let (code, said) = served.terminate();
     assert!(code == 143 && said.ends_with("stopped\n"), "{said}");
 }

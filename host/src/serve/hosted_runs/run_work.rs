@@ -97,6 +97,9 @@ impl HostedRunWork {
         let (recording, of_session) = self.recording(target, title).await?;
         let agent = agent.or(of_session).or_else(|| self.options.agent.clone());
         let model = model.or_else(|| self.options.model.clone());
+        if let (None, Recording::New { id: Some(id), .. }) = (&input, &recording) {
+            return Err(nothing_left(format!("there is no session `{id}` whose run could go on")));
+        }
         let mut prepared = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Ok(WorkOutcome::of(HostedRunState::Interrupted)),
@@ -110,6 +113,15 @@ impl HostedRunWork {
             prepared.entrant = with_output_budget(prepared.entrant, tokens);
         }
         let session = prepared.session.take();
+        if let (None, Some(session)) = (&input, &session)
+            && !session.is_unfinished
+            && !session.has_failed
+        {
+            return Err(nothing_left(format!(
+                "the session `{}` is complete: no run is left to go on",
+                session.journal.id()
+            )));
+        }
         (self.learn)(app.secrets());
         self.app.observe(&events, &prepared, session.as_ref());
         let work = PendingWork::of(session.as_ref(), input.map(TaskInput::into_message))?;
@@ -227,6 +239,12 @@ fn add_history(chat: &Chat, history: Vec<Message>, work: &PendingWork) -> Result
     }
     let added = history.into_iter().try_for_each(|message| chat.append(message));
     added.map_err(|error| cannot(error.to_string()).hint("begin a new conversation"))
+}
+
+/// Returns the refusal of a request without a task for a session in which no run is left.
+fn nothing_left(what: String) -> Report {
+    Report::new(ErrorKind::Usage, what)
+        .hint("add a task, or name a session whose last run was interrupted or has failed")
 }
 
 /// Returns the outcome of a run with an answer.

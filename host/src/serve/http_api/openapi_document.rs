@@ -50,11 +50,15 @@ fn operation(route: &ApiRoute, sent: &mut SchemaGenerator, answered: &mut Schema
     let (status, content) = answer(route.action, answered);
     let refusal =
         json!({ "description": "A refusal.", "content": { "application/problem+json": { "schema": problem } } });
+    let mut responses = json!({ status: { "description": "Done.", "content": &content }, "default": refusal });
+    for (status, description) in other_statuses(route.action) {
+        responses[*status] = json!({ "description": description, "content": &content });
+    }
     let mut operation = json!({
         "operationId": format!("{:?}", route.action),
         "summary": route.summary,
         "parameters": parameters(route),
-        "responses": { status: { "description": "Done.", "content": content }, "default": refusal },
+        "responses": responses,
         "security": if route.is_public { json!([]) } else { json!([{ "token": [] }]) },
     });
     if let Some(schema) = body(route.action, sent) {
@@ -105,10 +109,23 @@ fn answer(action: ApiAction, answered: &mut SchemaGenerator) -> (&'static str, V
     }
 }
 
+/// Returns the other statuses with which a route returns the same content, each with its meaning.
+fn other_statuses(action: ApiAction) -> &'static [(&'static str, &'static str)] {
+    match action {
+        ApiAction::StartRun => &[("200", "The run that began with the same idempotency key and body.")],
+        ApiAction::CancelRun => &[("200", "The run has ended already.")],
+        ApiAction::Health => &[("503", "The server stops.")],
+        _ => &[],
+    }
+}
+
 /// Returns the parameters of a route: the braces of its path, and those of its query and head.
 fn parameters(route: &ApiRoute) -> Vec<Value> {
     let parameter = |name: &str, place: &str, is_required: bool, kind: &str, about: &str| {
-        let schema = json!({ "type": kind });
+        let schema = match kind {
+            "integer" => json!({ "type": kind, "minimum": 0 }),
+            _ => json!({ "type": kind }),
+        };
         json!({ "name": name, "in": place, "required": is_required, "description": about, "schema": schema })
     };
     let braces = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));

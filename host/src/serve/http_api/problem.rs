@@ -203,8 +203,9 @@ impl From<BodyError> for Box<Problem> {
 impl From<AccessDenied> for Box<Problem> {
     fn from(denied: AccessDenied) -> Self {
         match denied {
-            AccessDenied::Token => Problem::new(denied.status(), "token", denied.to_string())
-                .mend("send `Authorization: Bearer TOKEN` with the token that the server has printed at its start"),
+            AccessDenied::Token => Problem::new(denied.status(), "token", denied.to_string()).mend(
+                "send `Authorization: Bearer TOKEN`; the server printed the token at its start, or has it in a file",
+            ),
             AccessDenied::Host | AccessDenied::Origin => Problem::new(denied.status(), "forbidden", denied.to_string()),
         }
     }

@@ -57,6 +57,20 @@ fn description_has_each_route_and_no_other() {
 }
 
 #[test]
+fn description_has_the_statuses_of_what_is_done_already() {
+    let document = openapi_document();
+    for (path, method, first, other) in [
+        ("/api/v1/runs", "post", "201", "200"),
+        ("/api/v1/runs/{run}/cancel", "post", "202", "200"),
+        ("/healthz", "get", "200", "503"),
+    ] {
+        let responses = &document["paths"][path][method]["responses"];
+        assert!(responses[first]["content"]["application/json"]["schema"].is_object(), "{path}");
+        assert_eq!(responses[other]["content"], responses[first]["content"], "{path}");
+    }
+}
+
+#[test]
 fn body_that_starts_no_run_is_refused() {
     let request = |body: Value| parse_json::<NewRunBody>(body.to_string().as_bytes())?.into_request();
     let image = "iVBORw0KGgo=";
