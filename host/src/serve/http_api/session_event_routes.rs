@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use http::StatusCode;
 use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::{
@@ -111,13 +110,17 @@ impl SessionEventReader {
 
 #[cfg(test)]
 mod tests {
+    use http::StatusCode;
     use http_body_util::BodyExt;
     use serde_json::Value;
 
     use super::*;
     use crate::{
-        agent::journal::JournalRecord, chat::Message, net::http_server::ServedResponse,
-        serve::hosted_runs::testing::SilentHost, session::NewSession,
+        agent::journal::{JournalRecord, Recorder},
+        chat::Message,
+        net::http_server::ServedResponse,
+        serve::hosted_runs::testing::SilentHost,
+        session::NewSession,
     };
 
     /// Makes a session whose events follow from its journal.
