@@ -18,6 +18,7 @@ mod config_path;
 mod config_show;
 mod conformance;
 mod doctor;
+mod file_limit;
 #[cfg(test)]
 mod git_commit;
 mod host_environment;

@@ -13,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     ask::{self, ApprovalModeArg},
-    http_access, launch,
+    file_limit, http_access, launch,
     render::{self, DIM, PLAIN, RunOutputFormat, path_name, tell, tell_prose, warn},
     runner_args::{self, RunnerArgs},
     secrets, signals, trust,
@@ -256,7 +256,8 @@ impl ServeArgs {
             false => api,
         };
         let api = Arc::new(api);
-        let server = HttpServer::new(policy, Arc::clone(&api) as _).with_tls(tls.clone());
+        let server =
+            HttpServer::new(policy, Arc::clone(&api) as _).with_connections(self.make_room()).with_tls(tls.clone());
         let _renewing = tls.map(|tls| AbortOnDropHandle::new(tokio::spawn(async move { renew(&tls).await })));
         api.count_connections(server.connection_count());
         let mut serve = Box::pin(server.serve(listener, stop.clone(), limits::SERVE_STOP_GRACE));
@@ -290,6 +291,24 @@ impl ServeArgs {
         }
         tell("stopped\n");
         Ok(code)
+    }
+
+    /// Makes room for the open files of runs and clients. Returns the number of connections for which there is room.
+    fn make_room(&self) -> usize {
+        // Each run that is remembered may have a file of events.
+        let remembered = limits::SERVE_RUNS_ENDED.max(self.max_runs);
+        let beside =
+            limits::TASK_FILES * self.max_runs as u64 + (self.max_runs + remembered) as u64 + limits::TASK_FILES_BESIDE;
+        let allowed = file_limit::raise_to(beside + limits::SERVE_RUN_CONNECTIONS as u64);
+        let room = usize::try_from(allowed.saturating_sub(beside)).unwrap_or(usize::MAX);
+        let connections = room.clamp(limits::SERVE_CONNECTIONS, limits::SERVE_RUN_CONNECTIONS);
+        if connections < limits::SERVE_RUN_CONNECTIONS {
+            warn(&format!(
+                "the system allows this process {allowed} open files: at most {connections} clients are connected at once; raise \
+                 the limit with `ulimit -n`"
+            ));
+        }
+        connections
     }
 
     /// Makes the triggers of the config ready, if they are wanted.

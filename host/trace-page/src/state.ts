@@ -34,6 +34,8 @@ export interface Search {
 const DRAW_EVERY = 150;
 
 export class App {
+  /** The time of the newest event while the page shows a later one. */
+  private lastEvent: number | null = null;
   readonly reducer = new Reducer();
   readonly store = new LineStore();
   readonly model: Model = this.reducer.model;
@@ -94,9 +96,23 @@ export class App {
   }
 
   addLines(lines: readonly string[]): void {
+    this.settleTime();
     for (const text of lines) this.addLine(text);
     this.followLink();
     this.update(() => {});
+  }
+
+  /** Lets what is open last until `now`, a time of the server, although no event came. */
+  passTime(now: number): void {
+    if (this.model.steps.length === 0 || !(now > this.model.end)) return;
+    this.lastEvent ??= this.model.end;
+    this.update(() => { this.model.end = now; });
+  }
+
+  /** Takes back what `passTime` has shown: the times of events are exact. */
+  settleTime(): void {
+    if (this.lastEvent !== null) this.model.end = this.lastEvent;
+    this.lastEvent = null;
   }
 
   /** Adds one of many lines that are there already; the page draws now and then. */

@@ -2,64 +2,15 @@
 // CHROMIUM names the browser if it is not /usr/bin/chromium. `node test/browser.mjs quick` leaves the large traces out,
 // `only=keyboard` does one part.
 
-import { mkdirSync, readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
 import { events, MARKER, writePage } from "./generate.mjs";
+import { axeViolations, check, figure, finish, open, out } from "./harness.mjs";
 import { checkServe } from "./serve.mjs";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const out = process.env.TRACE_PAGE_OUT ?? here("../../../target/trace-page");
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const quick = process.argv.includes("quick");
-mkdirSync(out, { recursive: true });
-
-const rows = [];
-let failed = 0;
-const figure = (name, value, bound = "") => rows.push([name, value, bound]);
-/** Notes a condition; the run goes on to show all that fail. */
-function check(is, name, detail = "") {
-  if (!is) {
-    failed += 1;
-    console.error(`FAILED: ${name}${detail ? `: ${detail}` : ""}`);
-  }
-}
-
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--enable-precise-memory-info", "--js-flags=--expose-gc"],
-});
-
-/** Opens a page that notes all that must not happen: dialogs, requests, errors, refusals of the policy. */
-async function open(url, { width = 1440, height = 900, scheme = "light", allow = () => false } = {}) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
-  const page = await context.newPage();
-  const seen = { dialogs: [], requests: [], errors: [] };
-  page.on("dialog", (dialog) => {
-    seen.dialogs.push(dialog.message());
-    void dialog.dismiss();
-  });
-  page.on("request", (request) => {
-    const to = request.url();
-    if (to.split("#")[0] !== url.split("#")[0] && !to.startsWith("data:") && !allow(to)) seen.requests.push(to);
-  });
-  page.on("pageerror", (error) => seen.errors.push(error.message));
-  page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warning") seen.errors.push(message.text());
-  });
-  await page.addInitScript(() => {
-    window.__first = 0;
-    const look = () => {
-      if (document.querySelector(".row")) window.__first = performance.now();
-      else requestAnimationFrame(look);
-    };
-    requestAnimationFrame(look);
-  });
-  await page.goto(url, { waitUntil: "commit" });
-  return { page, seen, close: () => context.close() };
-}
 
 const loaded = (page) => page.waitForFunction(() => !document.querySelector(".loading"), undefined, { timeout: 240_000 });
 
@@ -83,18 +34,6 @@ const scrollFrames = (page, selector, distance) => page.evaluate(([selector, dis
 
 const quantile = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
 const ms = (value) => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
-
-async function axeViolations(page, name) {
-  // The policy forbids the page to run it; this session of the browser may.
-  await page.evaluate(axe);
-  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  const serious = found.violations.filter((violation) => violation.impact === "serious" || violation.impact === "critical");
-  for (const violation of serious) {
-    check(false, `axe, ${name}`, `${violation.id}: ${violation.help}; ${violation.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
-  }
-  const minor = found.violations.filter((violation) => !serious.includes(violation)).map((violation) => violation.id);
-  return `${serious.length} serious, ${minor.length} minor${minor.length > 0 ? `: ${minor.join(", ")}` : ""}`;
-}
 
 async function large(name, options, bounds) {
   const path = `${out}/${name}.html`;
@@ -155,7 +94,8 @@ async function hostile(path) {
     await page.keyboard.press("j");
     await page.waitForSelector("#detail .section");
     await page.evaluate(() => { for (const section of document.querySelectorAll("#detail details")) section.open = true; });
-    for (const more of await page.locator("#detail .more").all()) await more.click().catch(() => {});
+    // A button that a click has taken away with its text is not waited for.
+    for (const more of await page.locator("#detail .more").all()) await more.click({ timeout: 1_000 }).catch(() => {});
     shown += await page.evaluate(() => document.querySelector("#detail").textContent.slice(0, 60_000));
   }
   const state = await page.evaluate(() => ({
@@ -359,9 +299,4 @@ if (!quick && !only) {
   await large("50,000 steps".replace(/\W/g, ""), { steps: 50_000, bytes: 60 * 1048576 }, { first: 1_000 });
   await large("200 MB".replace(/\W/g, ""), { steps: 20_000, bytes: 195 * 1048576 }, { first: 1_000 });
 }
-await browser.close();
-
-const width = [0, 1].map((at) => Math.max(...rows.map((row) => row[at].length)));
-for (const [name, value, bound] of rows) console.log(`${name.padEnd(width[0])}  ${value.padEnd(width[1])}  ${bound}`.trimEnd());
-console.log(failed === 0 ? "all checks passed" : `${failed} checks failed`);
-process.exit(failed === 0 ? 0 : 1);
+await finish();

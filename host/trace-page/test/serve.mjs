@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { events, HOSTILE } from "./generate.mjs";
 
-const PAGE = readFileSync(fileURLToPath(new URL("../dist/trace.html", import.meta.url)), "utf8");
+export const PAGE = readFileSync(fileURLToPath(new URL("../dist/trace.html", import.meta.url)), "utf8");
 const TOKEN = "ab".repeat(32);
 
 const DIFF = `--- a/src/parser.rs
@@ -19,7 +19,7 @@ const DIFF = `--- a/src/parser.rs
 `;
 
 /** The header with which the host serves the page: hashes of its own elements. */
-function policy() {
+export function policy() {
   const digests = (element) => [...PAGE.matchAll(new RegExp(`<${element}>([^]*?)</${element}>`, "g"))]
     .map(([, content]) => `'sha256-${createHash("sha256").update(content).digest("base64")}'`).join(" ");
   return `default-src 'none'; script-src ${digests("script")}; style-src ${digests("style")}; img-src data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;

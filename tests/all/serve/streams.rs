@@ -66,6 +66,61 @@ fn reader_that_never_reads_delays_nobody() {
 }
 
 #[test]
+fn many_runs_and_watchers_get_every_event_once() {
+    let (gate, place) = (ReplyGate::default(), Place::new());
+    let model = ModelServer::start({
+        let gate = gate.clone();
+        move |asked| match asked.split_once("What is twice ") {
+            Some((_, number)) => {
+                let number: u32 = number.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap();
+                gate.wait();
+                says(&format!("It is {}.", number * 2))
+            }
+            None => {
+                gate.wait();
+                let pieces: Vec<_> = (0..300).map(|n| json!({"content": format!("w{n} ")})).collect();
+                super::streams(&pieces, "stop")
+            }
+        }
+    });
+    place.file("shelly.yaml", model.config(""));
+    let served = HttpServed::start(&place, &["--max-runs", "21"]);
+    let run = served.run(&json!({"task": "Count."}));
+    let path = format!("/api/v1/runs/{run}/events");
+    let mut watchers: Vec<_> = (0..60).map(|_| served.watch(&path, "")).collect();
+    let before: Vec<_> =
+        watchers.iter_mut().map(|watcher| watcher.until(|event| is_run_event(event, "model_started"))).collect();
+    let asked: Vec<_> = thread::scope(|scope| {
+        let start = |n: usize| served.run(&json!({"task": format!("What is twice {n}?")}));
+        let started: Vec<_> = (0..20).map(|n| scope.spawn(move || start(n))).collect();
+        started.into_iter().map(|started| started.join().unwrap()).collect()
+    });
+    let refused = served.post("/api/v1/runs", &json!({"task": "hi"}));
+    assert_eq!(refused.status, 429, "all of them are at work: {refused:?}");
+    gate.open();
+    let rests: Vec<_> = watchers.into_iter().map(EventReader::rest).collect();
+    let last = served.ended(&run)["last_event"].as_u64().unwrap();
+    for (before, rest) in before.into_iter().zip(&rests) {
+        assert_eq!(*rest, rests[0], "all read the same");
+        let events = [before, rest.clone()].concat();
+        let of_run = events.iter().filter(|event| event.name == "run");
+        let sequences: Vec<_> = of_run.map(|event| event.data["sequence"].as_u64().unwrap()).collect();
+        assert_eq!(sequences, (1..=last).collect::<Vec<_>>(), "in order, each once");
+        assert_eq!(events.last().unwrap().name, "end");
+        assert_eq!(events.len(), sequences.len() + 1, "nothing else");
+    }
+    let deltas = rests[0].iter().filter(|event| is_run_event(event, "model_delta"));
+    let text: String = deltas.filter_map(|event| event.data["delta"]["value"].as_str()).collect();
+    assert_eq!(text, (0..300).map(|n| format!("w{n} ")).collect::<String>());
+    for (n, run) in asked.iter().enumerate() {
+        let ended = served.ended(run);
+        assert_eq!(ended["result"]["text"], format!("It is {}.", n * 2), "{ended}");
+    }
+    let ended = r#"shelly_runs_ended_total{state="completed"} 21"#;
+    served.wait_for("/healthz", |_| served.get("/metrics").body.lines().any(|line| line == ended));
+}
+
+#[test]
 fn late_reader_gets_events_that_have_left_memory() {
     // More than are kept in memory.
     const PIECES: usize = 18_000;

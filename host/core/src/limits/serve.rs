@@ -16,7 +16,7 @@ pub const SERVE_WRITE_TIME: Duration = Duration::from_secs(30);
 /// all are active, it waits.
 pub const SERVE_CONNECTIONS: usize = 256;
 /// The number of HTTP connections that are kept for their next request; beyond it each ends with its answer, so that idle
-/// ones never take up all connections.
+/// ones never take up all connections. A server with other connections keeps the same share of them.
 pub const SERVE_CONNECTIONS_KEPT: usize = SERVE_CONNECTIONS * 3 / 4;
 /// The pause after a connection could not be accepted: too many files are open, and some will be closed.
 pub const SERVE_ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -81,7 +81,8 @@ pub const SERVE_RETRY_AFTER: Duration = Duration::from_secs(5);
 pub const SERVE_RUNS: usize = 16;
 /// The largest number of runs at work at once that the command line can set.
 pub const SERVE_RUNS_CEILING: usize = 1_024;
-/// The number of ended runs that are remembered with their events, the newest ones. Their sessions stay on the disk.
+/// The number of ended runs that are remembered with their events, the newest ones, or as many as may be at work, if that
+/// is more. Their sessions stay on the disk.
 pub const SERVE_RUNS_ENDED: usize = 100;
 /// The number of events of a run that are kept in memory for readers that come late or again: the newest ones.
 pub const SERVE_RUN_EVENTS: usize = 16_384;
@@ -96,8 +97,12 @@ pub const SERVE_RUN_FILE_BYTES: u64 = 256 << 20;
 /// The maximum bytes of these files of all runs together. While they are full, a file does not grow: newer events take the
 /// place of its oldest ones.
 pub const SERVE_RUN_FILES_BYTES: u64 = 2 << 30;
-/// The number of streams of events that are read at once; a further one is refused.
-pub const SERVE_WATCHERS: usize = 128;
+/// The number of streams of events that are read at once; a further one is refused. One that nobody reads has a piece of
+/// [`SERVE_STREAM_CHUNK_BYTES`] and a buffer of as much: 128 MiB if all are like that.
+pub const SERVE_WATCHERS: usize = 1_024;
+/// The number of concurrent HTTP connections of a server with runs, instead of [`SERVE_CONNECTIONS`]: those that read all
+/// streams, and as many as other servers have. It is lowered to what the system allows this process to open.
+pub const SERVE_RUN_CONNECTIONS: usize = SERVE_WATCHERS + SERVE_CONNECTIONS;
 /// The maximum characters of a task in the description of its run; the rest is in the session.
 pub const SERVE_TASK_CHARS: usize = 2_000;
 /// The maximum number of warnings of a run; further ones are among its events alone.

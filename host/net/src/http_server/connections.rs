@@ -15,12 +15,13 @@ use tokio_util::sync::CancellationToken;
 
 use shelly_core::limits;
 
-/// Open connections, at most [`limits::SERVE_CONNECTIONS`]. Clones share them.
-#[derive(Clone, Default)]
+/// Open connections. Clones share them.
+#[derive(Clone)]
 pub(super) struct Connections(Arc<SharedConnections>);
 
-#[derive(Default)]
 struct SharedConnections {
+    /// The maximum number of open ones.
+    most: usize,
     table: Mutex<ConnectionTable>,
     /// Notified when a connection ends or changes its use.
     changed: Notify,
@@ -61,7 +62,18 @@ pub(super) struct ClientConnection {
     pub closed: CancellationToken,
 }
 
+impl Default for Connections {
+    fn default() -> Self {
+        Self::at_most(limits::SERVE_CONNECTIONS)
+    }
+}
+
 impl Connections {
+    /// Returns a set that never has more connections than `most`.
+    pub fn at_most(most: usize) -> Self {
+        Self(Arc::new(SharedConnections { most, table: Mutex::default(), changed: Notify::new() }))
+    }
+
     /// Adds a connection. If there are too many, closes another one that is not busy: of the use that comes first in
     /// [`ConnectionUse`], of the peer with the most connections, the oldest. Waits while all are busy.
     pub async fn add(&self, peer: IpAddr) -> ClientConnection {
@@ -81,7 +93,7 @@ impl Connections {
 
     fn try_add(&self, peer: IpAddr) -> Option<ClientConnection> {
         let mut table = self.table();
-        if table.open.len() >= limits::SERVE_CONNECTIONS {
+        if table.open.len() >= self.0.most {
             let closed = table.next_to_close()?;
             table.open.remove(&closed)?.closed.cancel();
         }
@@ -95,7 +107,7 @@ impl Connections {
 
     /// Returns `true` if there are too many connections to keep one open for another request.
     pub fn are_many(&self) -> bool {
-        self.table().open.len() >= limits::SERVE_CONNECTIONS_KEPT
+        self.table().open.len() >= self.0.most * limits::SERVE_CONNECTIONS_KEPT / limits::SERVE_CONNECTIONS
     }
 
     /// Returns the number of open connections.
@@ -104,7 +116,7 @@ impl Connections {
     }
 
     fn is_full(&self) -> bool {
-        self.table().open.len() >= limits::SERVE_CONNECTIONS
+        self.table().open.len() >= self.0.most
     }
 
     fn table(&self) -> MutexGuard<'_, ConnectionTable> {
@@ -212,5 +224,20 @@ mod tests {
         assert!(tokio::time::timeout(Duration::from_secs(60), &mut waits).await.is_err());
         newcomers.pop();
         waits.await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn server_may_have_another_number_of_connections() {
+        let all = Connections::at_most(4);
+        let mut open = Vec::new();
+        for count in 1..=4 {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            let connection = all.add(A).await;
+            connection.use_for(ConnectionUse::Listening);
+            open.push(connection);
+            assert_eq!((all.count(), all.are_many()), (count, count >= 3));
+        }
+        open.push(all.add(A).await);
+        assert!(open[0].closed.is_cancelled() && all.count() == 4, "the oldest one makes room");
     }
 }

@@ -16,6 +16,7 @@ use hyper::{
     body::{Body, Frame},
     header::{self, HeaderValue},
 };
+use memchr::memchr2;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::{ServedResponse, bytes_response};
@@ -100,8 +101,13 @@ impl SseFrame {
         if let Some(event) = self.event {
             let _ = writeln!(text, "event: {event}");
         }
-        for line in self.data.split(['\n', '\r']) {
-            let _ = writeln!(text, "data: {line}");
+        // One line, as JSON is: each watcher of a run is sent it.
+        if memchr2(b'\n', b'\r', self.data.as_bytes()).is_none() {
+            let _ = writeln!(text, "data: {}", self.data);
+        } else {
+            for line in self.data.split(['\n', '\r']) {
+                let _ = writeln!(text, "data: {line}");
+            }
         }
         text.push('\n');
     }

@@ -1,7 +1,7 @@
 //! The HTTP server of the host: one listener for the HTTP API and for MCP clients.
 //!
 //! A client is untrusted until its request shows the bearer token, and bounded after that. [`HttpServer`] accepts
-//! connections, of which there are at most [`SERVE_CONNECTIONS`](shelly_core::limits::SERVE_CONNECTIONS), bounds the head
+//! connections, at most [`SERVE_CONNECTIONS`](shelly_core::limits::SERVE_CONNECTIONS) unless told otherwise, bounds the head
 //! and the time of each request, and checks it against the [`AccessPolicy`] before an [`HttpService`] sees it: the name in
 //! `Host` (a page of another site can have its name resolve to this machine), the `Origin`, the token. The service reads
 //! the body of a [`ServedRequest`] up to a bound of its own. A [stream of events](event_stream()) takes its next event only

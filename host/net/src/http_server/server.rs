@@ -90,6 +90,13 @@ impl HttpServer {
         Self { tls, ..self }
     }
 
+    /// Sets the maximum number of concurrent connections; without it there are
+    /// [`SERVE_CONNECTIONS`](limits::SERVE_CONNECTIONS).
+    #[must_use]
+    pub fn with_connections(self, most: usize) -> Self {
+        Self { connections: Connections::at_most(most), ..self }
+    }
+
     /// Counts the open connections from now on, for as long as the server runs.
     pub fn connection_count(&self) -> impl Fn() -> usize + Send + Sync + use<> {
         let connections = self.connections.clone();

@@ -1,37 +1,24 @@
-use crate::{error::Report, limits};
+use crate::{
+    cli::file_limit,
+    error::{ErrorKind, Report},
+    limits,
+};
 
-/// Raises the number of files that this process may have open, so that `jobs` tasks can work at once. The usual limit is lower
-/// than what the system allows, for the sake of programs that are no longer written.
+/// Raises the number of files that this process may have open, so that `jobs` tasks can work at once.
 ///
 /// # Errors
 ///
 /// A [`Report`] if the system does not allow as many.
-#[cfg(unix)]
 pub(super) fn make_room_for(jobs: usize) -> Result<(), Report> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
     let wanted = limits::TASK_FILES * jobs as u64 + limits::TASK_FILES_BESIDE;
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    // `None` is no limit.
-    if current.is_none_or(|current| current >= wanted) {
+    let allowed = file_limit::raise_to(wanted);
+    if allowed >= wanted {
         return Ok(());
     }
-    let is_allowed = maximum.is_none_or(|maximum| maximum >= wanted);
-    let raised = is_allowed && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).is_ok();
-    if raised {
-        return Ok(());
-    }
-    let fit = maximum.unwrap_or(wanted).saturating_sub(limits::TASK_FILES_BESIDE) / limits::TASK_FILES;
-    let report =
-        Report::new(crate::error::ErrorKind::Usage, format!("{jobs} concurrent tasks need {wanted} open files"));
-    Err(report
-        .cause(format!("the limit of this process is {}", maximum.unwrap_or(wanted)))
+    let fit = allowed.saturating_sub(limits::TASK_FILES_BESIDE) / limits::TASK_FILES;
+    Err(Report::new(ErrorKind::Usage, format!("{jobs} concurrent tasks need {wanted} open files"))
+        .cause(format!("the limit of this process is {allowed}"))
         .hint(format!("raise the limit with `ulimit -n`, or run fewer tasks at once: --jobs {}", fit.max(1))))
-}
-
-#[cfg(not(unix))]
-pub(super) fn make_room_for(_: usize) -> Result<(), Report> {
-    Ok(())
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -29,7 +29,8 @@ use crate::{
 /// Hosts the runs that clients start. Clones share the runs.
 ///
 /// At most [`RunHostOptions::max_runs`] are at work at once. The newest [`limits::SERVE_RUNS_ENDED`] that have ended are
-/// remembered with their events.
+/// remembered with their events, or as many as may be at work, if that is more: when all end together, their clients
+/// still read their ends.
 #[derive(Clone)]
 pub struct RunHost(Arc<RunHostState>);
 
@@ -176,7 +177,8 @@ impl RunHost {
             let end = work.perform(&hosted, request).await;
             // Whoever learns of the end can start another run.
             drop(permit);
-            host.0.table().end(&hosted, end);
+            let remembered = limits::SERVE_RUNS_ENDED.max(host.0.options.max_runs);
+            host.0.table().end(&hosted, end, remembered);
         });
         Ok(run)
     }
@@ -284,7 +286,7 @@ impl RunHostState {
 impl RunTable {
     /// Records the end of a run. One that never began is forgotten: its client is told why. Forgets the oldest of those
     /// that have ended, if there are too many.
-    fn end(&mut self, ended: &Arc<HostedRun>, end: HostedRunEnd) {
+    fn end(&mut self, ended: &Arc<HostedRun>, end: HostedRunEnd, remembered: usize) {
         ended.end(end);
         let snapshot = ended.snapshot();
         if snapshot.agent.is_none() {
@@ -296,7 +298,7 @@ impl RunTable {
         }
         self.totals.add(&snapshot.agents);
         let has_ended = |run: &&Arc<HostedRun>| run.state().has_ended();
-        while self.runs.iter().filter(has_ended).count() > limits::SERVE_RUNS_ENDED {
+        while self.runs.iter().filter(has_ended).count() > remembered {
             let Some(at) = self.runs.iter().position(|run| run.state().has_ended()) else { return };
             let Some(oldest) = self.runs.remove(at) else { return };
             self.totals.dropped_events += oldest.events.lost();

@@ -53,6 +53,22 @@ async fn ended_runs_are_forgotten_when_there_are_many() {
 }
 
 #[tokio::test]
+async fn runs_that_end_together_are_all_remembered() {
+    let many = limits::SERVE_RUNS_ENDED + 20;
+    let silent = SilentHost::new(many).await;
+    let host = &silent.host;
+    for n in 0..many {
+        host.start(request(&n.to_string())).await.unwrap();
+    }
+    for run in host.runs() {
+        run.cancel();
+        run.cancel();
+    }
+    until(|| host.totals().ended.iter().sum::<u64>() == many as u64).await;
+    assert_eq!(host.runs().len(), many);
+}
+
+#[tokio::test]
 async fn run_that_cannot_begin_is_forgotten() {
     let silent = SilentHost::new(1).await;
     let host = &silent.host;

@@ -110,11 +110,19 @@ export function setToken(given: string): void {
   }
 }
 
+export const hasToken = (): boolean => token !== "";
+
 export function authorization(): Record<string, string> {
   return token ? { authorization: `Bearer ${token}` } : {};
 }
 
 export const address = (path: string): string => BASE + path;
+
+/** Milliseconds by which the clock of the server is ahead of this one; up to a second less, since it tells whole seconds. */
+let ahead = 0;
+
+/** The time at the server. */
+export const serverTime = (): number => Date.now() + ahead;
 
 /** Sends a request. `body` is sent as JSON. */
 export async function request<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
@@ -123,6 +131,8 @@ export async function request<T>(method: string, path: string, body?: unknown, h
     headers: { ...authorization(), accept: "application/json", ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
+  const date = Date.parse(answer.headers.get("date") ?? "");
+  if (Number.isFinite(date)) ahead = date - Date.now();
   const text = await answer.text();
   let parsed: unknown = {};
   try {

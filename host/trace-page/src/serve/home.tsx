@@ -81,7 +81,6 @@ function StartForm({ agents, session, clearSession, started }: {
   const [isSent, setSent] = useState(false);
   const key = useRef(onceKey());
   const form = useRef<HTMLFormElement>(null);
-  const entries = agents.filter((agent) => agent.entry !== false);
   const submit = async (event: Event) => {
     event.preventDefault();
     if (isSent) return;
@@ -127,7 +126,7 @@ function StartForm({ agents, session, clearSession, started }: {
         <label>Agent
           <select name="agent">
             <option value="">as configured</option>
-            {entries.map((agent) => <option key={agent.name} value={agent.name}>{visible(agent.name)}{agent.kind === "team" ? " (team)" : ""}</option>)}
+            {agents.map((agent) => <option key={agent.name} value={agent.name}>{visible(agent.name)}{agent.kind === "team" ? " (team)" : ""}</option>)}
           </select>
         </label>
         <label>Tokens at most <input name="tokens" type="number" min="1" step="1" placeholder="no limit" /></label>

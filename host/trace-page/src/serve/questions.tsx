@@ -105,7 +105,7 @@ export function QuestionCard({ question, answered }: CardProps) {
   };
   const isPermission = question.kind === "permission";
   const left = Date.parse(question.expires ?? "") - Date.now();
-  const title = isPermission ? question.action ?? "act" : question.header ?? "A question";
+  const title = isPermission ? question.action || "act" : question.header || "A question";
   return (
     <article class="card question" aria-label={`Question of ${visible(question.agent ?? "an agent")}`}>
       <header>

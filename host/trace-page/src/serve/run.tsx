@@ -25,6 +25,8 @@ export function RunBar({ id, home, unauthorized }: { id: string; home: () => voi
   const [questions, setQuestions] = useState<Question[]>([]);
   const [message, setMessage] = useState("");
   const [notice, setNotice] = useState("");
+  /** Why the run cannot be looked at now. */
+  const [trouble, setTrouble] = useState("");
   const [asked, setAsked] = useState(false);
   const lookNow = useLooks(async () => {
     try {
@@ -33,9 +35,17 @@ export function RunBar({ id, home, unauthorized }: { id: string; home: () => voi
       ]);
       setRun(run);
       setQuestions(questions);
+      setTrouble("");
     } catch (error) {
-      if ((error as { status?: number }).status === 401) unauthorized();
-      else setNotice(errorText(error));
+      const status = (error as { status?: number }).status;
+      if (status === 401) return unauthorized();
+      // Nothing can be answered or cancelled there now.
+      setQuestions([]);
+      if (status === 404) setRun(null);
+      setTrouble(
+        status === 404 ? "The server does not know this run: it was started anew, or has forgotten it. Its session can be continued from the start view."
+          : status === undefined ? "The server does not answer. It is asked again and again." : errorText(error),
+      );
     }
   }, LOOK_EVERY);
   const act = (action: Promise<unknown>, said: string) => action.then(
@@ -45,12 +55,12 @@ export function RunBar({ id, home, unauthorized }: { id: string; home: () => voi
     },
     (error: unknown) => setNotice(errorText(error)),
   );
-  const isWorking = run !== null && !isOver(run.state);
+  const isWorking = run !== null && !trouble && !isOver(run.state);
   return (
     <>
       <section class="run-bar" aria-label="The run">
         <button type="button" class="quiet" onClick={home}>‹ All runs</button>
-        {run && <span class={`pill ${STATE_CLASSES[run.state] ?? ""}`}>{visible(run.state)}</span>}
+        {run && !trouble && <span class={`pill ${STATE_CLASSES[run.state] ?? ""}`}>{visible(run.state)}</span>}
         {run && <span class="muted">{[typeof run.cost_usd === "number" ? money(run.cost_usd) : "", ...left(run, budgetOf(id))].filter(Boolean).join(" · ")}</span>}
         {isWorking && (
           <form class="say" onSubmit={(event) => {
@@ -69,7 +79,7 @@ export function RunBar({ id, home, unauthorized }: { id: string; home: () => voi
             void act(request("POST", `/runs/${path(id)}/cancel`), asked ? "The run is dropped." : "The step in progress ends, then the run does.");
           }}>{asked ? "Drop at once" : "Cancel"}</button>
         )}
-        <span class="muted" role="status"><Line text={notice} /></span>
+        <span class={trouble ? "failure" : "muted"} role="status"><Line text={trouble || notice} /></span>
       </section>
       <Questions questions={questions} answered={lookNow} />
       {run?.error && <div class="notices" role="note"><p><Line text={[run.error.title, run.error.detail, run.error.mend].filter(Boolean).join(": ")} /></p></div>}

@@ -7,7 +7,7 @@ import { Slices } from "../loader";
 import { TracePage } from "../page";
 import { App } from "../state";
 import { theme } from "../theme";
-import { ApiError, address, authorization, path, readToken, request, setToken, type Problem } from "./api";
+import { ApiError, address, authorization, hasToken, path, readToken, request, serverTime, setToken, type Problem } from "./api";
 import { Home } from "./home";
 import { errorText } from "./questions";
 import { RunBar } from "./run";
@@ -23,6 +23,7 @@ function route(): Route {
 }
 
 function TokenForm({ done }: { done: () => void }) {
+  const isRefused = hasToken();
   return (
     <main class="home-body">
       <form class="card" onSubmit={(event) => {
@@ -31,6 +32,7 @@ function TokenForm({ done }: { done: () => void }) {
         done();
       }}>
         <h1>A token is needed</h1>
+        {isRefused && <p class="failure" role="alert">The server does not accept this token. Each start makes a new one, unless a file keeps it.</p>}
         <p class="muted">`shelly-host serve` prints an address with it when it starts: open that, or put the token here.</p>
         <div class="answers">
           <input name="token" type="password" aria-label="Token" autocomplete="off" required />
@@ -52,13 +54,22 @@ function RunView({ run, home, unauthorized }: ViewProps & { run: string }) {
     app.isLoading = false;
     app.follows = true;
     app.readLink();
-    return followFetch(address(`/runs/${path(run)}/events`), authorization, {
+    // What is open goes on while nothing happens, such as a question that waits.
+    const clock = setInterval(() => {
+      if (app.feed?.state === "following") app.passTime(serverTime());
+    }, 1_000);
+    const leave = followFetch(address(`/runs/${path(run)}/events`), authorization, {
       lines: (lines) => app.addLines(lines),
       state: (state, detail) => app.update(() => {
         app.feed = { state, detail };
+        app.settleTime();
         if (state === "ended") app.reducer.finish();
       }),
     });
+    return () => {
+      clearInterval(clock);
+      leave();
+    };
   }, [app]);
   return <TracePage app={app} extra={<RunBar id={run} home={home} unauthorized={unauthorized} />} />;
 }
