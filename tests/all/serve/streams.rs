@@ -57,7 +57,7 @@ fn reader_that_never_reads_delays_nobody() {
     assert_eq!(events.last().unwrap().data["state"], "completed", "{:?}", events.last());
     assert!(!events.iter().any(|event| ["gap", "behind"].contains(&&*event.name)));
     let deltas = events.iter().filter(|event| is_run_event(event, "model_delta"));
-    let text: String = deltas.map(|event| event.data["delta"]["text"].as_str().unwrap_or_default()).collect();
+    let text: String = deltas.map(|event| event.data["delta"]["value"].as_str().unwrap_or_default()).collect();
     let ended = served.ended(&run);
     assert_eq!(ended["result"]["text"].as_str().unwrap().trim_end().len(), 600 * 1_000 - 1, "{}", text.len());
     drop(deaf);
@@ -79,7 +79,7 @@ fn many_runs_and_watchers_get_every_event_once() {
             None => {
                 gate.wait();
                 let pieces: Vec<_> = (0..300).map(|n| json!({"content": format!("w{n} ")})).collect();
-                super::streams(&pieces, "stop")
+                streams(&pieces, "stop")
             }
         }
     });
@@ -127,7 +127,7 @@ fn late_reader_gets_events_that_have_left_memory() {
     let place = Place::new();
     let model = ModelServer::start(|_| {
         let pieces = vec![json!({"content": "word "}); PIECES];
-        super::streams(&pieces, "stop")
+        streams(&pieces, "stop")
     });
     place.file("shelly.yaml", model.config(""));
     let served = HttpServed::start(&place, &[]);

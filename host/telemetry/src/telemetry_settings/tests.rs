@@ -99,7 +99,7 @@ fn variables_set_protocol_time_and_resource() {
     assert_eq!(traces.timeout, Duration::from_millis(2_500));
     assert_eq!((attribute(&found, "service.name"), attribute(&found, "team")), (Some("named"), Some("a,b")));
     assert_eq!(found.sampler, TraceSampler { follows_parent: true, ratio: 0.25 });
-    assert!(found.parent.is_some_and(|parent| parent.context.is_sampled));
+    assert!(found.parent.as_ref().is_some_and(|parent| parent.context.is_sampled));
     assert_eq!(warnings, [""; 0]);
     let plain = settings(&configured("https://otel.example"), &[]).0;
     assert_eq!(attribute(&plain, "service.name"), Some("shelly-host"));
