@@ -34,6 +34,16 @@ impl SessionStore {
         Ok(newest.into_iter().take(most).map(|found| self.summary(found)).collect())
     }
 
+    /// Returns one session as [`list`](Self::list) does; `None` if no session has this whole name.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError`] if the folder cannot be read.
+    pub fn summary_of(&self, id: &str) -> Result<Option<SessionSummary>, SessionError> {
+        let found = self.journals.stats()?.into_iter().find(|stat| stat.id == id && is_name(&stat.id));
+        Ok(found.map(|found| self.summary(found)))
+    }
+
     /// Returns the disk usage of all sessions.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
@@ -103,10 +103,14 @@ impl Conversation {
     pub fn prompt(&self, id: RpcId, blocks: Vec<ContentBlock>) -> Result<(), RpcError> {
         let cancel = self.state.token();
         let prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let prompts = prompts.ok_or_else(|| RpcError::new(RpcError::CANCELLED, "the conversation is closed"))?;
-        prompts.try_send(QueuedPrompt { id, blocks, cancel }).map_err(|_| {
-            let most = limits::ACP_PROMPTS_WAITING;
-            RpcError::new(RpcError::INVALID_REQUEST, format!("{most} prompts wait already; wait for an answer"))
+        let closed = || RpcError::new(RpcError::CANCELLED, "the conversation is closed; open the session again");
+        let prompts = prompts.ok_or_else(closed)?;
+        prompts.try_send(QueuedPrompt { id, blocks, cancel }).map_err(|error| match error {
+            TrySendError::Full(_) => {
+                let most = limits::ACP_PROMPTS_WAITING;
+                RpcError::new(RpcError::INVALID_REQUEST, format!("{most} prompts wait already; wait for an answer"))
+            }
+            TrySendError::Closed(_) => closed(),
         })
     }
 

@@ -1,7 +1,8 @@
 //! Answers the prompts of a conversation, one after the other. Each is a run in the same session.
 
-use std::{pin::pin, sync::Arc};
+use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -77,7 +78,11 @@ impl ConversationWorker {
         while let Some(QueuedPrompt { id, blocks, cancel }) = prompts.recv().await {
             let stop = match cancel.is_cancelled() {
                 true => Ok(CANCELLED),
-                false => self.answer(blocks, &cancel).await,
+                // A prompt without an answer would keep the editor waiting, and those behind it.
+                false => AssertUnwindSafe(self.answer(blocks, &cancel))
+                    .catch_unwind()
+                    .await
+                    .unwrap_or_else(|_| Err(RpcError::bug())),
             };
             // Whatever a cancelled prompt came to, the editor waits for this reason.
             let stop = if cancel.is_cancelled() { Ok(CANCELLED) } else { stop };

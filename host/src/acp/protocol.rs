@@ -154,7 +154,7 @@ pub(super) enum ContentBlock {
 
 /// The content of an embedded file.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "an embedded `resource` must have a `uri`, and a `text` or a `blob`")]
 pub(super) enum EmbeddedContent {
     Text {
         uri: String,
@@ -220,6 +220,9 @@ mod tests {
             assert_eq!(error.code, RpcError::INVALID_PARAMS, "{wrong:.100}");
             assert!(error.message.chars().count() <= limits::FAILURE_SHOWN_CHARS + 50, "{wrong:.100}");
         }
+        let resource = json!([{"type": "resource", "resource": {"uri": "a"}}]);
+        let error = params::<PromptParams>(json!({"sessionId": "s", "prompt": resource})).unwrap_err();
+        assert!(error.message.contains("must have a `uri`, and a `text` or a `blob`"), "{}", error.message);
         let capabilities =
             json!({"fs": {"readTextFile": true}, "session": {"notices": {}}, "elicitation": {"url": {}}});
         let initialize = json!({"protocolVersion": 1, "clientCapabilities": capabilities});

@@ -52,6 +52,11 @@ impl RpcError {
         Self::new(Self::INVALID_PARAMS, message)
     }
 
+    /// Returns the error for work that has crashed.
+    pub fn bug() -> Self {
+        Self::new(Self::INTERNAL, "this is a bug in shelly-host")
+    }
+
     /// Answers with a report. Editors show the message alone, so the causes and the hint are in it, each on its line.
     pub fn of_report(report: &Report) -> Self {
         let lines = std::iter::once(&report.message).chain(&report.causes).chain(&report.hint);
@@ -69,13 +74,11 @@ impl RpcId {
         }
     }
 
-    /// Finds the id at the beginning of a message that is too long to be read.
-    pub fn find(beginning: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(beginning);
-        let after = text.split_once("\"id\"").map(|(_, rest)| rest.trim_start());
-        let Some(value) = after.and_then(|rest| rest.strip_prefix(':')) else { return Self::Unknown };
-        let mut values = serde_json::Deserializer::from_str(value).into_iter::<Value>();
-        values.next().and_then(Result::ok).and_then(|value| Self::read(&value)).unwrap_or(Self::Unknown)
+    /// Reads an id in front of other text; one that may be cut off is none.
+    fn in_front(text: &str) -> Option<Self> {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let id = values.next()?.ok()?;
+        if values.byte_offset() < text.len() { Self::read(&id) } else { None }
     }
 }
 
@@ -90,7 +93,7 @@ impl IncomingMessage {
         if values_of(line) > limits::ACP_MESSAGE_VALUES {
             let message = format!("the message has more than {} values", limits::ACP_MESSAGE_VALUES);
             let beginning = &line[..line.len().min(limits::ACP_ID_BYTES)];
-            return refuse(RpcId::find(beginning), RpcError::INVALID_REQUEST, message);
+            return Self::of_beginning(beginning, RpcError::new(RpcError::INVALID_REQUEST, message));
         }
         let message: Value = match serde_json::from_slice(line) {
             Ok(message) => message,
@@ -125,6 +128,48 @@ impl IncomingMessage {
             (None, None) => refuse(RpcId::Unknown, RpcError::INVALID_REQUEST, "`method` is missing".into()),
         }
     }
+
+    /// Takes the beginning of a line that is too large to be read. A response becomes this failure: an answer to it could be
+    /// taken as the answer to a request of the peer that has the same id.
+    ///
+    /// # Errors
+    ///
+    /// The answer to any other line, as [`Self::parse`] returns it.
+    pub fn of_beginning(beginning: &[u8], failure: RpcError) -> Result<Self, (RpcId, RpcError)> {
+        let text = String::from_utf8_lossy(beginning);
+        let (mut id, mut is_response) = (RpcId::Unknown, false);
+        for (key, value) in outer_keys(&text) {
+            match key {
+                "id" => id = RpcId::in_front(value).unwrap_or(RpcId::Unknown),
+                "result" | "error" => is_response = true,
+                _ => {}
+            }
+        }
+        if is_response { Ok(Self::Response { id, outcome: Err(failure) }) } else { Err((id, failure)) }
+    }
+}
+
+/// Returns the keys of an object of which the text begins so, each with the text behind its colon. Objects within it may
+/// have the same keys.
+fn outer_keys(beginning: &str) -> Vec<(&str, &str)> {
+    let (mut depth, mut is_escaped, mut text_from) = (0_usize, false, None);
+    let mut keys = Vec::new();
+    for (at, byte) in beginning.bytes().enumerate() {
+        match (byte, text_from) {
+            _ if is_escaped => is_escaped = false,
+            (b'\\', Some(_)) => is_escaped = true,
+            (b'"', None) => text_from = Some(at + 1),
+            (b'"', Some(from)) => {
+                text_from = None;
+                let value = beginning[at + 1..].trim_start().strip_prefix(':').filter(|_| depth == 1);
+                keys.extend(value.map(|value| (&beginning[from..at], value)));
+            }
+            (b'{' | b'[', None) => depth += 1,
+            (b'}' | b']', None) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    keys
 }
 
 fn params_of(message: &mut Map<String, Value>) -> Value {
@@ -213,15 +258,31 @@ mod tests {
 
     #[test]
     fn id_of_a_long_line_is_found_at_its_beginning() {
+        let failure = RpcError::new(RpcError::INVALID_REQUEST, "long");
         for (beginning, id) in [
             (r#"{"jsonrpc":"2.0","id":12,"method":"session/prompt","params":{"te"#, RpcId::Number(12)),
             (r#"{"id" : "a\"b" , "te"#, RpcId::Text("a\"b".into())),
             (r#"{"jsonrpc":"2.0","method":"session/prompt","params":{"text":"aaaa"#, RpcId::Unknown),
+            (r#"{"method":"id","params":{"id":7,"result":"#, RpcId::Unknown),
+            (r#"{"method":"a","params":[{}],"id":7,"#, RpcId::Number(7)),
             (r#"{"id":{"id":1}, "#, RpcId::Unknown),
+            (r#"{"id":12"#, RpcId::Unknown),
             (r#"{"id""#, RpcId::Unknown),
         ] {
-            assert_eq!(RpcId::find(beginning.as_bytes()), id, "{beginning}");
+            let taken = IncomingMessage::of_beginning(beginning.as_bytes(), failure.clone());
+            assert_eq!(taken, Err((id, failure.clone())), "{beginning}");
         }
         assert_eq!(serde_json::to_value(RpcId::Unknown).unwrap(), Value::Null);
+    }
+
+    #[test]
+    fn large_response_is_a_failure_and_not_answered() {
+        let outcome = Err(RpcError::new(RpcError::INVALID_REQUEST, "long"));
+        let failed = IncomingMessage::Response { id: RpcId::Number(3), outcome: outcome.clone() };
+        let beginning = br#"{"jsonrpc":"2.0","id":3,"result":{"content":"aaaa"#;
+        assert_eq!(IncomingMessage::of_beginning(beginning, outcome.unwrap_err()), Ok(failed));
+        let many = format!(r#"{{"jsonrpc":"2.0","id":4,"result":[{}1]}}"#, "1,".repeat(limits::ACP_MESSAGE_VALUES));
+        let taken = IncomingMessage::parse(many.as_bytes());
+        assert!(matches!(taken, Ok(IncomingMessage::Response { id: RpcId::Number(4), outcome: Err(_) })), "{taken:?}");
     }
 }

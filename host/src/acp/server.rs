@@ -2,12 +2,13 @@
 
 use std::{
     collections::HashMap,
+    panic::AssertUnwindSafe,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use futures_util::future::join_all;
+use futures_util::{FutureExt, future::join_all};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -24,7 +25,7 @@ use super::{
         InitializeParams, ListSessionsParams, LoadSessionParams, NewSessionParams, PROTOCOL_VERSION, PromptParams,
         SessionIdParams, SetModeParams, params,
     },
-    rpc::{IncomingMessage, RpcError, RpcId},
+    rpc::{IncomingMessage, RpcError},
     session_list::session_list,
 };
 use crate::{
@@ -132,7 +133,7 @@ async fn listen<R: AsyncRead + Unpin>(
             LineReadResult::Whole(line) => IncomingMessage::parse(&line),
             LineReadResult::TooLong { beginning, .. } => {
                 let message = format!("the line has more than {} bytes", limits::ACP_LINE_BYTES);
-                Err((RpcId::find(&beginning), RpcError::new(RpcError::INVALID_REQUEST, message)))
+                IncomingMessage::of_beginning(&beginning, RpcError::new(RpcError::INVALID_REQUEST, message))
             }
             LineReadResult::Endless => return false,
             LineReadResult::End => return true,
@@ -182,7 +183,9 @@ async fn handle(state: &Arc<EditorState>, message: IncomingMessage, work: &mut J
             }
             let state = Arc::clone(state);
             work.spawn(async move {
-                let (outcome, opened) = match state.answer(&method, given).await {
+                // A request without an answer would keep the editor waiting.
+                let answered = AssertUnwindSafe(state.answer(&method, given)).catch_unwind().await;
+                let (outcome, opened) = match answered.unwrap_or_else(|_| Err(RpcError::bug())) {
                     Ok(MethodResult { value, opened }) => (Ok(value), opened),
                     Err(error) => (Err(error), None),
                 };
@@ -206,8 +209,9 @@ impl EditorState {
         let features = self.check_greeted().map(|()| self.features());
         match method {
             "session/new" => {
+                let features = features?;
                 let NewSessionParams { cwd, mcp_servers } = params(given)?;
-                self.begin(features?, cwd, mcp_servers).await
+                self.begin(features, cwd, mcp_servers).await
             }
             "session/load" | "session/resume" => {
                 let features = features?;
@@ -384,8 +388,7 @@ pub(super) fn absolute(folder: &Path) -> Result<&Path, RpcError> {
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, RpcError> + Send + 'static,
 ) -> Result<T, RpcError> {
-    let bug = || RpcError::new(RpcError::INTERNAL, "this is a bug in shelly-host");
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(bug()))
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(RpcError::bug()))
 }
 
 #[cfg(test)]

@@ -90,7 +90,13 @@ impl EditorState {
             let request = ProjectRequest { folder: cwd, servers };
             (options.open)(request).map_err(|report| RpcError::of_report(&report))
         });
-        Ok((opened.await?, refused))
+        let opened = opened.await?;
+        let config = &opened.app.config;
+        // The operator has chosen one agent for the projects of all conversations.
+        if let Some(agent) = self.options.agent.as_deref().filter(|_| config.runners().next().is_some()) {
+            config.who(agent).map_err(|report| RpcError::of_report(&report))?;
+        }
+        Ok((opened, refused))
     }
 
     fn start(

@@ -30,7 +30,7 @@ impl EditorProposal {
         for saved in blocking(move || Ok(SavedText::of_changes(&named)?)).await? {
             let path = saved.path().to_owned();
             let read = text_in(&*editor, &path).await;
-            let Some(text) = read.map_err(|error| saved.unknown(&error))? else { continue };
+            let Some(text) = read.map_err(|error| saved.editor_error(&error))? else { continue };
             if let Some(text) = saved.unsaved(text)? {
                 bytes += text.text().len() as u64;
                 if bytes > limits::CHANGE_UNDO_BYTES {
@@ -41,7 +41,7 @@ impl EditorProposal {
             }
             known.push(path);
         }
-        UnsavedText::put_under(&unsaved, &mut changes)?;
+        UnsavedText::rebase(&unsaved, &mut changes)?;
         Ok(Self { changes, unsaved: unsaved.into(), known })
     }
 
@@ -49,11 +49,11 @@ impl EditorProposal {
     pub async fn save(&self, applier: &ChangeApplier) -> Result<(), Fault> {
         let Some(editor) = applier.editor() else { return Ok(()) };
         for text in &*self.unsaved {
-            let now = text_in(&*editor, text.path()).await.map_err(|error| text.failed(&error))?;
+            let now = text_in(&*editor, text.path()).await.map_err(|error| text.editor_error(&error))?;
             if !text.is_still(now.as_deref()) {
                 return Err(text.stale().into());
             }
-            editor.write_text(text.path(), text.text()).await.map_err(|error| text.failed(&error))?;
+            editor.write_text(text.path(), text.text()).await.map_err(|error| text.editor_error(&error))?;
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ pub async fn listen(
                  --token-env TOKEN",
                 port = address.port()
             ),
-            false => "write a host as tools.example.com, an origin as https://tools.example.com".to_owned(),
+            false => "write a host as tools.example.com, without a port; an origin as https://tools.example.com".to_owned(),
         };
         Report::new(ErrorKind::Usage, "cannot serve over HTTP").cause(why).hint(hint)
     })?;
@@ -94,7 +94,12 @@ pub fn token_of_file(path: &Path) -> Result<BearerToken, Report> {
             let token = made_token()?;
             let made = files::create(path, format!("{token}\n").as_bytes());
             // Of two servers that start at once, the second one reads what the first one has made.
-            match made.map_err(|error| cannot().cause(why_unreadable(&error)))? {
+            let not_made = |error: io::Error| {
+                cannot()
+                    .cause(why_unreadable(&error))
+                    .hint("name a file in a folder that exists, and that you can write to")
+            };
+            match made.map_err(not_made)? {
                 true => token,
                 false => read_token(path).map_err(|error| cannot().cause(why_unreadable(&error)))?,
             }

@@ -223,6 +223,10 @@ impl ServeArgs {
         let policy_of_questions = self.approve.map_or(HeadlessPolicy::Never, HeadlessPolicy::from);
         let broker = ApprovalBroker::new(policy_of_questions, TrustedSubjects::default());
         let inbox = if self.approve.is_none() { broker.attend() } else { None };
+        // Otherwise a misspelt name would be told to clients alone.
+        if let Some(agent) = self.agent.as_deref().filter(|_| config.runners().next().is_some()) {
+            config.who(agent)?;
+        }
         let app = runner.app(config.clone(), broker.clone())?;
         let standing = app.standing(&trust::store(), runner.config.is_some())?;
         let trusted = tokio::select! {
@@ -441,7 +445,7 @@ impl ServeArgs {
 
 /// Takes over certificates that are renewed while the server runs.
 async fn renew(tls: &ServerTls) {
-    tls.keep_up(|error| {
+    tls.reload_changed(|error| {
         warn(&format!("the certificate is not renewed, and the last one stays: {error}; {}", error.mend()));
     })
     .await;

@@ -14,7 +14,7 @@ mod agent_plugins;
 mod agent_tools;
 mod check;
 mod cluster;
-#[expect(clippy::module_inception, reason = "the type that the room is named after")]
+#[expect(clippy::module_inception, reason = "the type that the module is named after")]
 mod config;
 mod config_apis;
 mod config_triggers;

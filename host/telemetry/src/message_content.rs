@@ -82,8 +82,9 @@ fn part_json(part: &Part, redact: &Redactor) -> Value {
         Part::Text(text) => json!({ "type": "text", "content": shown_text(text, redact) }),
         Part::Thinking(thinking) => json!({ "type": "reasoning", "content": shown_text(&thinking.text, redact) }),
         Part::ToolCall(call) => {
+            let name = cut(&call.name, limits::TELEMETRY_NAME_CHARS);
             let arguments = shown_text(&call.arguments, redact);
-            json!({ "type": "tool_call", "id": call.id, "name": cut(&call.name, 100), "arguments": arguments })
+            json!({ "type": "tool_call", "id": call.id, "name": name, "arguments": arguments })
         }
         Part::ToolResult(result) => {
             let response = shown_text(&result.text(), redact);
@@ -118,7 +119,7 @@ mod tests {
         let call = ToolCall { id: "c1".into(), name: "use_key".into(), arguments, meta: Vec::new() };
         let mut reply = Message::text(Role::Assistant, "ada", "I use it.");
         reply.parts.push(Part::ToolCall(call));
-        list.add_reply(&reply, "tool_calls", &redactor());
+        list.add_reply(&reply, "tool_call", &redactor());
         let expected = json!([
             { "role": "user", "parts": [{ "type": "text", "content": "The key is [secret KEY]." }] },
             {
@@ -132,7 +133,7 @@ mod tests {
                         "arguments": r#"{"key":"[secret KEY]"}"#
                     },
                 ],
-                "finish_reason": "tool_calls",
+                "finish_reason": "tool_call",
             },
         ]);
         assert_eq!(json_of(&list), expected);

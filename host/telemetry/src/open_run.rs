@@ -104,8 +104,7 @@ impl OpenRunSpan {
     /// Begins the span of a run of `agent` that works for this one: below the call that has delegated it, or below this
     /// run if no open call has.
     pub fn begin_child(&mut self, agent: &str, at: EventMark) -> SpanDraft {
-        let is_agent_tool =
-            |tool: &OpenTool| tool.origin.strip_prefix(AGENT_ORIGIN).is_some_and(|name| agent.starts_with(name));
+        let is_agent_tool = |tool: &OpenTool| tool.origin.strip_prefix(AGENT_ORIGIN) == Some(agent);
         let is_delegation = |tool: &OpenTool| tool.tool == DELEGATE;
         // Of several calls, the one with the fewest runs so far: runs begin in the order of their calls.
         let fewest = |is_candidate: &dyn Fn(&OpenTool) -> bool| {
@@ -436,10 +435,10 @@ fn usage_attributes(usage: &Usage) -> [KeyValue; 4] {
 fn finish_reason(stop: &StopReason) -> String {
     match stop {
         StopReason::EndTurn | StopReason::StopSequence => "stop".into(),
-        StopReason::ToolCalls => "tool_calls".into(),
+        StopReason::ToolCalls => "tool_call".into(),
         StopReason::MaxTokens => "length".into(),
         StopReason::Refusal => "content_filter".into(),
-        StopReason::Other(reason) => cut(reason, 100),
+        StopReason::Other(reason) => cut(reason, limits::TELEMETRY_NAME_CHARS),
     }
 }
 
@@ -483,7 +482,7 @@ mod tests {
     fn finish_reasons_are_those_of_the_conventions() {
         for (stop, expected) in [
             (StopReason::EndTurn, "stop"),
-            (StopReason::ToolCalls, "tool_calls"),
+            (StopReason::ToolCalls, "tool_call"),
             (StopReason::MaxTokens, "length"),
             (StopReason::StopSequence, "stop"),
             (StopReason::Refusal, "content_filter"),
@@ -491,5 +490,7 @@ mod tests {
         ] {
             assert_eq!(finish_reason(&stop), expected);
         }
+        let long = StopReason::Other("x".repeat(limits::TELEMETRY_NAME_CHARS + 1));
+        assert_eq!(finish_reason(&long), format!("{}…", "x".repeat(limits::TELEMETRY_NAME_CHARS)));
     }
 }

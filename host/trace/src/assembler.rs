@@ -131,17 +131,18 @@ impl TraceAssembler {
             self.used.insert(Arc::clone(&unique));
             self.renamed.insert(id, Arc::clone(&unique));
         }
-        let mut parent_run = parent.as_ref().and_then(|parent| self.runs.get_mut(parent));
-        let parent_step = parent_run.as_mut().and_then(|parent| parent.delegating_step(&facts.agent));
-        let root = parent_run.as_ref().map_or_else(|| Arc::clone(&unique), |parent| Arc::clone(&parent.span.root));
         let RunBeginning { configured, agent, depth, model, task } = facts;
+        let configured = configured.unwrap_or_else(|| Arc::clone(&agent));
+        let mut parent_run = parent.as_ref().and_then(|parent| self.runs.get_mut(parent));
+        let parent_step = parent_run.as_mut().and_then(|parent| parent.delegating_step(&configured));
+        let root = parent_run.as_ref().map_or_else(|| Arc::clone(&unique), |parent| Arc::clone(&parent.span.root));
         let span = Arc::new(RunSpan {
             id: Arc::clone(&unique),
             // A parent that is not known would leave the run without a place.
             parent: parent_run.map(|parent| Arc::clone(&parent.span.id)),
             parent_step,
             root,
-            configured: configured.unwrap_or_else(|| Arc::clone(&agent)),
+            configured,
             agent,
             depth,
             model,
@@ -255,11 +256,10 @@ impl OpenRun {
         true
     }
 
-    /// Returns the step of the open call that has delegated a run of `agent`, which begins now: of several calls, that with
-    /// the fewest runs so far, since runs begin in the order of their calls.
-    fn delegating_step(&mut self, agent: &str) -> Option<u32> {
-        let is_agent_tool =
-            |call: &CallSpan| call.origin.strip_prefix(AGENT_ORIGIN).is_some_and(|name| agent.starts_with(name));
+    /// Returns the step of the open call that has delegated a run of the agent of this name in the config, which begins now:
+    /// of several calls, that with the fewest runs so far, since runs begin in the order of their calls.
+    fn delegating_step(&mut self, configured: &str) -> Option<u32> {
+        let is_agent_tool = |call: &CallSpan| call.origin.strip_prefix(AGENT_ORIGIN) == Some(configured);
         let is_delegation = |call: &CallSpan| call.tool == DELEGATE;
         let fewest = |is_candidate: &dyn Fn(&CallSpan) -> bool| {
             let candidates = self.calls.iter().filter(|call| call.ended.is_none() && is_candidate(call));

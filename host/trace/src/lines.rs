@@ -250,7 +250,9 @@ impl Iterator for TraceLines {
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.next_line().transpose();
         if matches!(line, Some(Err(_))) {
+            // Nothing is tried again: the same line would fail for ever.
             self.state = TraceLinesState::End;
+            (self.fill_to, self.next) = (self.told, None);
             self.due.clear();
         }
         line

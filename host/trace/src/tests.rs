@@ -449,3 +449,33 @@ fn runs_steps_and_texts_are_limited() {
     let long = "y".repeat(limits::TRACE_ATTRIBUTE_BYTES + 1);
     assert_eq!(chat_json::short(&long).len(), limits::TRACE_ATTRIBUTE_BYTES + "…".len());
 }
+
+#[test]
+fn run_is_below_the_call_of_its_agent_and_no_other() {
+    let mut assembler = TraceAssembler::default();
+    let run = |run: &str, parent: Option<&str>, agent: &str, configured: &str| {
+        json!({
+            "sequence": 1, "event": "run_started", "run": run, "parent": parent, "agent": agent, "configured": configured
+        })
+    };
+    let call = |call: &str, agent: &str| {
+        let origin = format!("agent:{agent}");
+        json!({"sequence": 1, "event": "tool_started", "run": "r", "call": call, "tool": agent, "origin": origin})
+    };
+    let mut places = Vec::new();
+    for event in [
+        run("r", None, "lead", "lead"),
+        call("c1", "ada"),
+        call("c2", "adam"),
+        run("r.1", Some("r"), "lead/adam#1", "adam"),
+        run("r.2", Some("r"), "lead/ada#1", "ada"),
+    ] {
+        for part in assembler.add(TraceEvent::parse(&event.to_string()).unwrap()) {
+            if let TracePart::Began(run) = part {
+                places.push((run.configured.to_string(), run.parent_step));
+            }
+        }
+    }
+    let expected = [("lead".to_owned(), None), ("adam".to_owned(), Some(1)), ("ada".to_owned(), Some(0))];
+    assert_eq!(places, expected);
+}

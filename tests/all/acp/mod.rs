@@ -322,5 +322,9 @@ fn editor_uses_the_options_of_the_command() {
     let id = editor.prompt(&session, "go");
     let refused = editor.answer(id);
     assert!(refused["error"]["message"].as_str().unwrap().contains("the price of"), "{refused}");
+    let misspelt = ["--config", "named.yaml", "--plugins", crate::GUEST_ROOT, "--agent", "adda"];
+    let mut editor = ScriptedEditor::greeted(&place, &misspelt, json!({}));
+    let refused = editor.ask("session/new", json!({"cwd": place.path(), "mcpServers": []}));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("did you mean `ada`?"), "{refused}");
     drop(server);
 }

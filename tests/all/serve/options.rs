@@ -36,6 +36,12 @@ fn options_select_config_agent_and_model() {
     assert_eq!(served.get("/api/v1/sessions").json(), json!({"sessions": []}));
     let lead = served.run(&json!({"task": "hi", "agent": "lead", "model": "local"}));
     assert_eq!((&served.ended(&lead)["agent"], &served.ended(&lead)["model"]), (&json!("lead"), &json!("m")));
+    for (path, option) in [("/mcp", "--mcp"), ("/a2a/lead", "--a2a")] {
+        let off = served.get(path);
+        assert!(off.status == 404 && off.json()["mend"].as_str().unwrap().ends_with(option), "{off:?}");
+    }
+    let misspelt = place.run(&["serve", "--listen", ":0", "--config", "other.yaml", "--agent", "helpr"]);
+    assert!(misspelt.code == 2 && misspelt.stderr.contains("did you mean `helper`?"), "{}", misspelt.shown());
 }
 
 #[test]

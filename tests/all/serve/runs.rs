@@ -75,7 +75,14 @@ fn run_over_http_is_followed_over_a_reconnect() {
     assert_eq!(served.get("/healthz").json(), json!({"status": "ok", "runs": 0}));
     // The session goes on with another task.
     let again = served.run(&json!({"task": "And once more?", "session": name}));
-    assert_eq!(served.ended(&again)["session"], session);
+    let ended = served.ended(&again);
+    assert_eq!(
+        (&ended["session"], &ended["usage"]["input_tokens"]),
+        (&session, &json!(14)),
+        "that of the session: {ended}"
+    );
+    let tokens = "shelly_tokens_total{kind=\"input\"} 14";
+    assert!(served.get("/metrics").body.lines().any(|line| line == tokens), "each token is counted once");
     // Without a task there is nothing to do in it, nor in a session that is not there.
     for (session, says) in [(name, "is complete"), ("none", "there is no session `none`")] {
         let refused = served.post("/api/v1/runs", &json!({"session": session}));

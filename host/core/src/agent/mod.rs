@@ -13,7 +13,7 @@
 //! | `delegate/` | runs for other runs: members, agents as tools, delegated tasks |
 //! | `agent_run.rs`, `resume.rs`, `prompt.rs` | an agent's run put together |
 
-#[expect(clippy::module_inception, reason = "the type that the room is named after")]
+#[expect(clippy::module_inception, reason = "the type that the module is named after")]
 mod agent;
 mod agent_loop;
 mod agent_run;

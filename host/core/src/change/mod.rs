@@ -6,7 +6,7 @@
 //! records the previous contents, so that the changes of a session can be undone and interrupted ones are rolled back.
 //!
 //! Files that the person has open in a [`TextEditor`] may have unsaved text: [`ChangeApplier::plan_over`] plans over it,
-//! after [`UnsavedText::put_under`] has made the proposals from it. The disk is changed only after the editor has saved it.
+//! after [`UnsavedText::rebase`] has made the proposals from it. The disk is changed only after the editor has saved it.
 //!
 //! No link leads out of the folder for which a change is meant: the path is resolved once, must lie in that folder, and is
 //! then opened without following links.

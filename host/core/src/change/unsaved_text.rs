@@ -88,9 +88,9 @@ impl SavedText {
         &self.at.real
     }
 
-    /// Returns the error of a change of this file about which the editor says nothing.
-    pub fn unknown(&self, error: &TextEditorError) -> ChangeError {
-        ChangeError::Editor { shown: self.at.shown.clone(), reason: error.to_string() }
+    /// Returns the error of a change of this file for which the editor was of no help.
+    pub fn editor_error(&self, error: &TextEditorError) -> ChangeError {
+        editor_error(&self.at, error)
     }
 
     /// Compares the text with that of an editor; `None` if they are the same apart from the ends of lines, which editors
@@ -145,17 +145,17 @@ impl UnsavedText {
     }
 
     /// Returns the error of a change for which the editor was of no help.
-    pub fn failed(&self, error: &TextEditorError) -> ChangeError {
-        ChangeError::Editor { shown: self.at.shown.clone(), reason: error.to_string() }
+    pub fn editor_error(&self, error: &TextEditorError) -> ChangeError {
+        editor_error(&self.at, error)
     }
 
-    /// Makes proposals that were made from the disk from these texts instead: the person's unsaved edits stay.
+    /// Rebases proposals that were made from the disk onto these texts, so that the person's unsaved edits stay.
     ///
     /// # Errors
     ///
     /// [`ChangeError::UnsavedLines`] if a proposal changes lines that the person has edited, [`ChangeError::Unsaved`] if
     /// it does something else with the file than to write a text.
-    pub fn put_under(texts: &[Self], changes: &mut [FileChange]) -> Result<(), ChangeError> {
+    pub fn rebase(texts: &[Self], changes: &mut [FileChange]) -> Result<(), ChangeError> {
         for text in texts {
             let shown = || text.at.shown.clone();
             let is_named_again = texts.iter().filter(|other| other.at.real == text.at.real).count() > 1;
@@ -176,6 +176,10 @@ impl UnsavedText {
         }
         Ok(())
     }
+}
+
+fn editor_error(at: &ResolvedChangePath, error: &TextEditorError) -> ChangeError {
+    ChangeError::Editor { shown: at.shown.clone(), reason: error.to_string() }
 }
 
 /// Returns a text without the marks and ends that an editor may keep in another form.

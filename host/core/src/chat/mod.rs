@@ -5,7 +5,7 @@
 
 mod base64_serde;
 mod change;
-#[expect(clippy::module_inception, reason = "the type that the room is named after")]
+#[expect(clippy::module_inception, reason = "the type that the module is named after")]
 mod chat;
 mod chat_entry;
 mod conversation_budget;

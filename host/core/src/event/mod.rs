@@ -1,6 +1,6 @@
 //! The events of a run, as they happen: one closed enum and one bounded stream.
 
-#[expect(clippy::module_inception, reason = "the type that the room is named after")]
+#[expect(clippy::module_inception, reason = "the type that the module is named after")]
 mod event;
 mod event_queue;
 mod event_words;

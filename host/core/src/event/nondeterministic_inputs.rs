@@ -25,7 +25,7 @@ impl NondeterministicInputs {
         self.clock.is_empty() && self.random.is_empty() && !self.cut
     }
 
-    /// Adds a reading of the clock in nanoseconds, unless the call got too many.
+    /// Adds a reading of a clock, in the unit of that clock, unless the call got too many.
     pub fn clock(&mut self, reading: u64) {
         if self.clock.len() < limits::GIVEN_CLOCK_READINGS {
             self.clock.push(reading);
@@ -36,7 +36,8 @@ impl NondeterministicInputs {
 
     /// Adds random bytes, up to what a call may get.
     pub fn random(&mut self, bytes: &[u8]) {
-        let room = limits::GIVEN_RANDOM_BYTES - self.random.len();
+        // Inputs that were read from a file may have more.
+        let room = limits::GIVEN_RANDOM_BYTES.saturating_sub(self.random.len());
         self.random.extend_from_slice(&bytes[..bytes.len().min(room)]);
         self.cut |= bytes.len() > room;
     }

@@ -58,7 +58,7 @@ impl fmt::Debug for EventHub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let observers = self.observers.get().map_or(0, broadcast::Sender::receiver_count);
         let (followers, is_tapped) = (self.followers().len(), self.taps.get().is_some());
-        write!(f, "Hub {{ followers: {followers}, observers: {observers}, is_tapped: {is_tapped} }}")
+        write!(f, "EventHub {{ followers: {followers}, observers: {observers}, is_tapped: {is_tapped} }}")
     }
 }
 

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::Event;
+use crate::limits;
 
 /// One event with its place in the stream. Its JSON is that of the event with these fields beside it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -30,8 +31,9 @@ pub struct StreamEvent {
 
 /// Serializes a time as RFC 3339 in UTC with milliseconds.
 fn rfc3339<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
-    // A clock that is set to a time before 1970 must not end the stream.
-    serializer.collect_str(&humantime::format_rfc3339_millis((*time).max(UNIX_EPOCH)))
+    // A clock that is set to a time that cannot be written must not end the stream.
+    let time = (*time).clamp(UNIX_EPOCH, UNIX_EPOCH + limits::LAST_DATE);
+    serializer.collect_str(&humantime::format_rfc3339_millis(time))
 }
 
 #[cfg(test)]
@@ -52,7 +54,9 @@ mod tests {
         let event = StreamEvent { time, run: Some("r.1".into()), parent: Some("r".into()), ..event };
         let json = to_value(&event).unwrap();
         assert_eq!([&json["time"], &json["run"], &json["parent"]], ["2025-11-27T09:09:27.890Z", "r.1", "r"]);
-        let early = StreamEvent { time: UNIX_EPOCH - Duration::from_secs(1), ..event };
+        let early = StreamEvent { time: UNIX_EPOCH - Duration::from_secs(1), ..event.clone() };
         assert_eq!(to_value(&early).unwrap()["time"], "1970-01-01T00:00:00.000Z");
+        let late = StreamEvent { time: UNIX_EPOCH + limits::LAST_DATE + Duration::from_secs(1), ..event };
+        assert_eq!(to_value(&late).unwrap()["time"], "9999-12-31T23:59:59.000Z");
     }
 }

@@ -28,6 +28,8 @@ pub const TELEMETRY_FLUSH_TIME: Duration = Duration::from_secs(3);
 /// The maximum number of runs of one sink, and of tool calls of one run, whose spans are open at once; the spans of
 /// further ones are dropped and counted.
 pub const TELEMETRY_OPEN_SPANS: usize = 1_024;
+/// The maximum characters of a name that a model or its vendor has chosen, in an attribute: a tool, a reason to stop.
+pub const TELEMETRY_NAME_CHARS: usize = 100;
 /// The maximum characters of a text in an attribute or a log record.
 pub const TELEMETRY_TEXT_CHARS: usize = 2_048;
 /// The maximum bytes of the messages in one attribute; further messages are left out.

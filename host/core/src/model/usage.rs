@@ -1,4 +1,7 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    ops::{AddAssign, Sub},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -67,11 +70,24 @@ pub struct UsageTally {
     pub usd: Usd,
 }
 
-impl UsageTally {
-    fn add(&mut self, other: &Self) {
+impl AddAssign for UsageTally {
+    fn add_assign(&mut self, other: Self) {
         self.completions = self.completions.saturating_add(other.completions);
         self.usage += other.usage;
         self.usd = self.usd.saturating_add(other.usd);
+    }
+}
+
+impl Sub for UsageTally {
+    type Output = Self;
+
+    /// Returns the tally between two readings.
+    fn sub(self, before: Self) -> Self {
+        Self {
+            completions: self.completions.saturating_sub(before.completions),
+            usage: self.usage - before.usage,
+            usd: self.usd.saturating_sub(before.usd),
+        }
     }
 }
 
@@ -112,7 +128,7 @@ impl Ledger {
     /// Returns the tally of all agents.
     pub fn total(&self) -> UsageTally {
         self.0.values().fold(UsageTally::default(), |mut total, row| {
-            total.add(row);
+            total += *row;
             total
         })
     }
@@ -125,7 +141,7 @@ impl Ledger {
     fn add(&mut self, agent: &Arc<str>, tally: &UsageTally) {
         let full = self.0.len() >= limits::LEDGER_AGENTS && !self.0.contains_key(agent);
         let agent = if full { OTHERS.into() } else { Arc::clone(agent) };
-        self.0.entry(agent).or_default().add(tally);
+        *self.0.entry(agent).or_default() += *tally;
     }
 }
 

@@ -7,7 +7,7 @@
 mod coordinator;
 mod coordinators;
 mod members;
-#[expect(clippy::module_inception, reason = "the type that the room is named after")]
+#[expect(clippy::module_inception, reason = "the type that the module is named after")]
 mod team;
 mod team_chat_mode;
 mod team_run;

@@ -15,7 +15,7 @@ mod output;
 mod result_cut;
 mod result_size;
 mod schema;
-#[expect(clippy::module_inception, reason = "the type that the room is named after")]
+#[expect(clippy::module_inception, reason = "the type that the module is named after")]
 mod tool;
 mod tool_call_id;
 mod tool_name_conflict;

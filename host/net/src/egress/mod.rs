@@ -8,7 +8,7 @@
 mod box_error;
 mod clients;
 mod credential;
-#[expect(clippy::module_inception, reason = "the type that the room is named after")]
+#[expect(clippy::module_inception, reason = "the type that the module is named after")]
 mod egress;
 mod egress_limits;
 mod egress_request;

@@ -1,6 +1,6 @@
 //! Access checks of the HTTP server: `Host`, `Origin` and bearer token.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use hyper::{HeaderMap, StatusCode, header};
 use subtle::ConstantTimeEq as _;
@@ -81,8 +81,8 @@ impl AccessPolicy {
         if !address.ip().to_canonical().is_loopback() && self.token.is_none() {
             return Err(format!("others can reach {address}, but no token is set"));
         }
-        if let Some(host) = self.hosts.iter().find(|host| host.is_empty() || host.contains(['/', ' ', '@', '*'])) {
-            return Err(format!("invalid host name `{}`", host.escape_debug()));
+        if let Some(wrong) = self.hosts.iter().find(|host| !is_host_name(host)) {
+            return Err(format!("invalid host name `{}`", wrong.escape_debug()));
         }
         let origin = |origin: &&String| self::origin(origin).is_none();
         match self.origins.iter().find(origin) {
@@ -92,11 +92,15 @@ impl AccessPolicy {
     }
 
     /// Checks `Host` and `Origin` of a request. Returns the origin, if a web page sent the request.
-    pub(super) fn admit(&self, headers: &HeaderMap, address: SocketAddr) -> Result<Option<String>, AccessDenied> {
+    pub(super) fn check_source(
+        &self,
+        headers: &HeaderMap,
+        address: SocketAddr,
+    ) -> Result<Option<String>, AccessDenied> {
         let host = only(headers, header::HOST).ok().flatten().and_then(host_of).ok_or(AccessDenied::Host)?;
         let is_ours = is_loopback(&host)
-            || host.trim_matches(['[', ']']).parse() == Ok(address.ip())
-            || self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(&host));
+            || without_brackets(&host).parse() == Ok(address.ip())
+            || self.hosts.iter().any(|ours| without_brackets(ours).eq_ignore_ascii_case(without_brackets(&host)));
         if !is_ours {
             return Err(AccessDenied::Host);
         }
@@ -112,7 +116,7 @@ impl AccessPolicy {
     }
 
     /// Checks the bearer token of a request, if one is required.
-    pub(super) fn knows(&self, headers: &HeaderMap) -> Result<(), AccessDenied> {
+    pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<(), AccessDenied> {
         let Some(token) = &self.token else { return Ok(()) };
         let shown = only(headers, header::AUTHORIZATION).ok().flatten().and_then(|shown| shown.split_once(' '));
         match shown {
@@ -140,9 +144,20 @@ fn host_of(value: &str) -> Option<String> {
     (!value.contains('@')).then(|| authority.host().to_ascii_lowercase())
 }
 
+/// Returns `true` for a name or an address without a port: no `Host` would match another one.
+fn is_host_name(host: &str) -> bool {
+    let is_address = without_brackets(host).parse::<IpAddr>().is_ok();
+    is_address || !(host.is_empty() || host.contains(['/', ' ', '@', '*', ':']))
+}
+
+/// Returns a host without the brackets around an IPv6 address.
+fn without_brackets(host: &str) -> &str {
+    host.trim_matches(['[', ']'])
+}
+
 fn is_loopback(host: &str) -> bool {
-    let host = host.trim_matches(['[', ']']);
-    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+    let host = without_brackets(host);
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
 /// Returns an origin in the form in which browsers write it; `None` if it is none.
@@ -165,10 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn only_those_come_in_who_may() {
+    fn requests_of_other_hosts_and_origins_are_denied() {
         let policy = AccessPolicy {
             token: None,
-            hosts: vec!["tools.example".into()],
+            hosts: vec!["tools.example".into(), "2001:db8::7".into()],
             origins: vec!["https://app.example".into(), "http://app.example:8080/".into()],
         };
         let address = "192.0.2.7:8321".parse().unwrap();
@@ -178,6 +193,8 @@ mod tests {
             (&[("host", "[::1]:8321")], Ok(None)),
             (&[("host", "192.0.2.7:8321")], Ok(None)),
             (&[("host", "TOOLS.example:443")], Ok(None)),
+            (&[("host", "[2001:DB8::7]:8321")], Ok(None)),
+            (&[("host", "[2001:db8::8]:8321")], Err(AccessDenied::Host)),
             (&[], Err(AccessDenied::Host)),
             (&[("host", "evil.example")], Err(AccessDenied::Host)),
             (&[("host", "localhost.evil.example")], Err(AccessDenied::Host)),
@@ -194,7 +211,7 @@ mod tests {
             (&[("host", "localhost"), ("origin", "file://localhost")], Err(AccessDenied::Origin)),
         ] {
             assert_eq!(
-                policy.admit(&headers(pairs), address),
+                policy.check_source(&headers(pairs), address),
                 admitted.map(|from| from.map(str::to_owned)),
                 "{pairs:?}"
             );
@@ -202,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_shown_whole_or_not_at_all() {
+    fn only_the_whole_token_is_accepted() {
         let token = BearerToken::new("0123456789abcdef").unwrap();
         let policy = AccessPolicy { token: Some(token), ..AccessPolicy::default() };
         for (shown, is_known) in [
@@ -216,9 +233,9 @@ mod tests {
             (None, false),
         ] {
             let pairs: Vec<_> = shown.into_iter().map(|shown| ("authorization", shown)).collect();
-            assert_eq!(policy.knows(&headers(&pairs)).is_ok(), is_known, "{shown:?}");
+            assert_eq!(policy.check_token(&headers(&pairs)).is_ok(), is_known, "{shown:?}");
         }
-        assert!(AccessPolicy::default().knows(&HeaderMap::new()).is_ok());
+        assert!(AccessPolicy::default().check_token(&HeaderMap::new()).is_ok());
         for wrong in ["", "0123456789abcde", "0123456789 abcdef", "0123456789äbcdef"] {
             assert!(BearerToken::new(wrong).is_err(), "{wrong}");
         }
@@ -236,9 +253,15 @@ mod tests {
             let closed = AccessPolicy { token: Some(token.clone()), ..AccessPolicy::default() };
             assert_eq!(closed.check(address.parse().unwrap()), Ok(()));
         }
-        for (hosts, origins) in
-            [("a/b", "https://a"), ("", "https://a"), ("*", "https://a"), ("a", "a"), ("a", "https://a/b")]
-        {
+        for (hosts, origins) in [
+            ("a/b", "https://a"),
+            ("", "https://a"),
+            ("*", "https://a"),
+            ("a:8321", "https://a"),
+            ("[2001:db8::7]:8321", "https://a"),
+            ("a", "a"),
+            ("a", "https://a/b"),
+        ] {
             let policy = AccessPolicy { hosts: vec![hosts.into()], origins: vec![origins.into()], token: None };
             assert!(policy.check("127.0.0.1:1".parse().unwrap()).is_err(), "{hosts} {origins}");
         }

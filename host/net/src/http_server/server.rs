@@ -208,19 +208,19 @@ impl RunningServer {
 
     async fn answer(&self, request: Request<Incoming>, connection: &Arc<ClientConnection>) -> ServedResponse {
         let HttpServer { policy, service, tls, .. } = &self.server;
-        let origin = match policy.admit(request.headers(), self.address) {
+        let origin = match policy.check_source(request.headers(), self.address) {
             Ok(origin) => origin,
             Err(denied) => return service.deny(request.uri().path(), denied),
         };
         let access = service.access(request.method(), request.uri().path());
         let shown = match access {
             RouteAccess::Public => Ok(()),
-            RouteAccess::Token => policy.knows(request.headers()),
+            RouteAccess::Token => policy.check_token(request.headers()),
         };
         let mut response = match shown {
             // A preflight request of a browser has no token.
             _ if request.method() == Method::OPTIONS && origin.is_some() => preflight(service.cross_origin()),
-            Err(denied) => unknown(service.deny(request.uri().path(), denied)),
+            Err(denied) => with_challenge(service.deny(request.uri().path(), denied)),
             Ok(()) => service.handle(ServedRequest::new(request, tls.is_some(), connection)).await,
         };
         if let Some(origin) = origin.and_then(|origin| HeaderValue::try_from(origin).ok()) {
@@ -230,7 +230,8 @@ impl RunningServer {
     }
 }
 
-fn unknown(mut response: ServedResponse) -> ServedResponse {
+/// Tells the client that a bearer token is asked for.
+fn with_challenge(mut response: ServedResponse) -> ServedResponse {
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
 }

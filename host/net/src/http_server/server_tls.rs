@@ -115,14 +115,14 @@ impl ServerTls {
 
     /// Reads the files again whenever they have changed, for connections from then on. As long as they cannot be used, the
     /// last certificate stays, and `warn` is told why. Never ends.
-    pub async fn keep_up(&self, warn: impl Fn(&ServerTlsError)) {
+    pub async fn reload_changed(&self, warn: impl Fn(&ServerTlsError)) {
         let mut refused: Option<ServerTlsError> = None;
         loop {
             sleep(limits::SERVE_TLS_LOOK).await;
             let tls = self.clone();
             // The runtime ends.
-            let Ok(looked) = spawn_blocking(move || tls.look()).await else { return };
-            let error = looked.err();
+            let Ok(reloaded) = spawn_blocking(move || tls.reload_if_changed()).await else { return };
+            let error = reloaded.err();
             if let Some(error) = error.as_ref().filter(|error| refused.as_ref() != Some(*error)) {
                 warn(error);
             }
@@ -130,8 +130,8 @@ impl ServerTls {
         }
     }
 
-    /// Takes over the files if they have changed.
-    fn look(&self) -> Result<(), ServerTlsError> {
+    /// Reads the files, and takes them over if they have changed.
+    fn reload_if_changed(&self) -> Result<(), ServerTlsError> {
         let SharedTls { files, loaded } = &*self.0;
         let contents = files.read()?;
         let digest = contents.digest();
@@ -336,7 +336,7 @@ mod tests {
                     warned.fetch_add(1, Ordering::SeqCst);
                     *said.lock().unwrap() = error.to_string();
                 };
-                tls.keep_up(warn).await;
+                tls.reload_changed(warn).await;
             }
         });
         // The certificate is there before its key.

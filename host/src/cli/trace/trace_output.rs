@@ -11,7 +11,7 @@ use crate::{
         render::{json_safe_line, name, not_printed},
         stdout,
     },
-    error::{ErrorKind, Report, without_number},
+    error::{ErrorKind, Report, why_unreadable},
     trace::TraceError,
 };
 
@@ -40,7 +40,7 @@ pub fn write_file(
             .cause(cause)
             .hint(format!("name another file with {option}"))
     };
-    let because = |error: io::Error| failed(without_number(&error.to_string()));
+    let because = |error: io::Error| failed(why_unreadable(&error));
     // A device or a folder would be replaced by a file.
     if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
         return Err(failed("the path exists and is not a regular file".into()));
@@ -62,7 +62,7 @@ pub fn write_temporary_page(
 ) -> Result<PathBuf, Report> {
     let failed = |error: io::Error| {
         Report::new(ErrorKind::Run, "cannot write a temporary file")
-            .cause(without_number(&error.to_string()))
+            .cause(why_unreadable(&error))
             .hint("name a file with --html")
     };
     let temporary = tempfile::Builder::new().prefix("shelly-trace-").suffix(".html").tempfile().map_err(failed)?;

@@ -7,7 +7,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     agent_cards::{A2A_PATH, AgentDirectory, has_agent},
     task_operations::{OperationResult, TaskOperations},
-    task_view::clean,
 };
 use crate::{
     a2a::{
@@ -54,7 +53,8 @@ pub struct A2aService {
 /// The options of the endpoint.
 #[derive(Debug, Clone, Default)]
 pub struct A2aOptions {
-    /// The URL under which clients reach the server, for agent cards; `None`: `http` and the host that the client names.
+    /// The URL under which clients reach the server, for agent cards; `None`: the scheme of the request, and the host that
+    /// the client names.
     pub url: Option<String>,
     /// `true` if clients must show a bearer token.
     pub requires_token: bool,
@@ -83,7 +83,9 @@ impl A2aService {
 
     /// Returns `true` for a request that needs no token: those for agent cards, which say how to get further.
     pub fn is_public(method: &Method, path: &str) -> bool {
-        *method == Method::GET && Self::serves(path) && path.ends_with(CARD_PATH)
+        let agent = path.strip_suffix(CARD_PATH).and_then(|path| path.strip_prefix(A2A_PATH)?.strip_prefix('/'));
+        let is_card = path == CARD_PATH || agent.is_some_and(|agent| !agent.is_empty() && !agent.contains('/'));
+        *method == Method::GET && is_card
     }
 
     /// Answers a request to a path of this endpoint.
@@ -122,7 +124,7 @@ impl A2aService {
         let base = self.options.url.clone().unwrap_or_else(of_client);
         let directory = AgentDirectory::new(&self.host, base.trim_end_matches('/'), self.options.requires_token);
         let card = card(&directory.with_push(!self.options.push.is_empty()));
-        let bytes = self.clean(&serde_json::to_value(card).unwrap_or_default());
+        let bytes = self.host.clean_json(&serde_json::to_value(card).unwrap_or_default());
         let tag = format!("\"{}\"", Sha256Digest::of(&bytes).hex());
         let is_known = request.header(header::IF_NONE_MATCH) == Some(tag.as_str());
         let mut response = match is_known {
@@ -205,14 +207,14 @@ impl A2aService {
     ) -> ServedResponse {
         match self.operations.perform(agent, operation, params, request.outer_span()).await {
             Ok(OperationResult::Value(value)) => {
-                let body = self.clean(&binding.result(&value));
+                let body = self.host.clean_json(&binding.result(&value));
                 bytes_response(StatusCode::OK, binding.content_type(), body)
             }
             Ok(OperationResult::Updates(updates)) => {
                 request.listen();
                 let host = self.host.clone();
                 let frames = updates.map(move |value| {
-                    let data = String::from_utf8_lossy(&clean(&host, &binding.result(&value))).into();
+                    let data = String::from_utf8_lossy(&host.clean_json(&binding.result(&value))).into();
                     SseFrame { event: None, id: None, data }
                 });
                 event_stream(frames.boxed())
@@ -225,7 +227,7 @@ impl A2aService {
     async fn read_body(&self, request: &mut ServedRequest) -> Result<bytes::Bytes, Box<ServedResponse>> {
         let refused = |status: StatusCode, message: String| {
             let error = A2aError::new(A2aErrorKind::InvalidRequest, message);
-            Box::new(bytes_response(status, "application/json", self.clean(&error.to_status())))
+            Box::new(bytes_response(status, "application/json", self.host.clean_json(&error.to_status())))
         };
         let kind = request.header(header::CONTENT_TYPE).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -248,11 +250,7 @@ impl A2aService {
                 (status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), error.to_status())
             }
         };
-        bytes_response(status, binding.content_type(), self.clean(&body))
-    }
-
-    fn clean(&self, value: &Value) -> Vec<u8> {
-        clean(&self.host, value)
+        bytes_response(status, binding.content_type(), self.host.clean_json(&body))
     }
 
     /// Returns the operations, for tests.

@@ -49,7 +49,7 @@ impl<'a> AgentDirectory<'a> {
 
     /// Returns the card of the server: that of the agent of requests that name none, with the skills of all agents.
     pub fn entry_card(&self) -> AgentCard {
-        let entry = entry_agent(self.host);
+        let entry = self.host.entry_agent();
         let skills = self.skills();
         let (own, others): (Vec<_>, Vec<_>) = skills.into_iter().partition(|skill| skill.id == entry);
         let at_home = |mut skill: AgentCardSkill| {
@@ -58,7 +58,7 @@ impl<'a> AgentDirectory<'a> {
             skill
         };
         let all = own.into_iter().chain(others.into_iter().map(at_home)).collect();
-        self.card(&entry, all)
+        self.card(entry, all)
     }
 
     /// Returns the card of an agent.
@@ -141,10 +141,4 @@ pub(super) fn has_agent(host: &RunHost, name: &str) -> bool {
         Some(_) => runners.any(|runner| runner.name() == name),
         None => name == DEFAULT_AGENT,
     }
-}
-
-/// Returns the agent or team of requests that name none.
-fn entry_agent(host: &RunHost) -> String {
-    let named = host.options().agent.as_deref();
-    named.or_else(|| host.app().config.entry().ok().map(RunnerConfig::name)).unwrap_or(DEFAULT_AGENT).to_owned()
 }

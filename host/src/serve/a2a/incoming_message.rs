@@ -129,18 +129,22 @@ fn decoded_file(name: &str, digits: &str) -> Result<AttachedFile, A2aError> {
 ///
 /// # Errors
 ///
-/// An [`A2aError`] if the named question is not open.
+/// An [`A2aError`] if the named question is not open, or the name is none: the oldest question may be another one.
 pub(super) fn answered_question<'a>(
     message: &A2aMessage,
     open: &'a [HostedQuestion],
 ) -> Result<Option<&'a HostedQuestion>, A2aError> {
-    match message.metadata.get(QUESTION_ID).and_then(Value::as_f64) {
-        None => Ok(open.first()),
-        // A number of JSON may have a fraction of zero.
-        Some(id) => match open.iter().find(|question| question.id as f64 == id) {
-            Some(question) => Ok(Some(question)),
-            None => Err(A2aError::invalid_params(format!("question {id} of the task is not open"))),
-        },
+    let Some(named) = message.metadata.get(QUESTION_ID).filter(|named| !named.is_null()) else {
+        return Ok(open.first());
+    };
+    let Some(id) = named.as_f64() else {
+        let error = format!("`metadata.{QUESTION_ID}` is no number; send that of the question's own `metadata`");
+        return Err(A2aError::invalid_params(error));
+    };
+    // A number of JSON may have a fraction of zero.
+    match open.iter().find(|question| question.id as f64 == id) {
+        Some(question) => Ok(Some(question)),
+        None => Err(A2aError::invalid_params(format!("question {id} of the task is not open"))),
     }
 }
 

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, future::join_all};
 use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::{served_task::ServedTask, task_updates, task_view};
+use super::{served_task::ServedTask, task_updates};
 use crate::{
     a2a::{A2aError, A2aErrorKind, MEDIA_TYPE, wire::TaskPushNotificationConfig},
     capability::HttpGrant,
@@ -103,9 +103,14 @@ impl PushSender {
         followers.spawn(async move {
             let mut updates = task_updates::followed(&host, &task, &stop);
             while let Some(update) = updates.next().await {
-                let body = Bytes::from(task_view::clean(&host, &update));
-                for config in task.push.all() {
-                    let sent = send(&egress, &config, &body).await;
+                let body = Bytes::from(host.clean_json(&update));
+                let (egress, body) = (&egress, &body);
+                // All at once: the attempts at an address that is not there do not add up with those at others.
+                let sends = task.push.all().into_iter().map(|config| async move {
+                    let sent = send(egress, &config, body).await;
+                    (config, sent)
+                });
+                for (config, sent) in join_all(sends).await {
                     if let Err(fault) = &sent {
                         tracing::warn!(task = task.id(), config = config.id, %fault, "an update was not taken");
                     }

@@ -139,6 +139,10 @@ impl TaskWatcher {
                 Some(RunEventStep::Gap { .. }) => {}
                 Some(RunEventStep::Behind { .. }) => {
                     self.reader = self.task.run.events_after(self.task.run.snapshot().last_event);
+                    // The event of an open question may be among those that were not read.
+                    if self.state != A2aTaskState::InputRequired {
+                        self.tell_question();
+                    }
                 }
                 Some(RunEventStep::End) => self.end(),
                 None => self.is_over = true,
@@ -154,16 +158,7 @@ impl TaskWatcher {
             Event::RunStarted { parent_agent: None, .. } if self.state == A2aTaskState::Submitted => {
                 self.tell(task_view::working(&self.task, None));
             }
-            Event::QuestionAsked { .. } => {
-                // A question that a rule has answered, or somebody since, asks nothing of the client.
-                if let Some(question) = self.task.questions(&self.host).first() {
-                    let snapshot = self.task.run.snapshot();
-                    if !snapshot.state.has_ended() {
-                        self.tell(task_view::status(&self.task, &snapshot, Some(question)));
-                        self.is_over = !self.is_follower;
-                    }
-                }
-            }
+            Event::QuestionAsked { .. } => self.tell_question(),
             Event::QuestionAnswered { .. }
                 if self.state == A2aTaskState::InputRequired && self.task.questions(&self.host).is_empty() =>
             {
@@ -197,6 +192,16 @@ impl TaskWatcher {
             }
             _ => {}
         }
+    }
+
+    /// Adds the state of a task that asks for input, if it does. A question that a rule has answered, or somebody since,
+    /// asks nothing of the client.
+    fn tell_question(&mut self) {
+        let snapshot = self.task.run.snapshot();
+        let questions = self.task.questions(&self.host);
+        let Some(question) = questions.first().filter(|_| !snapshot.state.has_ended()) else { return };
+        self.tell(task_view::status(&self.task, &snapshot, Some(question)));
+        self.is_over = !self.is_follower;
     }
 
     /// Adds the answer and the last state.

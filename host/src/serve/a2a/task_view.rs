@@ -131,12 +131,6 @@ pub(super) fn piece(text: &str) -> A2aArtifact {
     A2aArtifact { artifact_id: ANSWER.into(), name: ANSWER.into(), parts, ..A2aArtifact::default() }
 }
 
-/// Returns a value as JSON, without credentials.
-pub(super) fn clean(host: &RunHost, value: &Value) -> Vec<u8> {
-    let bytes = serde_json::to_vec(value).unwrap_or_default();
-    host.secrets().clean_json(bytes, |json| serde_json::from_slice::<serde::de::IgnoredAny>(json).is_ok())
-}
-
 /// Formats a time as the protocol wants it: RFC 3339 in UTC, with milliseconds.
 pub(super) fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(files::writable_date(time)).to_string()

@@ -1,19 +1,23 @@
 //! Operations without a connection, with a model that never answers.
 
+use std::{sync::Arc, time::SystemTime};
+
 use base64::{Engine, engine::general_purpose::STANDARD};
+use http::Method;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     A2aOptions, A2aService,
     agent_cards::AgentDirectory,
-    incoming_message::{check, task_input, words},
+    incoming_message::{answered_question, check, task_input, words},
     task_operations::OperationResult,
 };
 use crate::{
     a2a::{A2aError, A2aErrorKind, A2aOperation, BUDGET_EXTENSION, wire::A2aMessage},
+    approval::{OpenQuestion, Question, QuestionKind},
     limits,
-    serve::hosted_runs::testing::SilentHost,
+    serve::hosted_runs::{HostedQuestion, testing::SilentHost},
     task::AttachedFile,
 };
 
@@ -239,6 +243,53 @@ fn message_that_cannot_be_taken_is_refused() {
     let input = task_input(&read).unwrap();
     let [AttachedFile::Text { name, text }] = &input.attachments[..] else { panic!("{input:?}") };
     assert_eq!((&**name, &**text), ("../a", "hi"));
+}
+
+#[test]
+fn answer_goes_to_the_question_that_it_names() {
+    let question = |id: u64| {
+        let kind = QuestionKind::Open(OpenQuestion { text: id.to_string(), ..OpenQuestion::default() });
+        let question = Question { kind, from: "ada".into(), run: "r".into(), changes: [].into() };
+        let asked = SystemTime::now();
+        HostedQuestion { id, question: Arc::new(question), asked, expires: asked }
+    };
+    let open = [question(3), question(4)];
+    let answered = |metadata: Value| {
+        let answer = message(json!({"messageId": "m", "parts": [{"text": "yes"}], "metadata": metadata}));
+        answered_question(&answer, &open).map(|question| question.map(|question| question.id))
+    };
+    for (metadata, id) in [
+        (json!({}), 3),
+        (json!({"questionId": null}), 3),
+        (json!({"questionId": 4}), 4),
+        (json!({"questionId": 4.0}), 4),
+    ] {
+        assert_eq!(answered(metadata.clone()), Ok(Some(id)), "{metadata}");
+    }
+    for (metadata, says) in [
+        (json!({"questionId": 5}), "question 5 of the task is not open"),
+        (json!({"questionId": "4"}), "is no number"),
+        (json!({"questionId": [4]}), "is no number"),
+    ] {
+        let error = answered(metadata).unwrap_err();
+        assert!(error.kind == A2aErrorKind::InvalidParams && error.message.contains(says), "{error}");
+    }
+    assert!(answered_question(&message(json!({"messageId": "m"})), &[]).unwrap().is_none());
+}
+
+#[test]
+fn only_agent_cards_are_public() {
+    for (method, path, is_public) in [
+        (Method::GET, "/.well-known/agent-card.json", true),
+        (Method::GET, "/a2a/ada/.well-known/agent-card.json", true),
+        (Method::POST, "/a2a/ada/.well-known/agent-card.json", false),
+        (Method::GET, "/a2a/ada/tasks/.well-known/agent-card.json", false),
+        (Method::GET, "/a2a//.well-known/agent-card.json", false),
+        (Method::GET, "/a2a/.well-known/agent-card.json", false),
+        (Method::GET, "/a2a/ada/tasks", false),
+    ] {
+        assert_eq!(A2aService::is_public(&method, path), is_public, "{method} {path}");
+    }
 }
 
 #[tokio::test]

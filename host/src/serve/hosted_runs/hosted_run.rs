@@ -128,9 +128,14 @@ pub struct RunSnapshot {
 }
 
 impl RunSnapshot {
+    /// Returns the usage of this run so far, with that of all agents that worked for it.
+    pub fn spent(&self) -> UsageTally {
+        self.agents.total() - self.spent_before
+    }
+
     /// Returns the tokens that this run has used so far, with those of all agents that worked for it.
     pub fn usage(&self) -> Usage {
-        self.agents.total().usage - self.spent_before.usage
+        self.spent().usage
     }
 }
 
@@ -200,6 +205,8 @@ impl HostedRun {
 
     /// Returns the run as it is now.
     pub fn snapshot(&self) -> RunSnapshot {
+        // Before the state: events after this one may be in the state already, but none up to it is missing there.
+        let last_event = self.events.last();
         let progress = self.progress.borrow().clone();
         let (begun, end) = (progress.begun.as_deref(), progress.end.as_deref());
         let agents = match end {
@@ -217,7 +224,7 @@ impl HostedRun {
             session: begun.and_then(|begun| begun.session.clone()),
             warnings: begun.map(|begun| begun.warnings.clone()).unwrap_or_default(),
             agents,
-            last_event: self.events.last(),
+            last_event,
             answer: end.and_then(|end| end.answer.clone()),
             value: end.and_then(|end| end.value.clone()),
             error: end.and_then(|end| end.error.clone()),

@@ -4,6 +4,7 @@ use std::{
     time::SystemTime,
 };
 
+use serde::{Serialize, de::IgnoredAny};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -19,10 +20,11 @@ use super::{
     run_events::RunEvents, run_questions::RunQuestions, run_work::HostedRunWork,
 };
 use crate::{
-    app::App,
+    app::{App, DEFAULT_AGENT},
     approval::{ApprovalInbox, QuestionKind, Verdict},
+    config::RunnerConfig,
     limits,
-    model::{Ledger, UsageTally},
+    model::UsageTally,
     session::Secrets,
 };
 
@@ -63,7 +65,7 @@ struct RunTable {
 pub struct RunTotals {
     /// The number of runs that have ended in each state.
     pub ended: [u64; HostedRunState::ALL.len()],
-    /// The usage of runs that have ended.
+    /// The usage of runs that have ended, without that of earlier runs of their sessions.
     pub spent: UsageTally,
     /// The number of events of runs that no reader can read any more, as there was no space for them.
     pub dropped_events: u64,
@@ -104,6 +106,18 @@ impl RunHost {
     /// Returns the credentials that are known by now, which no client is sent.
     pub fn secrets(&self) -> Secrets {
         self.0.secrets.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns a value as JSON, without credentials.
+    pub fn clean_json(&self, value: &impl Serialize) -> Vec<u8> {
+        let json = serde_json::to_vec(value).unwrap_or_default();
+        self.secrets().clean_json(json, |json| serde_json::from_slice::<IgnoredAny>(json).is_ok())
+    }
+
+    /// Returns the name of the agent or team of requests that name none.
+    pub fn entry_agent(&self) -> &str {
+        let named = self.0.options.agent.as_deref();
+        named.or_else(|| self.0.app.config.entry().ok().map(RunnerConfig::name)).unwrap_or(DEFAULT_AGENT)
     }
 
     /// Starts a run, and waits until it has begun: its agents are built, and its session is open. If the future is
@@ -296,22 +310,13 @@ impl RunTable {
         if let Some(at) = HostedRunState::ALL.iter().position(|state| *state == snapshot.state) {
             self.totals.ended[at] += 1;
         }
-        self.totals.add(&snapshot.agents);
+        self.totals.spent += snapshot.spent();
         let has_ended = |run: &&Arc<HostedRun>| run.state().has_ended();
         while self.runs.iter().filter(has_ended).count() > remembered {
             let Some(at) = self.runs.iter().position(|run| run.state().has_ended()) else { return };
             let Some(oldest) = self.runs.remove(at) else { return };
             self.totals.dropped_events += oldest.events.lost();
         }
-    }
-}
-
-impl RunTotals {
-    fn add(&mut self, agents: &Ledger) {
-        let spent = agents.total();
-        self.spent.completions = self.spent.completions.saturating_add(spent.completions);
-        self.spent.usage += spent.usage;
-        self.spent.usd = self.spent.usd.saturating_add(spent.usd);
     }
 }
 

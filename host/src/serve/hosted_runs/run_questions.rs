@@ -44,6 +44,9 @@ pub(super) struct RunQuestions {
     time: Duration,
 }
 
+/// The times at which questions were first seen, by id, while they are locked.
+type AskedTimes<'a> = MutexGuard<'a, BTreeMap<u64, (SystemTime, Instant)>>;
+
 impl RunQuestions {
     pub fn new(inbox: Option<ApprovalInbox>, time: Duration) -> Self {
         Self { inbox, asked: Mutex::default(), time }
@@ -51,9 +54,8 @@ impl RunQuestions {
 
     /// Returns the open questions, in the order in which they were asked.
     pub fn open(&self) -> Vec<HostedQuestion> {
-        let open = self.inbox.as_ref().map(ApprovalInbox::open).unwrap_or_default();
-        self.note(&open);
-        let asked = self.asked();
+        let Some(inbox) = &self.inbox else { return Vec::new() };
+        let (open, asked) = self.look(inbox);
         let hosted = |InboxQuestion { id, question }: InboxQuestion| {
             let (asked, _) = *asked.get(&id)?;
             Some(HostedQuestion { id, question, asked, expires: asked + self.time })
@@ -94,9 +96,10 @@ impl RunQuestions {
             };
             tokio::select! {
                 open = inbox.other_than(&known) => {
-                    let Some(open) = open else { return };
-                    self.note(&open);
-                    known = open.iter().map(|open| open.id).collect();
+                    if open.is_none() {
+                        return;
+                    }
+                    known = self.look(inbox).0.iter().map(|open| open.id).collect();
                 }
                 () = late => {
                     let now = Instant::now();
@@ -113,16 +116,20 @@ impl RunQuestions {
         }
     }
 
-    /// Remembers when the open questions were seen first, and forgets the others.
-    fn note(&self, open: &[InboxQuestion]) {
+    /// Returns the open questions, and the time at which each was first seen. Forgets the times of all others.
+    fn look(&self, inbox: &ApprovalInbox) -> (Vec<InboxQuestion>, AskedTimes<'_>) {
+        // The lock comes first: a list that is older than the times would take away that of a newer question, which would
+        // then wait for ever.
         let mut asked = self.asked();
+        let open = inbox.open();
         asked.retain(|id, _| open.iter().any(|open| open.id == *id));
-        for InboxQuestion { id, .. } in open {
+        for InboxQuestion { id, .. } in &open {
             asked.entry(*id).or_insert_with(|| (SystemTime::now(), Instant::now()));
         }
+        (open, asked)
     }
 
-    fn asked(&self) -> MutexGuard<'_, BTreeMap<u64, (SystemTime, Instant)>> {
+    fn asked(&self) -> AskedTimes<'_> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -96,6 +96,9 @@ impl HttpApi {
         if path.starts_with(AG_UI_PREFIX) {
             return ag_ui::start(host, &self.bodies, request).await;
         }
+        if let Some(problem) = switched_off(&path) {
+            return Err(problem);
+        }
         let (route, arguments) = routes::find(request.method().as_str(), &path)?;
         let argument = |at: usize| arguments.get(at).copied().unwrap_or_default();
         match route.action {
@@ -132,7 +135,7 @@ impl HttpApi {
     }
 
     fn refuse(&self, problem: &Problem) -> ServedResponse {
-        problem.response(|problem| run_routes::clean_json(&self.host, problem))
+        problem.response(|problem| self.host.clean_json(problem))
     }
 }
 
@@ -167,6 +170,16 @@ impl HttpService for HttpApi {
     }
 }
 
+/// Returns the refusal of a path at which this server would answer if it was started with another option.
+fn switched_off(path: &str) -> Option<Box<Problem>> {
+    let (title, mend) = match path {
+        MCP_PATH => ("this server serves no MCP clients", "start it with --mcp"),
+        path if A2aService::serves(path) => ("this server serves no agents of other hosts", "start it with --a2a"),
+        _ => return None,
+    };
+    Some(Problem::not_found(title).mend(mend))
+}
+
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
@@ -175,6 +188,22 @@ mod tests {
 
     use super::*;
     use crate::serve::hosted_runs::testing::SilentHost;
+
+    #[test]
+    fn endpoint_that_is_switched_off_names_its_option() {
+        for (path, option) in [
+            ("/mcp", Some("--mcp")),
+            ("/a2a/ada", Some("--a2a")),
+            ("/.well-known/agent-card.json", Some("--a2a")),
+            ("/api/v1/runs", None),
+            ("/mcp/x", None),
+        ] {
+            let problem = switched_off(path);
+            assert_eq!(problem.is_some(), option.is_some(), "{path}");
+            let (Some(problem), Some(option)) = (problem, option) else { continue };
+            assert!(problem.status() == StatusCode::NOT_FOUND && problem.sentence().ends_with(option), "{path}");
+        }
+    }
 
     #[tokio::test]
     async fn large_bodies_are_read_a_few_at_a_time() {

@@ -1,4 +1,4 @@
-//! The agents, plugins and sessions that the host has, and its health.
+//! The agents and plugins that the host has, and its health.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{
     views::{HealthView, ServedAgentView, ServedAgentsView, ServedPluginView, ServedPluginsView},
 };
 use crate::{
-    app::{App, DEFAULT_AGENT},
+    app::App,
     config::RunnerConfig,
     plugin::{CatalogEntry, PluginError},
     serve::hosted_runs::RunHost,
@@ -22,8 +22,7 @@ pub(super) fn agents(host: &RunHost) -> ApiResult {
 
 /// Returns the agents, then the teams.
 pub(super) fn served_agents(host: &RunHost) -> Vec<ServedAgentView> {
-    let (config, named) = (&host.app().config, host.options().agent.as_deref());
-    let entry = named.or_else(|| config.entry().ok().map(RunnerConfig::name)).unwrap_or(DEFAULT_AGENT).to_owned();
+    let (config, entry) = (&host.app().config, host.entry_agent());
     let view = |runner: RunnerConfig<'_>| {
         let own = runner.own();
         ServedAgentView {

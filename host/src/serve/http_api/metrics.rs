@@ -44,8 +44,7 @@ pub(super) fn metrics(host: &RunHost, connections: usize) -> String {
     }
 
     let usage = totals.spent.usage;
-    let help =
-        "Tokens of runs that have ended, by kind. Those of a session that went on are counted with each of its runs.";
+    let help = "Tokens of runs that have ended, by kind.";
     MetricText::begin(&mut text, "shelly_tokens_total", "counter", help)
         .sample(&label("kind", "input"), usage.input_tokens)
         .sample(&label("kind", "output"), usage.output_tokens)

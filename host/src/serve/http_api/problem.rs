@@ -110,9 +110,18 @@ impl Problem {
 
     /// Returns the refusal of a request that names what cannot be used.
     pub fn unprocessable(report: &Report) -> Box<Self> {
+        Self::answer_of(report, StatusCode::UNPROCESSABLE_ENTITY, "unprocessable")
+    }
+
+    /// Returns the failure of something that the server itself needs for the answer.
+    pub fn internal(report: &Report) -> Box<Self> {
+        Self::answer_of(report, StatusCode::INTERNAL_SERVER_ERROR, "internal")
+    }
+
+    fn answer_of(report: &Report, status: StatusCode, code: &'static str) -> Box<Self> {
         let mut problem = Self::of_report(report);
-        problem.status = StatusCode::UNPROCESSABLE_ENTITY.as_u16();
-        problem.code = "unprocessable";
+        problem.status = status.as_u16();
+        problem.code = code;
         problem
     }
 
@@ -159,11 +168,9 @@ impl From<RunHostError> for Box<Problem> {
     fn from(error: RunHostError) -> Self {
         let title = error.to_string();
         let conflict = |title| Problem::new(StatusCode::CONFLICT, "conflict", title);
-        let too_many =
-            |title| Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many", title).retry(limits::SERVE_RETRY_AFTER);
         match error {
-            RunHostError::Busy { .. } => too_many(title).mend("try again when a run has ended, or cancel one"),
-            RunHostError::TooManyWatchers => too_many(title).mend("close a stream of events"),
+            RunHostError::Busy { .. } => Problem::too_many(title).mend("try again when a run has ended, or cancel one"),
+            RunHostError::TooManyWatchers => Problem::too_many(title).mend("close a stream of events"),
             RunHostError::Stopping => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", title)
                 .retry(limits::SERVE_RETRY_AFTER)
                 .mend("try again when the server has been started again"),
@@ -177,9 +184,13 @@ impl From<RunHostError> for Box<Problem> {
             RunHostError::Send(SendError::NotWorking) => {
                 conflict(title).mend("give the session of the run another task with POST /api/v1/runs")
             }
-            RunHostError::Send(SendError::Full) => too_many(title),
+            RunHostError::Send(SendError::Full) => {
+                Problem::too_many(title).mend("try again when the agent has read some")
+            }
             RunHostError::Send(SendError::Unfit) => Problem::bad_request(title),
-            RunHostError::Answer(AnswerError::NotOpen { .. }) => Problem::not_found(title),
+            RunHostError::Answer(AnswerError::NotOpen { .. }) => {
+                Problem::not_found(title).mend("GET /api/v1/questions lists the open questions")
+            }
             RunHostError::Answer(AnswerError::TrustIsFull) => conflict(title),
             RunHostError::Answer(AnswerError::NotKept(_)) => {
                 Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", title)

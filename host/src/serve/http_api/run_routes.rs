@@ -22,13 +22,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// Returns an answer of JSON, without credentials.
 pub(super) fn json(host: &RunHost, status: StatusCode, view: &impl serde::Serialize) -> ServedResponse {
-    json_response(status, clean_json(host, view))
-}
-
-/// Returns a value as JSON, without credentials.
-pub(super) fn clean_json(host: &RunHost, view: &impl serde::Serialize) -> Vec<u8> {
-    let bytes = serde_json::to_vec(view).unwrap_or_default();
-    host.secrets().clean_json(bytes, |json| serde_json::from_slice::<serde::de::IgnoredAny>(json).is_ok())
+    json_response(status, host.clean_json(view))
 }
 
 /// Waits for the turn of a body of this size. Small bodies need none, so that clients who send theirs slowly hold up

@@ -15,11 +15,11 @@ use super::{
 use crate::{
     chat::{Message, Role},
     digest::Sha256Digest,
-    error::cut,
+    error::{ErrorKind, cut},
     limits,
     net::http_server::bytes_response,
     serve::hosted_runs::RunHost,
-    session::{JournalReader, SessionError, SessionStatus, SessionStore, SessionSummary, Transcript},
+    session::{SessionError, SessionStatus, SessionStore, SessionSummary, Transcript},
 };
 
 /// Lists the sessions, at most as many as the parameter of the query says.
@@ -87,7 +87,14 @@ pub(super) async fn blocking<T: Send + 'static>(
         SessionError::NotFound { .. } | SessionError::BadName { .. } | SessionError::Ambiguous { .. } => {
             Problem::not_found("there is no such session").mend("GET /api/v1/sessions lists the sessions")
         }
-        other => Problem::unprocessable(&other.report()),
+        other => {
+            let report = other.report();
+            match report.kind {
+                // The storage failed: the client did nothing wrong.
+                ErrorKind::Run => Problem::internal(&report),
+                _ => Problem::unprocessable(&report),
+            }
+        }
     })
 }
 
@@ -136,21 +143,10 @@ fn state(status: SessionStatus) -> SessionStateView {
 
 /// Reads a session as far as it is intact.
 fn detail(store: &SessionStore, id: &str) -> Result<SessionDetailView, SessionError> {
-    let journal: JournalReader = store.read(id)?;
-    let header = journal.header().clone();
     let mut transcript = Transcript::default();
-    journal.map_while(Result::ok).for_each(|line| transcript.add(line));
-    let summary = store.list(limits::SESSIONS)?.into_iter().find(|summary| summary.id == id);
-    let session = summary.map(|summary| view(store, summary)).unwrap_or_else(|| SessionView {
-        session: id.to_owned(),
-        title: header.title.clone(),
-        agent: header.agent.clone(),
-        model: header.model.clone(),
-        state: SessionStateView::Unreadable,
-        created: Some(shown_time(header.created)),
-        modified: shown_time(header.created),
-        own: false,
-    });
+    store.read(id)?.map_while(Result::ok).for_each(|line| transcript.add(line));
+    // It may have been removed in the meantime.
+    let summary = store.summary_of(id)?.ok_or_else(|| SessionError::NotFound { given: id.to_owned() })?;
     let said = transcript.top().flat_map(|run| run.said()).filter(|said| !said.note);
     let messages = shown_messages(said.map(|said| &*said.message));
     let attachments = store.attachments(id, limits::SESSION_FILES).unwrap_or_default();
@@ -158,7 +154,7 @@ fn detail(store: &SessionStore, id: &str) -> Result<SessionDetailView, SessionEr
         attachments.into_iter().map(|(digest, bytes)| SessionAttachmentView { digest: digest.hex(), bytes });
     let total = transcript.ledger().total();
     Ok(SessionDetailView {
-        session,
+        session: view(store, summary),
         usage: UsageView::of(&total),
         cost_usd: cost(&total),
         messages,
@@ -204,6 +200,18 @@ mod tests {
         let all = [Message::user(&*long), Message::text(Role::Assistant, "ada", " "), Message::user("so")];
         let shown: Vec<_> = shown_messages(all.iter()).into_iter().map(|message| message.text).collect();
         assert_eq!(shown, [format!("{}…", "é".repeat(limits::SERVE_MESSAGE_CHARS)), "so".into()]);
+    }
+
+    #[tokio::test]
+    async fn failed_storage_is_no_fault_of_the_client() {
+        let status = async |error: SessionError| {
+            let failed = blocking(move || Err::<(), _>(error)).await.unwrap_err();
+            (failed.status(), failed.code())
+        };
+        let disk = SessionError::Disk { doing: "read", path: "s".into(), error: std::io::ErrorKind::Other.into() };
+        assert_eq!(status(disk).await, (StatusCode::INTERNAL_SERVER_ERROR, "internal"));
+        let exists = SessionError::Exists { id: "s".into(), in_use: false };
+        assert_eq!(status(exists).await, (StatusCode::UNPROCESSABLE_ENTITY, "unprocessable"));
     }
 
     #[tokio::test]

@@ -194,6 +194,25 @@ fn delegation_is_one_tree_of_spans() {
 }
 
 #[test]
+fn run_is_below_the_call_of_its_agent_and_no_other() {
+    let recorded = recorded(
+        context(false),
+        vec![
+            ("r", "", started("lead")),
+            ("r", "", call("lead", "c1", "ada", "agent:ada")),
+            ("r", "", call("lead", "c2", "adam", "agent:adam")),
+            ("r.1", "r", started("adam")),
+            ("r.2", "r", started("ada")),
+            ("r", "", finished("lead", None)),
+        ],
+    );
+    for agent in ["ada", "adam"] {
+        let (run, call) = (format!("invoke_agent {agent}"), format!("execute_tool {agent}"));
+        assert!(is_below(named(&recorded, &run), named(&recorded, &call)), "{agent}");
+    }
+}
+
+#[test]
 fn parallel_delegations_have_runs_of_their_own() {
     let recorded = recorded(
         context(false),

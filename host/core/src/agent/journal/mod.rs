@@ -3,7 +3,7 @@
 //! A [`JournalRecord`] is one entry, [`JournalState`] the state that the records add up to. A [`Recorder`] stores them.
 
 mod delegation_report;
-#[expect(clippy::module_inception, reason = "the type that the room is named after")]
+#[expect(clippy::module_inception, reason = "the type that the module is named after")]
 mod journal;
 mod journal_record;
 mod journal_state;

@@ -11,10 +11,7 @@ use crate::{
     net::http_server::SseFrame,
     serve::{
         hosted_runs::{RunEventReader, RunEventStep, RunHost},
-        http_api::{
-            conversations::{RunLease, text_of_run},
-            run_routes::clean_json,
-        },
+        http_api::conversations::{RunLease, text_of_run},
     },
 };
 
@@ -43,7 +40,7 @@ impl AgUiStream {
     async fn next(mut self) -> Option<(SseFrame, Self)> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
-                let data = String::from_utf8_lossy(&clean_json(&self.host, &event)).into();
+                let data = String::from_utf8_lossy(&self.host.clean_json(&event)).into();
                 return Some((SseFrame { event: None, id: None, data }, self));
             }
             if self.is_over {

@@ -152,7 +152,7 @@ impl AgUiTranslation {
         });
     }
 
-    /// Returns the last events of a run; `rest` is the part of its answer that was not said.
+    /// Returns the last events of a run. Of its whole answer they have the part that was not said.
     pub fn end(&mut self, run: &RunSnapshot, answer: Option<&str>) -> Vec<AgUiEvent> {
         let mut events = Vec::new();
         if let Some(rest) = answer.and_then(|answer| self.said.rest(answer)) {

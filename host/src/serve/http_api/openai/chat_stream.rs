@@ -13,10 +13,7 @@ use crate::{
     net::http_server::SseFrame,
     serve::{
         hosted_runs::RunSnapshot,
-        http_api::{
-            conversations::{AnswerPiece, AnswerReader, AnswerStep},
-            run_routes::clean_json,
-        },
+        http_api::conversations::{AnswerPiece, AnswerReader, AnswerStep},
     },
 };
 
@@ -95,7 +92,7 @@ impl ChatCompletionStream {
 
     /// Returns a chunk as the data of an event.
     fn data(&self, chunk: &ChatCompletionChunk<'_>) -> Arc<str> {
-        String::from_utf8_lossy(&clean_json(self.reader.host(), chunk)).into()
+        String::from_utf8_lossy(&self.reader.host().clean_json(chunk)).into()
     }
 }
 

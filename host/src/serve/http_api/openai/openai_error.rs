@@ -9,7 +9,7 @@ use crate::{
     net::http_server::{AccessDenied, ServedResponse, json_response},
     serve::{
         hosted_runs::{RunHost, RunHostError},
-        http_api::{problem::Problem, run_routes::clean_json},
+        http_api::problem::Problem,
     },
 };
 
@@ -33,7 +33,8 @@ pub struct OpenAiError {
     pub status: StatusCode,
     #[serde(skip)]
     retry_after: Option<Duration>,
-    /// `false` tells clients that repeat failed requests by themselves not to: the agents would work once more.
+    /// `true` if clients that repeat failed requests by themselves must not repeat this one: the agents would work once
+    /// more.
     #[serde(skip)]
     is_final: bool,
 }
@@ -117,7 +118,7 @@ impl OpenAiError {
 
     /// Returns the answer, without credentials.
     pub fn response(&self, host: &RunHost) -> ServedResponse {
-        let mut response = json_response(self.status, clean_json(host, &OpenAiErrorBody { error: self }));
+        let mut response = json_response(self.status, self.data(host));
         let headers = response.headers_mut();
         if let Some(after) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
@@ -128,9 +129,9 @@ impl OpenAiError {
         response
     }
 
-    /// Returns the error as the data of an event.
+    /// Returns the error as JSON, without credentials.
     pub fn data(&self, host: &RunHost) -> Vec<u8> {
-        clean_json(host, &OpenAiErrorBody { error: self })
+        host.clean_json(&OpenAiErrorBody { error: self })
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::openai_error::OpenAiError;
 use crate::{
     capability::Budget,
+    error::{cut, legible},
     limits,
     net::http_server::ServedRequest,
     serve::http_api::{
@@ -18,7 +19,7 @@ use crate::{
 
 /// The content of a message.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "the `content` of a message must be a text, or a list of parts that each have a `type`")]
 pub enum OpenAiContentBody {
     /// A text.
     Text(String),
@@ -42,7 +43,7 @@ pub struct OpenAiPartBody {
 
 /// The address or content of an image.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "an `image_url` must be an address, or an object with `url`")]
 enum OpenAiImageBody {
     Address(String),
     Object { url: String },
@@ -95,7 +96,7 @@ impl OpenAiPartBody {
             }
             "file" | "input_file" => self.file.unwrap_or(self.inline).into_attached(number).map_err(wrong)?,
             kind => {
-                let kind: String = kind.chars().take(limits::NAME_SHOWN_CHARS).collect();
+                let kind = cut(&legible(kind), limits::NAME_SHOWN_CHARS);
                 return Err(wrong(format!("a part of the type `{kind}` is not taken; send texts, images and files")));
             }
         };

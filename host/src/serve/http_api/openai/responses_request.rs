@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     capability::Budget,
-    error::cut,
+    error::{cut, legible},
     limits,
     serve::{
         hosted_runs::{RunRequest, RunTarget},
@@ -35,7 +35,7 @@ struct OpenAiResponsesBody {
 
 /// The input of a response.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`input` must be a text, or a list of messages that each have a `role` and a `content`")]
 enum OpenAiInputBody {
     Text(String),
     Items(Vec<OpenAiItemBody>),
@@ -149,7 +149,7 @@ impl OpenAiItemBody {
             None | Some("message") => {}
             Some("reasoning") => return Ok(None),
             Some(kind) => {
-                let kind = cut(kind, limits::NAME_SHOWN_CHARS);
+                let kind = cut(&legible(kind), limits::NAME_SHOWN_CHARS);
                 return Err(refuse(&format!("an item of the type `{kind}` is not taken; send messages")));
             }
         }

@@ -16,10 +16,7 @@ use crate::{
     net::http_server::SseFrame,
     serve::{
         hosted_runs::RunSnapshot,
-        http_api::{
-            conversations::{AnswerPiece, AnswerReader, AnswerStep},
-            run_routes::clean_json,
-        },
+        http_api::conversations::{AnswerPiece, AnswerReader, AnswerStep},
     },
 };
 
@@ -55,7 +52,7 @@ impl ResponseStream {
     async fn next(mut self) -> Option<(SseFrame, Self)> {
         loop {
             if let Some((kind, event)) = self.events.waiting.pop_front() {
-                let data = String::from_utf8_lossy(&clean_json(self.reader.host(), &event)).into();
+                let data = String::from_utf8_lossy(&self.reader.host().clean_json(&event)).into();
                 return Some((SseFrame { event: Some(kind), id: None, data }, self));
             }
             if self.is_over {

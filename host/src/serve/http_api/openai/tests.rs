@@ -123,6 +123,8 @@ fn unusable_chat_completion_names_its_parameter() {
     for (body, param, says) in [
         (json!({}), None, "missing field `messages`"),
         (json!({"messages": "hi"}), None, "the body cannot be used"),
+        (user(json!(7)), None, "must be a text, or a list of parts"),
+        (user(json!([{"text": "hi"}])), None, "must be a text, or a list of parts"),
         (json!({"messages": []}), Some("messages"), "there is no message of the user"),
         (json!({"messages": many}), Some("messages"), "2001 messages, the maximum is 2000"),
         (message(json!({"role": "assistant", "content": "Hel"})), Some("messages"), "the last message"),
