@@ -45,6 +45,7 @@ fn message_is_answered_and_the_session_continues() {
     chat.wait_for_times("› Read the note.", 2);
     chat.press("\r");
     chat.wait_for_times("• two", 3);
+    chat.wait_for_rest();
     chat.press("\x04");
     let (code, text, _) = chat.end();
     assert_eq!(code, 0, "{text}");

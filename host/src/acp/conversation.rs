@@ -17,7 +17,7 @@ use super::{
     questions::EditorQuestions,
     rpc::{RpcError, RpcId},
 };
-use crate::{app::App, change::TextEditor, limits};
+use crate::{app::App, change::EditorBuffers, limits};
 
 /// An open conversation. Dropping it ends its runs as a crash would: its session can be resumed.
 pub(super) struct Conversation {
@@ -59,7 +59,7 @@ impl Conversation {
         let OpenedProject { app, inbox, commands, launch, warnings } = opened;
         let files = features.reads_files.then(|| {
             let files = EditorFiles::new(connection.clone(), id.clone(), features.writes_files);
-            Arc::new(files) as Arc<dyn TextEditor>
+            Arc::new(files) as Arc<dyn EditorBuffers>
         });
         let (app, in_progress) = (Arc::new(app.with_editor(files)), CallsInProgress::default());
         let state = Arc::new(ConversationControls::new(agent));

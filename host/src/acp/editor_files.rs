@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::{editor_connection::EditorConnection, rpc::RpcError};
 use crate::{
-    change::{TextEditor, TextEditorError},
+    change::{EditorBuffers, EditorBuffersError},
     error::{cut, legible},
     limits,
 };
@@ -24,34 +24,34 @@ impl EditorFiles {
         Self { connection, session, can_write }
     }
 
-    async fn ask(&self, method: &str, params: &Value) -> Result<Value, TextEditorError> {
+    async fn ask(&self, method: &str, params: &Value) -> Result<Value, EditorBuffersError> {
         // Dropping the request withdraws it.
         let answer = timeout(limits::EDITOR_TIME, self.connection.request(method, params)).await;
         let refused = |RpcError { message, .. }| {
             let reason = cut(&legible(&message), limits::FAILURE_SHOWN_CHARS);
-            TextEditorError::Refused { reason }
+            EditorBuffersError::Refused { reason }
         };
-        answer.map_err(|_| TextEditorError::Silent)?.map_err(refused)
+        answer.map_err(|_| EditorBuffersError::Silent)?.map_err(refused)
     }
 }
 
 #[async_trait]
-impl TextEditor for EditorFiles {
-    async fn read_text(&self, path: &Path) -> Result<Option<String>, TextEditorError> {
+impl EditorBuffers for EditorFiles {
+    async fn read_text(&self, path: &Path) -> Result<Option<String>, EditorBuffersError> {
         let Some(shown) = path.to_str() else { return Ok(None) };
         match self.ask("fs/read_text_file", &json!({"sessionId": self.session, "path": shown})).await {
             Ok(mut answer) => match answer.get_mut("content").map(Value::take) {
                 Some(Value::String(text)) => Ok(Some(text)),
-                _ => Err(TextEditorError::Refused { reason: "the answer has no text".into() }),
+                _ => Err(EditorBuffersError::Refused { reason: "the answer has no text".into() }),
             },
             // A file outside of its projects, or one that it does not open.
-            Err(TextEditorError::Refused { .. }) => Ok(None),
+            Err(EditorBuffersError::Refused { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    async fn write_text(&self, path: &Path, text: &str) -> Result<(), TextEditorError> {
-        let Some(path) = path.to_str().filter(|_| self.can_write) else { return Err(TextEditorError::CannotWrite) };
+    async fn write_text(&self, path: &Path, text: &str) -> Result<(), EditorBuffersError> {
+        let Some(path) = path.to_str().filter(|_| self.can_write) else { return Err(EditorBuffersError::CannotWrite) };
         let params = json!({"sessionId": self.session, "path": path, "content": text});
         self.ask("fs/write_text_file", &params).await.map(drop)
     }
@@ -66,7 +66,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_of_an_editor_are_texts_or_nothing() {
-        let refused = |reason: &str| Err(TextEditorError::Refused { reason: reason.into() });
+        let refused = |reason: &str| Err(EditorBuffersError::Refused { reason: reason.into() });
         for (answer, read) in [
             (Ok(json!({"content": "one\n"})), Ok(Some("one\n".to_owned()))),
             (Ok(json!({"content": 7})), refused("the answer has no text")),
@@ -84,7 +84,7 @@ mod tests {
                 connection.take_answer(&RpcId::Number(1), answer);
             };
             assert_eq!(tokio::join!(files.read_text(Path::new("/p/a")), answering).0, read);
-            assert_eq!(files.write_text(Path::new("/p/a"), "").await, Err(TextEditorError::CannotWrite));
+            assert_eq!(files.write_text(Path::new("/p/a"), "").await, Err(EditorBuffersError::CannotWrite));
         }
     }
 
@@ -94,7 +94,7 @@ mod tests {
         let (connection, _writer) = EditorConnection::new(write);
         let files = EditorFiles::new(connection.clone(), "s".into(), true);
         let before = tokio::time::Instant::now();
-        assert_eq!(files.read_text(Path::new("/p/a")).await, Err(TextEditorError::Silent));
+        assert_eq!(files.read_text(Path::new("/p/a")).await, Err(EditorBuffersError::Silent));
         assert_eq!(before.elapsed(), limits::EDITOR_TIME);
         let mut lines = BufReader::new(peer).lines();
         for method in ["fs/read_text_file", "$/cancel_request"] {

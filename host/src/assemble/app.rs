@@ -15,7 +15,7 @@ use super::{
 use crate::{
     approval::ApprovalBroker,
     capability::{Budget, KvScope, RequestedCapabilities},
-    change::TextEditor,
+    change::EditorBuffers,
     cluster::ClusterJournals,
     config::{self, AgentConfig, Config, ConfigEntryKind, ToolboxUse},
     error::Report,
@@ -91,7 +91,7 @@ pub struct App {
     /// Further bounds on what the agent or team that runs may spend.
     pub(super) budget: Budget,
     /// The editor in which the person has files open.
-    pub(super) editor: Option<Arc<dyn TextEditor>>,
+    pub(super) editor: Option<Arc<dyn EditorBuffers>>,
     /// The cancellations of tasks at other hosts whose runs are gone.
     pub(super) cancellations: TaskTracker,
     /// Started for the first run.
@@ -232,7 +232,7 @@ impl App {
     }
 
     /// Sets the editor in which the person has files open: agents read and change the texts that the person sees.
-    pub fn with_editor(mut self, editor: Option<Arc<dyn TextEditor>>) -> Self {
+    pub fn with_editor(mut self, editor: Option<Arc<dyn EditorBuffers>>) -> Self {
         self.editor = editor;
         self
     }

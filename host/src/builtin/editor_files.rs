@@ -6,7 +6,9 @@ use std::{
 };
 
 use crate::{
-    change::{ChangeApplier, ChangeError, ChangePlan, FileChange, SavedText, TextEditor, TextEditorError, UnsavedText},
+    change::{
+        ChangeApplier, ChangeError, ChangePlan, EditorBuffers, EditorBuffersError, FileChange, SavedText, UnsavedText,
+    },
     error::Fault,
     files, limits,
 };
@@ -70,7 +72,7 @@ impl EditorProposal {
             }
             match editor.write_text(&path, text).await {
                 Ok(()) => {}
-                Err(TextEditorError::CannotWrite) => return None,
+                Err(EditorBuffersError::CannotWrite) => return None,
                 Err(error) => {
                     let path = path.display();
                     return Some(format!(
@@ -85,7 +87,7 @@ impl EditorProposal {
 
 /// Asks an editor for the text of a file that was found without a link on its path. The editor follows links, so the text
 /// is none if there is one by now: it may lead out of the folders of the tool.
-pub(super) async fn text_in(editor: &dyn TextEditor, path: &Path) -> Result<Option<String>, TextEditorError> {
+pub(super) async fn text_in(editor: &dyn EditorBuffers, path: &Path) -> Result<Option<String>, EditorBuffersError> {
     let text = editor.read_text(path).await?;
     Ok(if has_no_link(path).await { text } else { None })
 }

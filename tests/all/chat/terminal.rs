@@ -175,7 +175,14 @@ impl ChatTerminal {
 
     /// Waits for the end of the program. Returns its exit code, and everything that it has written.
     pub fn end(mut self) -> (u32, String, Vec<u8>) {
-        let code = self.child.wait().unwrap().exit_code();
+        let begun = Instant::now();
+        let code = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status.exit_code();
+            }
+            assert!(begun.elapsed() < PATIENCE, "the program goes on:\n{}", self.text());
+            thread::sleep(Duration::from_millis(10));
+        };
         self.wait("the end", |_| self.screen.lock().unwrap().has_ended);
         let text = self.text();
         let bytes = std::mem::take(&mut self.screen.lock().unwrap().bytes);

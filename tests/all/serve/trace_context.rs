@@ -7,9 +7,9 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use super::*;
 use crate::telemetry::{TestCollector, text};
 
-/// The settings of telemetry of a service that tells these destinations of spans.
-fn telemetry(collector: &TestCollector, service: &str, propagate: &str) -> String {
-    format!("telemetry: {{service: {service}, propagate: [{propagate}], otlp: {{endpoint: '{}'}}}}\n", collector.url)
+/// The settings of telemetry of a service, with these further keys.
+fn telemetry(collector: &TestCollector, service: &str, more: &str) -> String {
+    format!("telemetry: {{service: {service}, {more}otlp: {{endpoint: '{}'}}}}\n", collector.url)
 }
 
 /// Returns the spans of this name, with the names of their services.
@@ -19,13 +19,11 @@ fn named(collector: &TestCollector, service: &str, name: &str) -> Vec<Span> {
 }
 
 /// Runs a task on one host, whose agent gives it to an agent of another one by A2A, which gives it to an agent of a third
-/// one by MCP. Returns the collector that all three export to.
-fn over_three_hosts(is_propagated: bool) -> TestCollector {
+/// one by MCP. Returns the collector that all three export to. `keys` returns further keys of telemetry for the origin of the
+/// next host.
+fn over_three_hosts(keys: impl Fn(&str) -> String) -> TestCollector {
     let collector = TestCollector::start();
-    let origin = |served: &HttpServed| match is_propagated {
-        true => format!("'http://{}'", served.address),
-        false => String::new(),
-    };
+    let origin = |served: &HttpServed| keys(&format!("http://{}", served.address));
     let third = Place::new();
     let model = ModelServer::start(|_| says("Four."));
     third.file("shelly.yaml", telemetry(&collector, "third", "") + &model.config(""));
@@ -38,7 +36,7 @@ fn over_three_hosts(is_propagated: bool) -> TestCollector {
     let servers = format!("mcp_servers: [{{name: far, url: 'http://{}/mcp'}}]\n", third_served.address);
     let config = telemetry(&collector, "second", &origin(&third_served)) + &servers + &model.config("toolboxes: [far]");
     second.file("shelly.yaml", config);
-    let second_served = HttpServed::start(&second, &["--a2a", "--no-token", "--trust"]);
+    let second_served = HttpServed::start(&second, &["--a2a", "--no-token", "--trust", "--approve", "all"]);
     let lead = ModelServer::start(|asked| match asked.contains("Four.") {
         false => calls("researcher", &json!({"task": "What is two and two?"})),
         true => says("It is four."),
@@ -64,7 +62,7 @@ fn over_three_hosts(is_propagated: bool) -> TestCollector {
 
 #[test]
 fn one_trace_goes_over_hosts_and_servers() {
-    let collector = over_three_hosts(true);
+    let collector = over_three_hosts(|origin| format!("propagate: ['{origin}'], "));
     let only = |service: &str, name: &str| {
         let mut spans = named(&collector, service, name);
         assert_eq!(spans.len(), 1, "{service} {name}");
@@ -84,7 +82,7 @@ fn one_trace_goes_over_hosts_and_servers() {
 
 #[test]
 fn destination_that_is_not_listed_is_told_no_span() {
-    let collector = over_three_hosts(false);
+    let collector = over_three_hosts(|_| String::new());
     let traces: HashSet<_> = collector.spans().into_iter().map(|(span, _)| span.trace_id).collect();
     assert_eq!(traces.len(), 3, "each host has a trace of its own");
 }

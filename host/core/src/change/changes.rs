@@ -11,11 +11,11 @@ use super::{
     apply::{BeforeImages, check_back, steps},
     change_path::ResolvedChangePath,
     diff,
+    editor_buffers::{EditorBuffers, EditorHandle},
     fingerprint::{FingerprintNode, PathFingerprint, state},
     folder::{FolderSync, open_file},
     protected_files::ProtectedFiles,
     record::{ChangeFolders, ChangeIntent, ChangeRecord, DONE, UNDONE, forget, read, take_back},
-    text_editor::{EditorHandle, TextEditor},
     unsaved_text::UnsavedText,
 };
 use crate::{chat::ToolResultContent, files, limits, trust::UserKey};
@@ -100,13 +100,13 @@ impl ChangeApplier {
     }
 
     /// Returns an applier for files that the person may have open in this editor.
-    pub fn with_editor(self, editor: Option<Arc<dyn TextEditor>>) -> Self {
+    pub fn with_editor(self, editor: Option<Arc<dyn EditorBuffers>>) -> Self {
         let editor = editor.map(EditorHandle);
         Self(Arc::new(ChangeApplierInner { editor, ..self.0.without_session() }))
     }
 
     /// Returns the editor in which the person may have files open.
-    pub fn editor(&self) -> Option<Arc<dyn TextEditor>> {
+    pub fn editor(&self) -> Option<Arc<dyn EditorBuffers>> {
         self.0.editor.as_ref().map(|EditorHandle(editor)| Arc::clone(editor))
     }
 

@@ -5,7 +5,7 @@
 //! diff. [`ChangeApplier::apply`] then makes all changes of the plan or none, only where everything is still as shown. It
 //! records the previous contents, so that the changes of a session can be undone and interrupted ones are rolled back.
 //!
-//! Files that the person has open in a [`TextEditor`] may have unsaved text: [`ChangeApplier::plan_over`] plans over it,
+//! Files that the person has open in a [`EditorBuffers`] may have unsaved text: [`ChangeApplier::plan_over`] plans over it,
 //! after [`UnsavedText::rebase`] has made the proposals from it. The disk is changed only after the editor has saved it.
 //!
 //! No link leads out of the folder for which a change is meant: the path is resolved once, must lie in that folder, and is
@@ -17,6 +17,7 @@ mod change_summary;
 mod changes;
 mod diff;
 mod display;
+mod editor_buffers;
 mod error;
 mod file_change;
 mod fingerprint;
@@ -30,17 +31,16 @@ mod protected_files;
 mod record;
 #[cfg(test)]
 mod tests;
-mod text_editor;
 mod unsaved_text;
 
 pub use change_path::ChangePath;
 pub use change_summary::ChangeSummary;
 pub use changes::{ChangeApplier, ChangeHistory, ChangeOrigin, UndoableChange};
 pub use diff::text_difference;
+pub use editor_buffers::{EditorBuffers, EditorBuffersError};
 pub use error::ChangeError;
 pub use file_change::{FileChange, FileChangeAction};
 pub use fingerprint::content_digest;
 pub use plan::ChangePlan;
 pub use record::recover;
-pub use text_editor::{TextEditor, TextEditorError};
 pub use unsaved_text::{SavedText, UnsavedText};

@@ -3,7 +3,7 @@
 use std::{io::Read, path::Path};
 
 use super::{
-    ChangeError, ChangePath, FileChange, FileChangeAction, TextEditorError,
+    ChangeError, ChangePath, EditorBuffersError, FileChange, FileChangeAction,
     change_path::{FinalLinkPolicy, ResolvedChangePath},
     diff,
     fingerprint::{FingerprintNode, PathFingerprint, state},
@@ -89,7 +89,7 @@ impl SavedText {
     }
 
     /// Returns the error of a change of this file for which the editor was of no help.
-    pub fn editor_error(&self, error: &TextEditorError) -> ChangeError {
+    pub fn editor_error(&self, error: &EditorBuffersError) -> ChangeError {
         editor_error(&self.at, error)
     }
 
@@ -145,7 +145,7 @@ impl UnsavedText {
     }
 
     /// Returns the error of a change for which the editor was of no help.
-    pub fn editor_error(&self, error: &TextEditorError) -> ChangeError {
+    pub fn editor_error(&self, error: &EditorBuffersError) -> ChangeError {
         editor_error(&self.at, error)
     }
 
@@ -178,7 +178,7 @@ impl UnsavedText {
     }
 }
 
-fn editor_error(at: &ResolvedChangePath, error: &TextEditorError) -> ChangeError {
+fn editor_error(at: &ResolvedChangePath, error: &EditorBuffersError) -> ChangeError {
     ChangeError::Editor { shown: at.shown.clone(), reason: error.to_string() }
 }
 

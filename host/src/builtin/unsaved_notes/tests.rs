@@ -12,7 +12,7 @@ use super::*;
 use crate::{
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     builtin::{ChangeApprovalPolicy, FileChangeTool},
-    change::{FileChange, FileChangeAction, TextEditor, TextEditorError},
+    change::{EditorBuffers, EditorBuffersError, FileChange, FileChangeAction},
     digest::Sha256Digest,
     event::RunCx,
     tool::{self, ChangeProposalPart, ToolBox},
@@ -29,7 +29,7 @@ struct Args {
 struct FakeEditor {
     texts: Mutex<BTreeMap<PathBuf, String>>,
     /// The answer to each text that it is given, in place of taking it.
-    refuses: Option<TextEditorError>,
+    refuses: Option<EditorBuffersError>,
     /// The text that the person types after the first look at it.
     types: Mutex<Option<String>>,
     /// The file to which the path leads as soon as it is looked at.
@@ -37,8 +37,8 @@ struct FakeEditor {
 }
 
 #[async_trait]
-impl TextEditor for FakeEditor {
-    async fn read_text(&self, path: &Path) -> Result<Option<String>, TextEditorError> {
+impl EditorBuffers for FakeEditor {
+    async fn read_text(&self, path: &Path) -> Result<Option<String>, EditorBuffersError> {
         #[cfg(unix)]
         if let Some(target) = self.leads_to.lock().unwrap().take() {
             fs::remove_file(path).unwrap();
@@ -53,7 +53,7 @@ impl TextEditor for FakeEditor {
         Ok(text)
     }
 
-    async fn write_text(&self, path: &Path, text: &str) -> Result<(), TextEditorError> {
+    async fn write_text(&self, path: &Path, text: &str) -> Result<(), EditorBuffersError> {
         if let Some(error) = &self.refuses {
             return Err(error.clone());
         }
@@ -72,14 +72,14 @@ struct World {
 
 const FILE: &str = "a.txt";
 
-fn world(saved: &str, in_editor: &str, act: FileChangeAction, refuses: Option<TextEditorError>) -> World {
+fn world(saved: &str, in_editor: &str, act: FileChangeAction, refuses: Option<EditorBuffersError>) -> World {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let path = root.join(FILE);
     fs::write(&path, saved).unwrap();
     let texts = Mutex::new(BTreeMap::from([(path.clone(), in_editor.to_owned())]));
     let editor = Arc::new(FakeEditor { texts, refuses, ..FakeEditor::default() });
-    let shared = Arc::clone(&editor) as Arc<dyn TextEditor>;
+    let shared = Arc::clone(&editor) as Arc<dyn EditorBuffers>;
     let changes = ChangeApplier::new([], [], UserKey::default()).with_editor(Some(shared));
     let named = root.clone();
     let resolve =
@@ -156,12 +156,12 @@ async fn change_keeps_what_the_person_has_not_saved() {
 #[tokio::test]
 async fn unsaved_text_is_not_lost() {
     let (saved, edited, other) = ("1\n2\n3\n", "1\n2\nTHREE\n", "ONE\n2\n3\n");
-    let cannot = Some(TextEditorError::CannotWrite);
+    let cannot = Some(EditorBuffersError::CannotWrite);
     for (act, refuses, types, expected) in [
         (text("1\n2\n33\n"), None, None, "unsaved changes of the same lines"),
         (FileChangeAction::Remove, None, None, "has unsaved changes in the person's editor"),
         (text(other), cannot, None, "does not offer to write files"),
-        (text(other), Some(TextEditorError::Silent), None, "has not answered within 5 seconds"),
+        (text(other), Some(EditorBuffersError::Silent), None, "has not answered within 5 seconds"),
         (text(other), None, Some("typed\n"), "has changed in the meantime"),
     ] {
         let world = world(saved, edited, act, refuses);

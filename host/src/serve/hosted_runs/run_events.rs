@@ -40,10 +40,10 @@ struct EventRing {
 
 /// The place of an event.
 pub(super) enum EventPlace {
-    /// It has left memory.
+    /// The file or nowhere: the event has left memory.
     Left,
     Memory(RunEventRecord),
-    /// It has not happened yet.
+    /// None yet: the event has not happened.
     Future,
     /// The run has ended without it.
     End,

@@ -7,26 +7,26 @@ use crate::{error::seconds, limits};
 /// An editor in which the person has files open: its text of a file may be newer than the disk's. It has no part in what
 /// may be read or changed; whoever asks it has checked the path.
 #[async_trait]
-pub trait TextEditor: Send + Sync {
+pub trait EditorBuffers: Send + Sync {
     /// Returns the text of the file at this absolute path as the person sees it; `None` if the editor has no text of it.
     ///
     /// # Errors
     ///
-    /// [`TextEditorError`] if it is unknown whether the editor has a text.
-    async fn read_text(&self, path: &Path) -> Result<Option<String>, TextEditorError>;
+    /// [`EditorBuffersError`] if it is unknown whether the editor has a text.
+    async fn read_text(&self, path: &Path) -> Result<Option<String>, EditorBuffersError>;
 
     /// Replaces the text of the file at this absolute path, and saves it.
     ///
     /// # Errors
     ///
-    /// [`TextEditorError`]
-    async fn write_text(&self, path: &Path, text: &str) -> Result<(), TextEditorError>;
+    /// [`EditorBuffersError`]
+    async fn write_text(&self, path: &Path, text: &str) -> Result<(), EditorBuffersError>;
 }
 
 /// The reason for which an editor was of no help.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence of each")]
-pub enum TextEditorError {
+pub enum EditorBuffersError {
     /// The answer took too long.
     #[error("the editor has not answered within {}", seconds(limits::EDITOR_TIME))]
     Silent,
@@ -40,7 +40,7 @@ pub enum TextEditorError {
 
 /// An editor that can be shown in a debug text.
 #[derive(Clone)]
-pub(super) struct EditorHandle(pub Arc<dyn TextEditor>);
+pub(super) struct EditorHandle(pub Arc<dyn EditorBuffers>);
 
 impl fmt::Debug for EditorHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
