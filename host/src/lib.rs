@@ -14,7 +14,8 @@
 //! | [`approval`] | the broker for every question that a person may have to answer |
 //! | [`trust`] | the approvals that a person has given to a project, which may be someone else's |
 //! | [`model`], [`tool`] | the two traits on which an agent is built |
-//! | [`kv`] | key-value stores for plugins, in memory or in a file |
+//! | [`bucket`] | values with revisions that several hosts share |
+//! | [`kv`] | key-value stores for plugins, in memory, in a file or in a bucket |
 //! | [`process`] | programs that the host runs outside any sandbox |
 //! | [`builtin`] | tools that a sandboxed plugin cannot implement, and wrappers around tools that ask a person |
 //! | [`net`], [`provider`] | network access, and the model providers that use it |
@@ -25,7 +26,7 @@
 //! | [`agent`] | the agent loop, effects and middleware; delegation between agents |
 //! | [`team`] | agents that share one conversation, and the coordinators that choose who works next |
 //! | [`session`] | the journal of a session and its storage, from which it resumes after a crash |
-//! | [`cluster`] | the storage of sessions on a NATS server |
+//! | [`cluster`] | sessions, shared state and a queue of runs on a NATS server |
 //! | [`trace`] | what the runs of a session did, read back for people and other programs |
 //! | [`telemetry`] | traces, metrics and log records of runs, exported with OpenTelemetry |
 //! | [`plugin`] | the sandbox: components as tools, effects, middleware, models and coordinators |
@@ -36,6 +37,7 @@
 //! | [`trigger`] | when runs start by themselves, and with which task |
 //! | [`task`] | a task with its attached files and the schema of its answer |
 //! | [`serve`] | agents served to clients: over MCP, A2A, and the HTTP API |
+//! | [`cluster_runs`] | runs in the queue of a cluster: submitted, done by workers, watched from elsewhere |
 //! | [`acp`] | conversations with agents served to editors |
 //! | [`trial`] | single calls of a plugin outside of any agent |
 //! | [`cli`] | the command line |
@@ -85,8 +87,8 @@ pub use shelly_a2a as a2a;
 pub use shelly_cluster as cluster;
 #[doc(inline)]
 pub use shelly_core::{
-    agent, approval, capability, change, chat, digest, error, event, kv, limits, model, process, skill, state, team,
-    tool, trust,
+    agent, approval, bucket, capability, change, chat, digest, error, event, kv, limits, model, process, skill, state,
+    team, tool, trust,
 };
 #[doc(inline)]
 pub use shelly_mcp as mcp;
@@ -115,6 +117,7 @@ pub mod project;
 pub mod acp;
 pub mod app;
 mod assemble;
+pub mod cluster_runs;
 pub mod config;
 pub mod serve;
 pub mod task;

@@ -164,11 +164,11 @@ macro_rules! examples {
             }
         )*
 
-        /// But for two with tests of their own: the third would ask Ollama where it runs on this machine, and a chat needs
-        /// a terminal.
+        /// But for three with tests of their own: the third would ask Ollama where it runs on this machine, a chat needs
+        /// a terminal, and a cluster a server.
         #[test]
         fn every_example_is_tested_and_documented() {
-            let run = BTreeSet::from(["03-custom-provider", "16-chat", $($folder,)*].map(str::to_owned));
+            let run = BTreeSet::from(["03-custom-provider", "16-chat", "17-cluster", $($folder,)*].map(str::to_owned));
             assert_eq!(run, folders());
             for folder in folders() {
                 assert!(!commands(&folder).is_empty(), "examples/README.md shows no command for {folder}");

@@ -23,6 +23,7 @@ use shelly_host::{
 
 use crate::{
     bad_input::{Server, answer},
+    cluster::nats_server::{NatsServer, free_port},
     script::{self, Mind, act, text},
     support::{Place, Ran},
 };
@@ -94,7 +95,7 @@ async fn guest_reads_back_its_kv_writes() {
 async fn agents_share_kv_keys_only_with_a_shared_scope() {
     let place = Place::new();
     let stores = stores(&place);
-    stores.of_session(place.path());
+    stores.of_session("s", place.path());
     let cx = RunCx::new("run");
     for (ada, bob, shared) in [
         (KvScope::Run, KvScope::Run, false),
@@ -284,6 +285,62 @@ fn session_kv_store_is_removed_with_its_session() {
     let removed = place.run(&["session", "rm", "one"]);
     assert_eq!(removed.code, 0, "{}", removed.shown());
     assert!(!session.exists());
+}
+
+/// Two folders stand for two hosts, which have nothing in common but the server.
+#[test]
+fn two_hosts_of_a_cluster_share_values_and_notes() {
+    let (one, other) = (Place::new(), Place::new());
+    let port = free_port();
+    let Some(_server) = NatsServer::start(&one, port) else { return };
+    let on = |place: &Place, calls: &[(&'static str, Value)]| {
+        let server = configure(place, "kv: plugin", calls);
+        let text = fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
+        let text = text.replace("{name: ada,", "{name: ada, toolboxes: [notes],");
+        place.file("shelly.yaml", format!("{text}cluster: {{nats: 'nats://127.0.0.1:{port}', namespace: team-a}}\n"));
+        let ran = place.run(&["run", "--plugins", crate::GUEST_ROOT, "--no-session", "go"]);
+        drop(server);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        ran.stdout
+    };
+    let note = json!({"name": "plan", "content": "# Plan of the first host"});
+    let write = [("write_note", note), ("kv_put", json!({"key": "k", "value": "of the first host"}))];
+    assert_eq!(on(&one, &write), "kept\n");
+    assert_eq!(on(&other, &[("kv_get", json!({"key": "k"}))]), "of the first host\n");
+    assert_eq!(on(&other, &[("read_note", json!({"name": "plan"}))]), "# Plan of the first host\n");
+    on(&other, &[("kv_put", json!({"key": "k", "value": "of the second host"}))]);
+    assert_eq!(on(&one, &[("kv_get", json!({"key": "k"}))]), "of the second host\n");
+    for place in [&one, &other] {
+        for folder in ["kv", "notes"] {
+            let folder = place.path().join(".shelly/local").join(folder);
+            assert!(!folder.exists(), "{}", folder.display());
+        }
+    }
+}
+
+/// A project that has lost its local folder has nothing in common with the host before but the server.
+#[test]
+fn kv_store_of_a_session_is_in_its_cluster() {
+    let place = Place::new();
+    let port = free_port();
+    let Some(_server) = NatsServer::start(&place, port) else { return };
+    let on_new_host = |session: &str, calls: &[(&'static str, Value)]| {
+        let _ = fs::remove_dir_all(place.path().join(".shelly/local"));
+        let server = configure(&place, "kv: session", calls);
+        let text = fs::read_to_string(place.path().join("shelly.yaml")).unwrap();
+        place.file("shelly.yaml", format!("{text}cluster: {{nats: 'nats://127.0.0.1:{port}', namespace: team-a}}\n"));
+        let ran = place.run(&["run", "--plugins", crate::GUEST_ROOT, "--session", session, "go"]);
+        drop(server);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        ran.stdout
+    };
+    let read = [("kv_get", json!({"key": "k"}))];
+    assert_eq!(on_new_host("one", &[("kv_put", json!({"key": "k", "value": "of one"}))]), "kept\n");
+    assert_eq!(on_new_host("one", &read), "of one\n");
+    assert_eq!(on_new_host("two", &read), "nothing\n");
+    let removed = place.run(&["session", "rm", "--config", "shelly.yaml", "one"]);
+    assert_eq!(removed.code, 0, "{}", removed.shown());
+    assert_eq!(on_new_host("one", &read), "nothing\n", "the store is removed with its session");
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod chains;
 mod changes;
 #[cfg(unix)]
 mod chat;
+mod cluster;
 mod completions;
 mod config_check;
 mod conformance;

@@ -138,7 +138,8 @@ impl RemoteAgentModel {
         let given = match remote_task(cx, entry) {
             Some(given) => given,
             None => {
-                let given = RemoteTaskRecord { entry, message: new_message_id()?, task: None };
+                let given =
+                    RemoteTaskRecord { entry, message: new_message_id()?, task: None, spent: None, passed_on: 0 };
                 record_remote_task(cx, given.clone()).await?;
                 given
             }

@@ -1,11 +1,11 @@
 //! All sessions of a namespace.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     fmt,
     path::PathBuf,
     pin::pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -19,24 +19,31 @@ use shelly_session::{
 use super::{
     ClusterOptions,
     cluster_draft::{ClusterDraft, purge_session},
+    cluster_error::ClusterError,
     cluster_lease::{ClusterLease, TakenLease},
     connection::{ClusterCallError, ClusterConnection, ClusterHandles, key_of, location, name_of, random_token},
     message_source::MessageSource,
+    run_streams::ScannedValue,
     session_entry::SessionEntry,
+    shared_connection::SharedConnection,
+    state::purge_session_state,
 };
 
 /// Sessions on a NATS server with JetStream. Clones share one connection.
 #[derive(Clone)]
 pub struct ClusterJournals {
-    options: Arc<ClusterOptions>,
-    /// `None` until the first use.
-    connected: Arc<Mutex<Option<Arc<ClusterConnection>>>>,
+    shared: SharedConnection,
 }
 
 impl ClusterJournals {
     /// Creates a storage that connects when it is used for the first time. A failed attempt is repeated at the next use.
     pub fn new(options: ClusterOptions) -> Self {
-        Self { options: Arc::new(options), connected: Arc::default() }
+        Self::shared(SharedConnection::new(options))
+    }
+
+    /// Creates a storage on a connection that others share.
+    pub(crate) fn shared(shared: SharedConnection) -> Self {
+        Self { shared }
     }
 
     /// Connects to a server, and creates what is missing there. Blocks.
@@ -52,13 +59,17 @@ impl ClusterJournals {
     }
 
     pub(crate) fn connection(&self) -> Result<Arc<ClusterConnection>, SessionError> {
-        let mut connected = self.connected.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(connection) = &*connected {
-            return Ok(Arc::clone(connection));
-        }
-        let connection = Arc::new(ClusterConnection::open(ClusterOptions::clone(&self.options))?);
-        *connected = Some(Arc::clone(&connection));
-        Ok(connection)
+        self.shared.blocking().map_err(|error| {
+            let mut mend = "check cluster.nats and cluster.credentials, and that the server runs with JetStream";
+            let (place, reason) = match error {
+                ClusterError::Unreachable { servers, reason } => (servers, reason),
+                other => {
+                    mend = "see the reason";
+                    (self.shared.options().servers.join(", "), other.to_string())
+                }
+            };
+            SessionError::Storage { doing: "connect to", place, reason, mend: mend.into() }
+        })
     }
 
     /// Ends the lease on a session, as if its holder had been unable to refresh it. Returns `true` if there was one. The
@@ -102,24 +113,27 @@ impl ClusterJournals {
         self.entry(id)?.ok_or_else(|| SessionError::NotFound { given: id.to_owned() })
     }
 
-    /// Returns the entries of all sessions. One that cannot be read is `None`.
-    fn entries(&self) -> Result<Vec<(String, Option<SessionEntry>)>, SessionError> {
+    /// Returns the entries of all sessions, at most [`limits::SESSIONS`]. One that cannot be read is `None`.
+    fn entries(&self) -> Result<BTreeMap<String, Option<SessionEntry>>, SessionError> {
         self.wait("list", "", |handles| async move {
-            let mut all = Vec::new();
-            for key in handles.keys().await? {
-                // A session that is removed meanwhile is not listed.
-                if let Some((value, _)) = handles.value(&handles.entries, &key).await? {
-                    all.push((name_of(&key), SessionEntry::parse(&value).ok()));
-                }
-            }
-            Ok(all)
+            let read = || async {
+                // One that changes meanwhile is read twice, and the later one counts.
+                let mut all = BTreeMap::new();
+                let mut each = |found: ScannedValue| {
+                    all.insert(name_of(&found.key), SessionEntry::parse(&found.value).ok());
+                    all.len() < limits::SESSIONS
+                };
+                handles.scan(&handles.entries, 0, &mut each).await?;
+                Ok::<_, ClusterCallError>(all)
+            };
+            handles.retry(read, |_| false).await
         })
     }
 }
 
 impl JournalStorage for ClusterJournals {
     fn location(&self, id: &str) -> PathBuf {
-        location(&self.options.namespace, id)
+        location(&self.shared.options().namespace, id)
     }
 
     fn names(&self) -> Result<Vec<String>, SessionError> {
@@ -158,7 +172,7 @@ impl JournalStorage for ClusterJournals {
 
     fn usage(&self) -> Result<SessionDiskUsage, SessionError> {
         let entries = self.entries()?;
-        let known = entries.iter().filter_map(|(_, entry)| entry.as_ref());
+        let known = entries.values().flatten();
         let bytes = known.fold(0_u64, |sum, entry| sum.saturating_add(entry.bytes()));
         Ok(SessionDiskUsage { sessions: entries.len(), bytes })
     }
@@ -320,11 +334,12 @@ async fn remove_session(handles: &ClusterHandles, id: &str) -> Result<JournalRem
     if let Some(token) = token {
         purge_session(handles, id, &token).await?;
     }
+    purge_session_state(handles, id).await?;
     Ok(JournalRemoval::Removed)
 }
 
 impl fmt::Debug for ClusterJournals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClusterJournals").field("namespace", &self.options.namespace).finish_non_exhaustive()
+        f.debug_struct("ClusterJournals").field("namespace", &self.shared.options().namespace).finish_non_exhaustive()
     }
 }

@@ -18,7 +18,8 @@ pub struct ClusterOptions {
     pub root_certificates: Option<PathBuf>,
     /// The number of servers that keep each message, from 1 to 5, for a stream that is created.
     pub replicas: usize,
-    /// The time after which a lease ends that was not refreshed, for a bucket that is created.
+    /// The time after which a lease ends that was not refreshed, for a namespace that is created. One that is there has its
+    /// own, which its hosts keep to.
     pub lease: Duration,
     /// The time for which a call is repeated while the server does not answer.
     pub retry: Duration,

@@ -1,10 +1,10 @@
 //! The connection to a server, and calls that wait for its replies.
 
 use std::{
-    fmt::Display,
+    fmt::{self, Display},
     future::Future,
     path::{Path, PathBuf},
-    sync::{Arc, mpsc},
+    sync::{Arc, Mutex, mpsc},
     time::{Duration, Instant},
 };
 
@@ -12,18 +12,25 @@ use async_nats::{
     ConnectOptions,
     jetstream::{
         self, Context,
+        context::UpdateStreamError,
         kv::{self, Store, UpdateErrorKind},
-        stream::{Config, DiscardPolicy, Stream},
+        object_store::ObjectStore,
+        stream::{Config, DiscardPolicy, LastRawMessageErrorKind, RawMessageError, Stream},
     },
 };
 use bytes::Bytes;
 use shelly_core::{error::cut, hex, limits};
 use shelly_session::SessionError;
-use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
+use tokio::{
+    runtime::{Builder, Handle, Runtime, RuntimeFlavor},
+    sync::OnceCell,
+};
+use tokio_util::task::AbortOnDropHandle;
 
-use super::ClusterOptions;
+use super::{ClusterOptions, cluster_error::ClusterError};
 
-/// A connection that is used by threads that block. Its tasks run on a thread of its own.
+/// A connection. Its tasks run on a thread of its own: the client's streams and consumers need timers and tasks of the
+/// runtime in which they are polled, and heartbeats must go on while the host's own threads are busy.
 pub(crate) struct ClusterConnection {
     runtime: ConnectionRuntime,
     handles: ClusterHandles,
@@ -41,6 +48,28 @@ pub(crate) struct ClusterHandles {
     pub options: Arc<ClusterOptions>,
     /// The maximum bytes of a message.
     pub message_bytes: usize,
+    /// The streams and buckets of runs, created when they are used for the first time.
+    pub parts: Arc<ClusterParts>,
+}
+
+/// The streams and buckets that not each user of a connection needs.
+#[derive(Default)]
+pub(crate) struct ClusterParts {
+    pub runs: OnceCell<RunStreams>,
+    pub objects: OnceCell<ObjectStore>,
+    pub workers: OnceCell<Store>,
+}
+
+/// The streams and buckets of runs.
+pub(crate) struct RunStreams {
+    /// The queue, of which each message is the id of a run.
+    pub queue: Stream,
+    /// The entries of runs.
+    pub entries: Store,
+    /// Reservations, and the place up to which entries were looked at for runs that are not queued.
+    pub counters: Store,
+    /// The time at which this host looked for such runs last.
+    pub repaired: Mutex<Option<Instant>>,
 }
 
 /// The runtime of a connection. A runtime must not wait for its tasks when it is dropped in another one.
@@ -71,14 +100,12 @@ impl ConnectionRuntime {
 }
 
 impl ClusterConnection {
-    /// Connects to a server, and creates the streams that are missing.
-    pub fn open(options: ClusterOptions) -> Result<Self, SessionError> {
-        let place = options.servers.join(", ");
-        let failed = |reason: String| SessionError::Storage {
-            doing: "connect to",
-            place: place.clone(),
-            reason,
-            mend: "check cluster.nats and cluster.credentials, and that the server runs with JetStream".into(),
+    /// Connects to a server, and creates the streams of sessions that are missing. Blocks.
+    pub fn open(options: ClusterOptions) -> Result<Self, ClusterError> {
+        let servers = options.servers.join(", ");
+        let failed = |reason: String| ClusterError::Unreachable {
+            servers: servers.clone(),
+            reason: cut(&reason, limits::CLUSTER_REASON_CHARS),
         };
         if !ClusterOptions::is_namespace(&options.namespace) {
             let most = limits::CLUSTER_NAMESPACE_BYTES;
@@ -113,6 +140,33 @@ impl ClusterConnection {
             .unwrap_or_else(|| Err(ClusterCallError::Failed(ENDED.into())))
             .map_err(|error| error.report_on(doing, &place()))
     }
+
+    /// Starts a task on the runtime of the connection, which ends when the connection is dropped.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Option<AbortOnDropHandle<T>> {
+        self.runtime.0.as_ref().map(|runtime| AbortOnDropHandle::new(runtime.spawn(task)))
+    }
+
+    /// Runs a task on the server, from whichever runtime. The task ends when the returned future is dropped: then it may be
+    /// done in part, as if the host had died.
+    pub async fn call<T, F>(
+        &self,
+        (doing, place): (&'static str, &str),
+        task: impl FnOnce(ClusterHandles) -> F,
+    ) -> Result<T, ClusterError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ClusterCallError>> + Send + 'static,
+    {
+        let ended = || ClusterCallError::Failed(ENDED.into());
+        let result = match self.spawn(task(self.handles.clone())) {
+            Some(task) => task.await.unwrap_or_else(|_| Err(ended())),
+            None => Err(ended()),
+        };
+        result.map_err(|error| error.in_cluster(doing, place))
+    }
 }
 
 const ENDED: &str = "the connection has ended";
@@ -122,8 +176,26 @@ const ENDED: &str = "the connection has ended";
 pub(crate) enum ClusterCallError {
     /// The session is not in the expected state.
     Session(SessionError),
+    /// A run, an object or a worker is not in the expected state.
+    Cluster(ClusterError),
     /// The server did not do it.
     Failed(String),
+}
+
+impl From<ClusterError> for ClusterCallError {
+    fn from(error: ClusterError) -> Self {
+        Self::Cluster(error)
+    }
+}
+
+impl Display for ClusterCallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(error) => Display::fmt(&error.report(), f),
+            Self::Cluster(error) => Display::fmt(error, f),
+            Self::Failed(reason) => f.write_str(reason),
+        }
+    }
 }
 
 impl ClusterCallError {
@@ -136,11 +208,23 @@ impl ClusterCallError {
     pub fn report_on(self, doing: &'static str, place: &Path) -> SessionError {
         match self {
             Self::Session(error) => error,
-            Self::Failed(reason) => SessionError::Storage {
+            other => SessionError::Storage {
                 doing,
                 place: place.display().to_string(),
-                reason: cut(&reason, limits::CLUSTER_REASON_CHARS),
+                reason: cut(&other.to_string(), limits::CLUSTER_REASON_CHARS),
                 mend: "check that the NATS server runs and has room".into(),
+            },
+        }
+    }
+
+    /// Returns the error of a call on something else than a session.
+    pub fn in_cluster(self, doing: &'static str, place: &str) -> ClusterError {
+        match self {
+            Self::Cluster(error) => error,
+            other => ClusterError::Unavailable {
+                doing,
+                place: place.to_owned(),
+                reason: cut(&other.to_string(), limits::CLUSTER_REASON_CHARS),
             },
         }
     }
@@ -154,6 +238,8 @@ impl ClusterCallError {
 async fn open(options: ClusterOptions) -> Result<ClusterHandles, String> {
     let mut connecting = ConnectOptions::new()
         .name("shelly-host")
+        // So that whoever may use one namespace of an account cannot listen to the replies in another one.
+        .custom_inbox_prefix(format!("_INBOX.shelly-{}", options.namespace))
         .connection_timeout(limits::CLUSTER_CONNECT)
         .request_timeout(Some(limits::CLUSTER_CALL));
     if let Some(path) = &options.credentials {
@@ -173,7 +259,7 @@ async fn open(options: ClusterOptions) -> Result<ClusterHandles, String> {
     let stream = context
         .get_or_create_stream(Config {
             name: name.clone(),
-            subjects: vec![format!("shelly.{}.>", options.namespace)],
+            subjects: session_subjects(&options.namespace),
             // A full stream refuses what is new; it never forgets.
             discard: DiscardPolicy::New,
             num_replicas: options.replicas,
@@ -181,19 +267,49 @@ async fn open(options: ClusterOptions) -> Result<ClusterHandles, String> {
         })
         .await
         .map_err(|error| format!("the stream {name}: {error}"))?;
-    let bucket = |name: String, max_age: Duration| kv::Config {
-        bucket: name,
+    narrow(&context, &stream, &options.namespace).await.map_err(|error| format!("the stream {name}: {error}"))?;
+    let entries = bucket_of(&context, bucket(&options, "sessions", Duration::ZERO)).await?;
+    let leases = bucket_of(&context, bucket(&options, "leases", options.lease)).await?;
+    // All hosts keep the lease of the namespace: one that refreshed its own by a longer one would lose it.
+    let lease = leases.stream.cached_info().config.max_age;
+    let lease = if lease.is_zero() { options.lease } else { lease };
+    let (options, parts) = (Arc::new(ClusterOptions { lease, ..options }), Arc::default());
+    Ok(ClusterHandles { context, stream, entries, leases, options, message_bytes, parts })
+}
+
+/// Returns the subjects of the stream of sessions.
+fn session_subjects(namespace: &str) -> Vec<String> {
+    SESSION_PARTS.iter().map(|part| format!("shelly.{namespace}.{part}.>")).collect()
+}
+
+/// The parts of a namespace that the stream of sessions holds.
+const SESSION_PARTS: [&str; 4] = ["session", "events", "attachment", "copy"];
+
+/// Takes the subjects from the stream of sessions that are not of sessions: earlier versions gave it all of the namespace.
+/// Messages that are there stay, and hosts of an earlier version work on.
+async fn narrow(context: &Context, stream: &Stream, namespace: &str) -> Result<(), UpdateStreamError> {
+    let there = &stream.cached_info().config;
+    match there.subjects.iter().any(|subject| *subject == format!("shelly.{namespace}.>")) {
+        true => {
+            context.update_stream(Config { subjects: session_subjects(namespace), ..there.clone() }).await.map(drop)
+        }
+        false => Ok(()),
+    }
+}
+
+/// Returns the config of a bucket of the namespace.
+pub(crate) fn bucket(options: &ClusterOptions, part: &str, max_age: Duration) -> kv::Config {
+    kv::Config {
+        bucket: format!("shelly-{}-{part}", options.namespace),
         history: 1,
         max_age,
         num_replicas: options.replicas,
         ..kv::Config::default()
-    };
-    let entries = bucket_of(&context, bucket(format!("{name}-sessions"), Duration::ZERO)).await?;
-    let leases = bucket_of(&context, bucket(format!("{name}-leases"), options.lease)).await?;
-    Ok(ClusterHandles { context, stream, entries, leases, options: Arc::new(options), message_bytes })
+    }
 }
 
-async fn bucket_of(context: &Context, config: kv::Config) -> Result<Store, String> {
+/// Returns a bucket, which is created if it is missing.
+pub(crate) async fn bucket_of(context: &Context, config: kv::Config) -> Result<Store, String> {
     if let Ok(there) = context.get_key_value(&config.bucket).await {
         return Ok(there);
     }
@@ -240,6 +356,20 @@ impl ClusterHandles {
         Ok(entry.filter(|entry| entry.operation == kv::Operation::Put).map(|entry| (entry.value, entry.revision)))
     }
 
+    /// Returns the value of a key and its revision as the leader of the bucket's servers has it; `None` if it has none.
+    /// [`ClusterHandles::value`] may ask a server that lags behind.
+    pub async fn leader_value(&self, store: &Store, key: &str) -> Result<Option<(Bytes, u64)>, ClusterCallError> {
+        let subject = format!("{}{key}", store.prefix);
+        match self.retry(|| store.stream.get_last_raw_message_by_subject(&subject), is_answer).await {
+            Ok(message) => {
+                let is_removed = [KV_OPERATION, MARKER_REASON].iter().any(|name| message.headers.get(*name).is_some());
+                Ok((!is_removed).then_some((message.payload, message.sequence)))
+            }
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(ClusterCallError::failed(error)),
+        }
+    }
+
     /// Creates a key, and returns its revision; `None` if it has a value.
     pub async fn create(&self, store: &Store, key: &str, value: &Bytes) -> Result<Option<u64>, ClusterCallError> {
         let is_there = |error: &kv::CreateError| error.kind() == kv::CreateErrorKind::AlreadyExists;
@@ -247,7 +377,8 @@ impl ClusterHandles {
             Ok(revision) => Ok(Some(revision)),
             // The reply to a call that had created it may be lost.
             Err(error) if is_there(&error) => {
-                Ok(self.value(store, key).await?.filter(|(there, _)| there == value).map(|(_, revision)| revision))
+                let there = self.leader_value(store, key).await?;
+                Ok(there.filter(|(there, _)| there == value).map(|(_, revision)| revision))
             }
             Err(error) => Err(ClusterCallError::failed(error)),
         }
@@ -266,7 +397,7 @@ impl ClusterHandles {
             Ok(revision) => Ok(Some(revision)),
             // The reply to a call that had replaced it may be lost.
             Err(error) if is_other(&error) => {
-                let there = self.value(store, key).await?;
+                let there = self.leader_value(store, key).await?;
                 Ok(there.filter(|(there, _)| there == value).map(|(_, revision)| revision))
             }
             Err(error) => Err(ClusterCallError::failed(error)),
@@ -278,6 +409,16 @@ impl ClusterHandles {
         let purged = self.retry(|| self.stream.purge().filter(subject).into_future(), |_| false).await;
         purged.map(drop).map_err(ClusterCallError::failed)
     }
+}
+
+/// The header of a message of a bucket by which a key was removed.
+const KV_OPERATION: &str = "KV-Operation";
+/// The header of a message by which the server itself removed a key.
+const MARKER_REASON: &str = "Nats-Marker-Reason";
+
+/// Returns `true` if a server has answered that there is no such message.
+pub(crate) fn is_answer(error: &RawMessageError) -> bool {
+    matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound | LastRawMessageErrorKind::InvalidSubject)
 }
 
 /// Returns the key and the part of a subject for a session's name. A dot separates the parts of a subject; no name has an

@@ -19,7 +19,7 @@ use futures_util::TryStreamExt;
 use shelly_core::limits;
 use tokio::time::timeout;
 
-use super::connection::{ClusterCallError, ClusterHandles};
+use super::connection::{ClusterCallError, ClusterHandles, is_answer};
 
 /// The offset after the last byte of a message, in the whole.
 const END: &str = "Shelly-End";
@@ -241,10 +241,6 @@ impl ClusterHandles {
             Err(error) => Err(ClusterCallError::failed(error)),
         }
     }
-}
-
-fn is_answer(error: &RawMessageError) -> bool {
-    matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound | LastRawMessageErrorKind::InvalidSubject)
 }
 
 fn parsed(read: Result<StreamMessage, RawMessageError>) -> Result<Option<LogMessage>, ClusterCallError> {

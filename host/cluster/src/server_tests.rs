@@ -4,14 +4,8 @@
 #[cfg(test)]
 mod tests {
     use std::{
-        env, fs,
-        net::{TcpListener, TcpStream},
         path::PathBuf,
-        process::{Child, Command, Stdio},
-        sync::{
-            Arc, Mutex,
-            atomic::{AtomicU64, Ordering},
-        },
+        sync::Arc,
         thread,
         time::{Duration, Instant},
     };
@@ -27,69 +21,7 @@ mod tests {
         storage_contract::{StorageFixture, failed_checks},
     };
 
-    use crate::{ClusterJournals, ClusterOptions, connection::ClusterCallError};
-
-    /// A server of its own, whose files survive its end.
-    struct NatsServer {
-        program: PathBuf,
-        folder: tempfile::TempDir,
-        port: u16,
-        child: Mutex<Option<Child>>,
-        namespaces: AtomicU64,
-    }
-
-    impl NatsServer {
-        /// Starts a server; `None` if there is no program for it.
-        fn start() -> Option<Arc<Self>> {
-            let built = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/nats/bin/nats-server");
-            let program = env::var_os("SHELLY_NATS_SERVER").map_or(built, PathBuf::from);
-            if !program.is_file() {
-                eprintln!("skipped: there is no NATS server; tests/cluster/nats-server.sh gets one");
-                return None;
-            }
-            let folder = tempfile::tempdir().unwrap();
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let config = format!(
-                "host: 127.0.0.1\nport: {port}\njetstream {{ store_dir: \"{}\", sync_interval: always }}\n",
-                folder.path().join("store").display()
-            );
-            fs::write(folder.path().join("nats.conf"), config).unwrap();
-            let server = Self { program, folder, port, child: Mutex::default(), namespaces: AtomicU64::new(0) };
-            server.run();
-            Some(Arc::new(server))
-        }
-
-        fn run(&self) {
-            let mut command = Command::new(&self.program);
-            command.arg("-c").arg(self.folder.path().join("nats.conf"));
-            let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            *self.child.lock().unwrap() = Some(child);
-            let began = Instant::now();
-            while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-                assert!(began.elapsed() < Duration::from_secs(20), "the server does not listen");
-                thread::sleep(Duration::from_millis(20));
-            }
-        }
-
-        /// Kills the server without a chance to store anything.
-        fn kill(&self) {
-            if let Some(mut child) = self.child.lock().unwrap().take() {
-                child.kill().unwrap();
-                child.wait().unwrap();
-            }
-        }
-
-        fn options(&self) -> ClusterOptions {
-            let namespace = format!("t{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
-            ClusterOptions::new(format!("nats://127.0.0.1:{}", self.port), namespace)
-        }
-    }
-
-    impl Drop for NatsServer {
-        fn drop(&mut self) {
-            self.kill();
-        }
-    }
+    use crate::{ClusterJournals, ClusterOptions, connection::ClusterCallError, nats_server::NatsServer};
 
     /// A namespace of its own.
     struct Namespace {
@@ -207,6 +139,17 @@ mod tests {
             assert!(began.elapsed() < Duration::from_secs(30), "the lease does not end");
         };
         opened.session.kept(opened.session.write(1, &record("more"))).await.unwrap();
+    }
+
+    #[test]
+    fn hosts_keep_to_the_lease_of_the_namespace() {
+        let Some(server) = NatsServer::start() else { return };
+        let mut namespace = Namespace::new(&server);
+        let lease_with = |namespace: &Namespace| namespace.connect().connection().unwrap().handles().options.lease;
+        namespace.options.lease = Duration::from_secs(3);
+        assert_eq!(lease_with(&namespace), Duration::from_secs(3));
+        namespace.options.lease = Duration::from_secs(30);
+        assert_eq!(lease_with(&namespace), Duration::from_secs(3), "a host with another config");
     }
 
     #[test]

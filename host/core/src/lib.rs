@@ -17,7 +17,8 @@
 //! | [`change`] | file changes that tools propose: checked, shown, applied all or none, undone |
 //! | [`approval`] | the broker for every question that a person may have to answer |
 //! | [`model`], [`tool`] | the two traits on which an agent is built |
-//! | [`kv`] | key-value stores, in memory or in a file |
+//! | [`bucket`] | values with revisions that several hosts share |
+//! | [`kv`] | key-value stores, in memory, in a file or in a bucket |
 //! | [`process`] | programs that the host runs outside any sandbox |
 //! | [`state`], [`skill`] | state that agents share; procedures in folders |
 //! | [`agent`] | the agent loop, effects and middleware; delegation between agents |
@@ -37,6 +38,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod bucket;
 pub mod digest;
 pub mod encodings;
 pub mod error;

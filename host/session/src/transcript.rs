@@ -92,6 +92,11 @@ impl Transcript {
             JournalRecord::Asked { completion, cost, .. } => Some((completion.usage, *cost)),
             _ => None,
         };
+        if let JournalRecord::GaveRemoteTask { given } = &record
+            && let Some(spent) = given.spent
+        {
+            self.ledger.record(&there.instance, spent.usage, spent.usd);
+        }
         // A reply that a middleware gave in the model's place has no usage and no cost.
         if let Some((usage, cost)) = paid.filter(|(usage, _)| *usage != Usage::default()) {
             self.ledger.record(&there.instance, usage, cost);

@@ -10,10 +10,10 @@ mod prompt_estimate;
 
 pub use crate::{
     assemble::{
-        App, ConnectedMcpServer, EntryRunner, Environment, GRANT_OPTION, LONE_RUN, ListedSkill, LonePlugin,
-        LonePluginFailure, LonePluginHost, NO_MODEL, PendingWork, PreparedRun, ReadApi, Recording, RunSession,
-        SessionCloser, SkillListing, TelemetryFlush, changed, explain, find_program, how_to_mend, locked_plugins,
-        sessions, sessions_of, skill_names,
+        App, BoardSharing, ConnectedMcpServer, EntryRunner, Environment, GRANT_OPTION, LONE_RUN, ListedSkill,
+        LonePlugin, LonePluginFailure, LonePluginHost, NO_MODEL, PendingWork, PreparedRun, ReadApi, Recording,
+        RunSession, SessionCloser, SkillListing, TelemetryFlush, changed, cluster_of, explain, find_program,
+        how_to_mend, locked_plugins, namespace_limits, sessions, sessions_of, skill_names,
     },
     config::DEFAULT_AGENT,
     provider::{VendorAddress, key_variables, key_variables_in_words, local_servers_in_words, vendor_keys},

@@ -27,11 +27,14 @@ impl App {
         shared: &RunResources,
         notices: &mut StartupNotices,
     ) -> Result<(AgentBlueprint, ResolvedModel), Report> {
-        let model = match &config.remote {
-            Some(remote) => self.remote_agent(config, remote, notices).await?,
-            None => self.model(config, named, models, notices).await?,
+        let is_placed = config.worker_labels.is_some();
+        let model = match (&config.remote, &config.worker_labels) {
+            (Some(remote), _) => self.remote_agent(config, remote, notices).await?,
+            (None, Some(labels)) => self.placed_agent(config, labels, named)?,
+            (None, None) => self.model(config, named, models, notices).await?,
         };
-        if config.bounds_usd().is_some() && model.completer.info().price.is_none() {
+        // The worker knows the price, and checks it.
+        if config.bounds_usd().is_some() && model.completer.info().price.is_none() && !is_placed {
             return Err(no_price(config, &model.completer.info().model));
         }
         let mut blueprint = self.blueprint_around(config, Arc::clone(&model.completer), shared, notices).await?;
@@ -39,7 +42,7 @@ impl App {
         self.add_agent_tools(config, &mut blueprint, notices);
         match model.completer.info().context_window.tokens() {
             // The other host has the window.
-            None if config.remote.is_some() => {}
+            None if config.remote.is_some() || is_placed => {}
             None => {
                 notices.warnings.extend(self.sleepers(config));
                 let notice = self.unknown_window(config, named, &model.completer.info().model, model.kind);
@@ -60,8 +63,11 @@ impl App {
         notices: &mut StartupNotices,
     ) -> Result<AgentBlueprint, Report> {
         let mut blueprint = AgentBlueprint::new(config, completer, self.escalation_context(config), &shared.changes);
-        blueprint.agent.context = self.project.context();
-        blueprint.agent.delegable = delegable(config, &self.config);
+        if config.worker_labels.is_none() {
+            blueprint.agent.context = self.project.context();
+            // Agents that are left to workers use there what their config says.
+            blueprint.agent.delegable = delegable(config, &self.whole().config);
+        }
         for toolbox in &config.toolboxes {
             let place = format!("{}.toolboxes", config.place());
             let toolbox = match toolbox {

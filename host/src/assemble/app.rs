@@ -8,15 +8,22 @@ use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    allowed_programs::allowed_programs, app_telemetry::AppTelemetry, cluster_sessions::cluster_journals,
-    environment::Environment, locked_plugins::locked_plugins, mcp::McpClientPool, model_pool::ModelPool,
-    plugin_limits::as_size, project_folder::ProjectFolder, rebuilt_tools::RebuiltTools,
+    allowed_programs::allowed_programs,
+    app_telemetry::AppTelemetry,
+    cluster_sessions::{ClusterBuckets, cluster_of},
+    environment::Environment,
+    locked_plugins::locked_plugins,
+    mcp::McpClientPool,
+    model_pool::ModelPool,
+    plugin_limits::as_size,
+    project_folder::ProjectFolder,
+    rebuilt_tools::RebuiltTools,
 };
 use crate::{
     approval::ApprovalBroker,
     capability::{Budget, KvScope, RequestedCapabilities},
     change::EditorBuffers,
-    cluster::ClusterJournals,
+    cluster::{Cluster, ClusterJournals, QueuedRunContext},
     config::{self, AgentConfig, Config, ConfigEntryKind, ToolboxUse},
     error::Report,
     limits,
@@ -78,6 +85,16 @@ pub struct App {
     pub(super) measured_sessions: MeasuredUsage,
     /// The storage of sessions, if they are not files.
     pub(super) cluster: Option<ClusterJournals>,
+    /// The cluster of the config, which connects at its first use.
+    pub(super) cluster_connection: Option<Cluster>,
+    /// The run of the queue that is prepared with this app; that of no run, if it is not in the queue.
+    pub(super) queued: QueuedRunContext,
+    /// The session of the run, which is set when it is recorded; `None` if no agent is left to workers.
+    pub(super) recorded_session: Option<Arc<OnceLock<String>>>,
+    /// The app with the whole config, if this one leaves some of its agents to workers.
+    pub(super) whole: Option<Arc<App>>,
+    /// The run tree on several hosts whose boards its runs use; `None`: the boards belong to the session alone.
+    pub(super) board_sharing: Option<BoardSharing>,
     /// The programs that the config names.
     pub(super) programs: AllowedPrograms,
     /// The MCP servers in use.
@@ -96,6 +113,14 @@ pub struct App {
     pub(super) cancellations: TaskTracker,
     /// Started for the first run.
     pub(super) telemetry: Arc<OnceLock<AppTelemetry>>,
+}
+
+/// The run tree whose task board and blackboards several hosts share. A task is claimed once among all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BoardSharing {
+    /// The session of the run that this one works for, whose boards are used; `None`: the boards belong to the own session,
+    /// and runs that name it as their parent use them.
+    pub parent: Option<String>,
 }
 
 impl App {
@@ -148,11 +173,13 @@ impl App {
         let left_out = left_out_toolboxes(&config, &shipped);
         let warnings = displaced.into_iter().chain(outranked).chain(left_out).collect();
         config.read_api_files();
-        let project = ProjectFolder::read(&config)?.with_warnings(warnings);
+        let cluster_connection = cluster_of(&config);
+        let cluster = cluster_connection.as_ref().map(Cluster::journals);
+        let buckets = cluster.as_ref().map(ClusterBuckets::beside);
+        let project = ProjectFolder::read(&config)?.with_warnings(warnings).with_buckets(buckets);
         config.approved = project.approved();
         let prices = project.prices()?;
         let programs = allowed_programs(&config, &environment, ProcessSlots::default());
-        let cluster = cluster_journals(&config);
         let (engine, own, trust) = (Arc::default(), UserKey::default(), TrustStore::new(None));
         Ok(Self {
             config,
@@ -179,6 +206,11 @@ impl App {
             own,
             measured_sessions: MeasuredUsage::default(),
             cluster,
+            cluster_connection,
+            queued: QueuedRunContext::default(),
+            recorded_session: None,
+            whole: None,
+            board_sharing: None,
             programs,
             clients: Arc::default(),
             trust,
@@ -192,12 +224,20 @@ impl App {
     }
 
     /// Replaces the engine, the MCP connections, telemetry and the slots for programs by those of another app.
-    pub(crate) fn with_engine_of(mut self, other: &Self) -> Self {
+    pub(crate) fn with_engine_of(self, other: &Self) -> Self {
+        let mut app = self.with_sandbox_of(other);
+        app.clients = Arc::clone(&other.clients);
+        app.telemetry = Arc::clone(&other.telemetry);
+        app.cancellations = other.cancellations.clone();
+        app
+    }
+
+    /// Replaces the engine and the slots for programs by those of another app, which bound both apps together. Connections
+    /// stay its own: the config may be another person's, and mean other servers by the same names.
+    pub(crate) fn with_sandbox_of(mut self, other: &Self) -> Self {
         let slots = other.programs.ground().slots.clone();
         self.programs = allowed_programs(&self.config, &self.environment, slots);
-        (self.engine, self.clients) = (Arc::clone(&other.engine), Arc::clone(&other.clients));
-        self.telemetry = Arc::clone(&other.telemetry);
-        self.cancellations = other.cancellations.clone();
+        self.engine = Arc::clone(&other.engine);
         // The compiler belongs to the engine that it compiles for.
         self.compiler = Arc::clone(&other.compiler);
         self.catalog.set_compiler(&self.compiler);
@@ -221,6 +261,13 @@ impl App {
     /// Sets the store of logins at MCP servers.
     pub fn with_logins(mut self, logins: Option<TokenStore>) -> Self {
         self.logins = logins;
+        self
+    }
+
+    /// Makes the boards of recorded runs those of a run tree on several hosts, in the cluster that the config names. A parent
+    /// whose session does not exist has none: then they are those of the own session.
+    pub fn with_shared_boards(mut self, of: BoardSharing) -> Self {
+        self.board_sharing = Some(of);
         self
     }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::{
     agent::{Agent, AgentGroup, Runner},
-    capability::Budget,
+    capability::{Budget, Ceiling},
     team::Team,
 };
 
@@ -38,6 +38,16 @@ impl EntryRunner {
             Self::Team(team) => &mut team.budget,
         };
         *own = own.meet(budget);
+        self
+    }
+
+    /// Returns it with these bounds on the agents that it starts, in addition to its own.
+    pub(super) fn below(mut self, ceiling: &Ceiling) -> Self {
+        let own = match &mut self {
+            Self::Agent(agent) => &mut agent.delegable,
+            Self::Team(team) => &mut team.delegable,
+        };
+        *own = own.meet(ceiling);
         self
     }
 

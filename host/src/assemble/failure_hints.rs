@@ -1,6 +1,6 @@
 //! Explains why a run has failed, and what to do about it.
 
-use super::{PreparedRun, remote_agents::remote_source};
+use super::{PreparedRun, placed_agents::placed_source, remote_agents::remote_source};
 use crate::{
     agent::{RunError, WindowExceeded},
     error::{Fault, Report, legible, without_number},
@@ -79,6 +79,14 @@ pub fn explain(prepared: &PreparedRun, error: &RunError) -> Report {
                 Fault::Denied { .. } | Fault::NotFound { .. } => report.hint(format!("see {}", prepared.model_source)),
                 _ => report,
             }
+        }
+        RunError::Model(Fault::Unavailable { .. }) if prepared.model_source == placed_source(place) => {
+            report.message = format!("no worker runs `{}`", prepared.model.name);
+            report.hint(format!("start one with `shelly-host worker --labels`; see {}", prepared.model_source))
+        }
+        RunError::Model(_) if prepared.model_source == placed_source(place) => {
+            report.message = format!("`{}`, which a worker runs, has no answer", prepared.model.name);
+            report.hint("`shelly-host cluster runs` lists its runs, and `shelly-host session show` what they did")
         }
         RunError::Model(fault) => {
             report.message = format!("the request to the model `{}` failed", prepared.model.name);

@@ -9,7 +9,7 @@ use crate::{
     config::{AuthConfig, ProviderConfig},
     error::{ErrorKind, Fault, Report},
     limits,
-    model::{BatchedCompleter, Completer, ProviderRateLimiter, RateLimitConfig, RateLimitedCompleter},
+    model::{BatchedCompleter, Completer, RateLimitConfig, RateLimitedCompleter},
     net::{self, AuthHeader, HttpClient, HttpClientConfig, ProxyUrl, Secret, SecretSource},
     provider::{AdapterConfig, ProbedModel, ServedWindow, Vendor, WindowProbe, WireApi, WireOptions},
 };
@@ -42,7 +42,7 @@ impl App {
         let proxy = proxy.map(|url| ProxyUrl::parse(&url).map_err(|fault| wrong(provider, "proxy", &fault)));
         let client = http_client(HttpClientConfig { proxy: proxy.transpose()?, no_proxy: Vec::new() })?;
         let limit = (provider.rate_limit != RateLimitConfig::default()).then(|| {
-            let limit = ProviderRateLimiter::new(provider.rate_limit);
+            let limit = self.rate_limiter(provider);
             // Anthropic does not count tokens that come from its cache.
             Arc::new(if provider.api() == Some(WireApi::Messages) { limit.without_cache_reads() } else { limit })
         });

@@ -6,7 +6,7 @@ use std::{
 use tokio::sync::OnceCell;
 
 use super::{ResolvedModel, StartupNotices};
-use crate::model::{ProviderRateLimiter, RateLimitConfig};
+use crate::model::ProviderRateLimiter;
 
 /// Models that all runs of an app share: those behind HTTP APIs with their connections, their rate limits and the batches that
 /// collect their requests, and the rate limiters of the others. A model that is a plugin is built for each run, because it
@@ -30,11 +30,10 @@ impl ModelPool {
         Arc::clone(models.entry(name.to_owned()).or_default())
     }
 
-    /// Returns the rate limiter of the provider of this name.
-    pub fn limiter(&self, provider: &str, config: RateLimitConfig) -> Arc<ProviderRateLimiter> {
+    /// Returns the rate limiter of the provider of this name, which `new` makes for the first model.
+    pub fn limiter(&self, provider: &str, new: impl FnOnce() -> ProviderRateLimiter) -> Arc<ProviderRateLimiter> {
         let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
-        let limiter = limiters.entry(provider.to_owned()).or_insert_with(|| Arc::new(ProviderRateLimiter::new(config)));
-        Arc::clone(limiter)
+        Arc::clone(limiters.entry(provider.to_owned()).or_insert_with(|| Arc::new(new())))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     error::{ErrorKind, Report, without_number},
     kv::KvStores,
     limits,
-    model::{Completer, ModelInfo, RateLimitConfig, RateLimitedCompleter},
+    model::{Completer, ModelInfo, ProviderRateLimiter, RateLimitConfig, RateLimitedCompleter},
     net::{HttpClientConfig, Retries},
     plugin::{
         CatalogEntry, Plugin, PluginCatalog, PluginError, PluginKind, PluginManifest, PluginModel, PluginPackage,
@@ -248,8 +248,17 @@ impl App {
         if provider.rate_limit == RateLimitConfig::default() {
             return Ok(model);
         }
-        let limiter = self.model_pool.limiter(&provider.name, provider.rate_limit);
+        let limiter = self.model_pool.limiter(&provider.name, || self.rate_limiter(provider));
         Ok(Arc::new(RateLimitedCompleter::new(model, limiter)))
+    }
+
+    /// Returns a new limiter of a provider's rate, which the hosts of a cluster share.
+    pub(super) fn rate_limiter(&self, provider: &ProviderConfig) -> ProviderRateLimiter {
+        let limiter = ProviderRateLimiter::new(provider.rate_limit);
+        match self.project.buckets() {
+            Some(buckets) => limiter.shared_in(Arc::clone(&buckets.rates), &provider.name),
+            None => limiter,
+        }
     }
 
     /// Returns the package of a provider of kind `plugin`, and its settings.

@@ -41,12 +41,24 @@ impl App {
     /// Builds the agent or team `name` with the model `model`; each defaults to that of the config. A config without
     /// agents has one, `DEFAULT_AGENT`, with every plugin that needs no grant; a config without models uses one that is
     /// discovered. If the runner or one of its members may delegate, the other agents of the config are built too. `model`
-    /// applies to all of them. The run is recorded as `recording` says.
+    /// applies to all of them. The run is recorded as `recording` says. Agents with `place` are left to workers of the
+    /// cluster, except for the one that the [queue](App::with_queued_run) gave to this process.
     ///
     /// # Errors
     ///
     /// A [`Report`]: no such agent or model, a required plugin cannot be loaded, or the session cannot be used.
     pub async fn agent(
+        &self,
+        name: Option<&str>,
+        model: Option<&str>,
+        recording: Recording,
+    ) -> Result<PreparedRun, Report> {
+        let placed = self.placed(name);
+        placed.as_ref().unwrap_or(self).prepare(name, model, recording).await
+    }
+
+    /// Does the same, with the agents of its config as they are.
+    async fn prepare(
         &self,
         name: Option<&str>,
         model: Option<&str>,
@@ -80,7 +92,7 @@ impl App {
         let shared = shared.with_sources(servers, apis);
         let mut makers = RunnerFactory::new(self, model, &models, &shared);
         let (made, made_model) = makers.make(who, &mut notices).await?;
-        let entrant = made.whole(&mut Vec::new())?.within(&self.budget);
+        let entrant = made.entry(&self.queued.ceiling)?.within(&self.budget);
         let bounded = self.budget.usd.is_some();
         if bounded {
             makers.check_all_prices(who, no_price_for_run)?;

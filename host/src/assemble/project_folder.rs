@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use super::cluster_sessions::ClusterBuckets;
 use crate::{
     capability::HttpGrant,
     config::{self, AgentConfig, Config, ProjectApprovals},
@@ -18,7 +19,7 @@ use crate::{
     model::PriceTable,
     project::{ContextOptions, ProjectContext, ProjectLayout, ProjectPermissions, Staleness, staleness},
     skill::{self, Skill, SkillCatalog, SkillDetails, SkillError, SkillPlace},
-    state::ReflectionStore,
+    state::{BucketNotes, NoteStore, ReflectionStore},
     trust::InstructionFile,
 };
 
@@ -34,6 +35,8 @@ pub(crate) struct ProjectFolder {
     /// The files that agents are given as instructions, with the content that was read.
     instructions: Arc<[InstructionFile]>,
     warnings: Vec<String>,
+    /// The buckets of the cluster that the config names; `None`: shared state is in the project's folder.
+    buckets: Option<ClusterBuckets>,
 }
 
 impl ProjectFolder {
@@ -56,7 +59,8 @@ impl ProjectFolder {
         if !is_there {
             let instructions = of_project.map(|skill| instructions_of(skill, &layout)).collect();
             let (skills, context, warnings) = (skills.into(), "".into(), said_in_short(&left_out));
-            return Ok(Self { layout, is_there, skills, package_skills, context, instructions, warnings });
+            let buckets = None;
+            return Ok(Self { layout, is_there, skills, package_skills, context, instructions, warnings, buckets });
         }
         let mut options = ContextOptions::default();
         if config.context.max_external_file_size > 0 {
@@ -75,7 +79,8 @@ impl ProjectFolder {
         }
         warnings.extend(said_in_short(&left_out));
         let (skills, context) = (skills.into(), text.into());
-        Ok(Self { layout, is_there, skills, package_skills, context, instructions, warnings })
+        let buckets = None;
+        Ok(Self { layout, is_there, skills, package_skills, context, instructions, warnings, buckets })
     }
 
     /// Returns the files that agents are given as instructions, with the content that was read. That content stands in a
@@ -87,6 +92,16 @@ impl ProjectFolder {
     /// Returns `true` if the project has a folder `.shelly` with more than sessions in it.
     pub fn is_there(&self) -> bool {
         self.is_there
+    }
+
+    /// Sets the buckets of a cluster in which key-value stores, notes and reflections are instead of the folder.
+    pub fn with_buckets(self, buckets: Option<ClusterBuckets>) -> Self {
+        Self { buckets, ..self }
+    }
+
+    /// Returns the buckets of the cluster, if the config names one.
+    pub fn buckets(&self) -> Option<&ClusterBuckets> {
+        self.buckets.as_ref()
     }
 
     /// Adds warnings about what the project brings.
@@ -143,8 +158,12 @@ impl ProjectFolder {
         Ok(prices)
     }
 
-    /// Returns the key-value stores of plugins, in `.shelly/local/kv`. The folder is created with the first value.
+    /// Returns the key-value stores of plugins, in `.shelly/local/kv` or in the cluster. The folder is created with the first
+    /// value.
     pub fn stores(&self) -> KvStores {
+        if let Some(buckets) = &self.buckets {
+            return KvStores::in_bucket(Arc::clone(&buckets.kv));
+        }
         let layout = self.layout.clone();
         KvStores::on_disk(move || {
             layout.make_kv().map_err(|error| error.report().to_string())?;
@@ -163,13 +182,20 @@ impl ProjectFolder {
         ProjectApprovals { folders: folders.collect(), servers }
     }
 
-    /// Returns the path of the notes.
-    pub fn notes(&self) -> PathBuf {
-        self.layout.notes()
+    /// Returns the notes, in the project's folder or in the cluster.
+    pub fn notes(&self) -> NoteStore {
+        match &self.buckets {
+            Some(buckets) => NoteStore::with_storage(Arc::new(BucketNotes::new(Arc::clone(&buckets.notes)))),
+            None => NoteStore::new(self.layout.notes()),
+        }
     }
 
-    /// Returns the store of reflections on failures, if the project has a folder for it.
+    /// Returns the store of reflections on failures: in the cluster, or in the project's folder, if it has one.
     pub fn reflections(&self) -> Option<ReflectionStore> {
+        if let Some(buckets) = &self.buckets {
+            let notes = BucketNotes::new(Arc::clone(&buckets.notes));
+            return Some(ReflectionStore::with_storage(Arc::new(notes)));
+        }
         self.is_there.then(|| ReflectionStore::new(self.layout.reflections()))
     }
 }

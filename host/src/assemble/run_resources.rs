@@ -9,12 +9,13 @@ use super::{apis::ReachedApis, mcp::GrantedServers, project_folder::ProjectFolde
 use crate::{
     agent::{AgentGroup, AgentRegistry, journal::JournalState},
     approval::ApprovalBroker,
+    bucket::{BucketError, bucket_key_part, change_entry},
     builtin,
     change::ChangeApplier,
     config::{self, HostToolbox, HostToolboxUse},
     error::{ErrorKind, Report},
     kv::KvStores,
-    state::{Blackboard, NoteStore, StateRestoreError, TaskBoard, blackboard_tools, note_tools, task_tools},
+    state::{Blackboard, StateRestoreError, TaskBoard, blackboard_tools, note_tools, task_tools},
     tool::{Tool, ToolBox},
 };
 
@@ -77,6 +78,41 @@ impl RunResources {
         Ok(unused)
     }
 
+    /// Makes the boards those of the run tree that this session belongs to, in the cluster. Its root is the session whose
+    /// boards the session `parent` uses, or this session without a parent. Called after a journal was restored: a document
+    /// that other hosts have changed meanwhile is newer. Blocks.
+    pub fn share_boards(&self, session: &str, parent: Option<&str>) -> Result<(), Report> {
+        let failed = |reason: String| {
+            Report::new(ErrorKind::Run, "the boards of the run cannot be shared with other hosts")
+                .cause(reason)
+                .hint("check that the cluster of the config can be reached")
+        };
+        let buckets = self.project.buckets().ok_or_else(|| failed("the config names no cluster".into()))?;
+        let bucket = &buckets.boards;
+        let key = |session: &str, board: &str| format!("session.{}.{board}", bucket_key_part(session));
+        let root = match parent {
+            Some(parent) => {
+                // A session whose parent is no root says which one is.
+                let entry = bucket.get(&key(parent, "root")).map_err(|error| failed(error.to_string()))?;
+                let of_parent = entry.and_then(|entry| String::from_utf8(entry.value).ok());
+                let root = of_parent.unwrap_or_else(|| parent.to_owned());
+                let own = |_: Option<&[u8]>| Ok::<_, BucketError>((Some(root.clone().into_bytes()), ()));
+                change_entry(&**bucket, &key(session, "root"), own).map_err(|error| failed(error.to_string()))?;
+                root
+            }
+            None => session.to_owned(),
+        };
+        let member = parent.is_some().then(|| session.to_owned());
+        let tasks = self.board.share(Arc::clone(bucket), key(&root, "tasks"), member);
+        tasks.map_err(|error| failed(error.to_string()))?;
+        let blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
+        for (namespace, blackboard) in &*blackboards {
+            let shared = blackboard.share(Arc::clone(bucket), key(&root, &format!("blackboard.{namespace}")));
+            shared.map_err(|error| failed(error.to_string()))?;
+        }
+        Ok(())
+    }
+
     /// Gives the blackboards to `agent_group`, which records their changes if it has a journal.
     pub fn share(&self, agent_group: &AgentGroup) {
         let blackboards = self.blackboards.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +125,7 @@ impl RunResources {
         let tools = match uses.name {
             HostToolbox::Ask => ToolBox::new().with(builtin::ask_user(self.broker.clone())),
             HostToolbox::Tasks => task_tools(&self.board),
-            HostToolbox::Notes => note_tools(&NoteStore::new(self.project.notes())),
+            HostToolbox::Notes => note_tools(&self.project.notes()),
             // These tools depend on the agent's ceiling; `program_toolbox.rs` builds them.
             HostToolbox::Exec | HostToolbox::Git => ToolBox::new(),
             HostToolbox::State => {

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{App, RunResources, cluster_sessions::cluster_journals, project_folder::ProjectFolder};
+use super::{App, BoardSharing, RunResources, cluster_sessions::cluster_journals, project_folder::ProjectFolder};
 use crate::{
     agent::{
         AgentGroup,
@@ -167,6 +167,10 @@ impl App {
         let parts = || self.parts(model, made);
         let names: Vec<_> = made.iter().map(|who| who.own().name.as_str()).collect();
         let (agent_group, session) = match recording {
+            Recording::Off if self.board_sharing.as_ref().is_some_and(|of| of.parent.is_some()) => {
+                let what = "a run that shares the boards of another session must be recorded";
+                return Err(Report::new(ErrorKind::Usage, what).hint("give the run a session"));
+            }
             Recording::Off => return Ok((agent_group, None)),
             Recording::New { id, title, follows, options } => {
                 let (agent, model) = (entrant.name.clone(), model.model.clone());
@@ -185,8 +189,16 @@ impl App {
         if self.cluster.is_some() {
             make_folder(&self.config.root, session.journal.folder())?;
         }
+        if let Some(recorded) = &self.recorded_session {
+            let _ = recorded.set(session.journal.id().to_owned());
+        }
         shared.share(&agent_group);
-        shared.stores.of_session(session.journal.folder().to_owned());
+        shared.stores.of_session(session.journal.id(), session.journal.folder().to_owned());
+        if let Some(BoardSharing { parent }) = &self.board_sharing {
+            // The boards of a session go away with it; those of none would stay for ever.
+            let parent = parent.as_deref().filter(|parent| self.sessions().contains(parent));
+            shared.share_boards(session.journal.id(), parent)?;
+        }
         shared.changes.of_session(under_way(&self.sessions()), session.journal.folder());
         Ok((agent_group, Some(session)))
     }

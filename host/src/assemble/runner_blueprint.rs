@@ -58,6 +58,26 @@ impl RunnerBlueprint {
     ///
     /// [`AgentRefusal`] with the line of config that would help.
     pub fn under(&self, ceiling: &Ceiling) -> Result<Arc<dyn Runner>, AgentRefusal> {
+        self.runner_under(ceiling).map(EntryRunner::into_runner)
+    }
+
+    /// Builds the runner that a run begins with, under the bounds that a parent run on another host sets.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] as from [`RunnerBlueprint::whole`], and if the bounds leave too little.
+    pub fn entry(&self, ceiling: &Ceiling) -> Result<EntryRunner, Report> {
+        if *ceiling == Ceiling::default() {
+            return self.whole(&mut Vec::new());
+        }
+        let refused = |AgentRefusal(why)| {
+            Report::new(ErrorKind::Usage, "the parent run may not pass on what the agent needs").cause(why)
+        };
+        // What it starts is bounded too.
+        self.runner_under(ceiling).map(|entry| entry.below(ceiling)).map_err(refused)
+    }
+
+    fn runner_under(&self, ceiling: &Ceiling) -> Result<EntryRunner, AgentRefusal> {
         Ok(match self {
             Self::Agent(blueprint) => EntryRunner::Agent(Box::new(blueprint.under(ceiling)?)),
             Self::Team(team_blueprint) => {
@@ -66,8 +86,7 @@ impl RunnerBlueprint {
                 let ceiling = own.delegable.meet(ceiling);
                 EntryRunner::Team(Box::new(team_blueprint.team(own, &plugin, &ceiling)?))
             }
-        }
-        .into_runner())
+        })
     }
 
     /// Returns the settings that agents and teams share.

@@ -88,7 +88,8 @@ impl<'a> RunnerFactory<'a> {
     /// Returns the name of a model without a known price, of a runner and those that it needs as far as they count.
     fn unpriced(&self, who: RunnerConfig<'_>, counts: impl Fn(&RunnerConfig<'_>) -> bool) -> Option<String> {
         let needed = self.app.config.needed_by(who);
-        let agents = needed.iter().filter(|inner| counts(inner)).map(|inner| &self.made[inner.name()].0.own().agent);
+        let agents = needed.iter().filter(|inner| counts(inner) && inner.own().worker_labels.is_none());
+        let agents = agents.map(|inner| &self.made[inner.name()].0.own().agent);
         let mut models = agents.flat_map(|agent| agent.models.values().chain([&agent.completer]));
         models.find(|model| model.info().price.is_none()).map(|model| model.info().model.clone())
     }

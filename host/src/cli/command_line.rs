@@ -9,7 +9,7 @@ use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind as ClapKind};
 use super::{
     acp, agent, batch,
     build_info::LONG_VERSION,
-    chat, completions, config, conformance, doctor,
+    chat, cluster, completions, config, conformance, doctor,
     host_environment::compile_here,
     index, init, man, mcp, openapi,
     panic_report::bug,
@@ -58,6 +58,12 @@ pub(super) enum CliCommand {
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
     Serve(serve::ServeArgs),
+    Submit(cluster::SubmitArgs),
+    Worker(cluster::WorkerArgs),
+    Attach(cluster::AttachArgs),
+    /// Show the workers and the runs of the cluster that the config names, and cancel runs.
+    #[command(subcommand)]
+    Cluster(cluster::ClusterCommand),
     Mcp(mcp::McpArgs),
     Acp(acp::AcpArgs),
     /// List the APIs of the config, and approve their operations.
@@ -187,6 +193,10 @@ fn execute(command: CliCommand) -> u8 {
         CliCommand::Skill(skill) => skill.execute(),
         CliCommand::Provider(provider) => provider.execute(),
         CliCommand::Serve(serve) => serve.execute(),
+        CliCommand::Submit(submit) => submit.execute(),
+        CliCommand::Worker(worker) => worker.execute(),
+        CliCommand::Attach(attach) => attach.execute(),
+        CliCommand::Cluster(cluster) => cluster.execute(),
         CliCommand::Mcp(mcp) => mcp.execute(),
         CliCommand::Acp(acp) => acp.execute(),
         CliCommand::Openapi(openapi) => openapi.execute(),

@@ -99,6 +99,15 @@ pub fn read_config_of(folder: &Path, named: Option<&PathBuf>, plugins: &[PathBuf
     Ok(with_default_toolboxes(config.map_err(ConfigErrors::first)?, plugins).0)
 }
 
+/// Parses the config of a command that runs an agent of the project in this folder, over what the person has for all projects.
+/// Plugins and default toolboxes are those of this host.
+pub fn parse_config_of(text: &str, folder: PathBuf) -> Result<Config, Report> {
+    let config = user_config().and_then(|user| Config::of_text(text, folder, user, &agents_of_person()));
+    let mut config = config.map_err(ConfigErrors::first)?;
+    config.user.skills = home().map(|home| ProjectLayout::new(home).shared_skills());
+    Ok(with_default_toolboxes(config, &[]).0)
+}
+
 /// Searches the config of a folder, whose path is absolute and without links.
 pub fn search_in(folder: &Path) -> ProjectSearch {
     ProjectSearch::of(folder, folder, home().as_deref())

@@ -7,6 +7,7 @@ mod ask;
 mod batch;
 mod build_info;
 mod chat;
+mod cluster;
 mod command_line;
 mod command_runtime;
 mod command_words;

@@ -17,15 +17,24 @@ use crate::{
 ///
 /// A [`Report`] if the config names a cluster to which the person has not consented: nothing is sent there.
 pub fn sessions_of(config: &Config, is_trusted: bool) -> Result<SessionStore, Report> {
-    if let Some(fact) = config.cluster_fact().filter(|_| !is_trusted) {
-        let answered = trust::store().of(&config.root).map_err(|error| error.report())?;
-        if !answered.facts.contains(&fact) {
-            let what = "the sessions of this project are in a cluster that you have not trusted yet";
-            let hint = "look at it and trust it with `shelly-host config trust`";
-            return Err(Report::new(ErrorKind::Usage, what).cause(fact).hint(hint));
-        }
-    }
+    check_cluster_trust(config, is_trusted)?;
     Ok(app::sessions_of(config, trust::own_key()))
+}
+
+/// Checks that the person has consented to the cluster of a config, if it names one.
+///
+/// # Errors
+///
+/// A [`Report`] if not, or if that cannot be looked up.
+pub fn check_cluster_trust(config: &Config, is_trusted: bool) -> Result<(), Report> {
+    let Some(fact) = config.cluster_fact().filter(|_| !is_trusted) else { return Ok(()) };
+    let answered = trust::store().of(&config.root).map_err(|error| error.report())?;
+    if answered.facts.contains(&fact) {
+        return Ok(());
+    }
+    let what = "the sessions of this project are in a cluster that you have not trusted yet";
+    let hint = "look at it and trust it with `shelly-host config trust`";
+    Err(Report::new(ErrorKind::Usage, what).cause(fact).hint(hint))
 }
 
 /// Returns the sessions of the cluster that the config at this path names; `None` if they are files. A config that cannot be

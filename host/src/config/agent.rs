@@ -35,6 +35,10 @@ pub struct AgentConfig {
     pub provider: Option<String>,
     /// The agent of another host that it is; `None`: it runs here, on a model.
     pub remote: Option<RemoteAgentConfig>,
+    /// The labels of the workers of the cluster that run it, whoever starts it; empty: any worker. `None`: it is run by the
+    /// process that starts it.
+    #[serde(rename = "place")]
+    pub worker_labels: Option<Vec<String>>,
     /// The text shown before its name in a terminal.
     pub prefix: Option<String>,
     /// Toolboxes of the host and of MCP servers.

@@ -111,6 +111,12 @@ fn check_runner(runner: RunnerConfig<'_>, names: &[&str]) -> Result<(), Report> 
             "remove the key; whoever installs the package decides which hosts get tasks",
         );
     }
+    if own.worker_labels.is_some() {
+        return wrong(
+            format!("{place}.place: an agent package cannot choose workers"),
+            "remove the key; whoever installs the package decides where its agents run",
+        );
+    }
     let of_uses = own.all_plugins().map(|(listed, id, PluginUse { models, credentials, .. })| {
         (format!("{listed}.{id}"), !models.is_empty(), !credentials.is_empty())
     });

@@ -114,6 +114,7 @@ impl Config {
         if let Some(remote) = &agent.remote {
             found.note(remote.check(agent, &self.credentials));
         }
+        found.note(agent.check_place(self.cluster.is_some()));
         let toolboxes = format!("{}.toolboxes", agent.place());
         self.check_toolboxes(&toolboxes, &agent.toolboxes, found);
         found.note(check_shipped(&toolboxes, agent));

@@ -1,33 +1,59 @@
-//! The key `cluster`: a NATS server on which hosts share sessions.
+//! The key `cluster`: a NATS server on which hosts share sessions, state and a queue of runs.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use url::Url;
 
+use super::{effective_setting::shown, values::OptionalDuration};
 use crate::{
+    capability::Usd,
     error::{ErrorKind, Report},
     limits,
 };
 
-/// A NATS server with JetStream on which hosts share sessions.
+/// A NATS server with JetStream on which hosts share sessions, the state of plugins, notes, rate limits and a queue of runs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterConfig {
     /// The URL of a server, such as `nats://127.0.0.1:4222`, or `tls://…` for TLS. Further servers of the same cluster
     /// follow after commas.
     pub nats: String,
-    /// The name under which hosts share sessions: letters, digits, underscores and hyphens.
+    /// The name under which hosts share all of it: letters, digits, underscores and hyphens.
     pub namespace: String,
     /// The credentials that are sent to the server; `None`: none are.
     pub credentials: Option<ClusterCredentialsConfig>,
     /// A file with certificates in PEM form of the authorities that are trusted instead of those of the system; a
     /// relative path is below the config's root.
     pub certificates: Option<PathBuf>,
-    /// The number of servers that keep each session, from 1 to 5, when the namespace is used for the first time.
+    /// The number of servers that keep each message, from 1 to 5, when the namespace is used for the first time.
     #[serde(default = "one")]
     pub replicas: usize,
+    /// The time after which a host that is silent has given up its sessions and runs, from 2s to 5m; `None`: 30s. It is that of
+    /// the namespace from its first use on, whatever the configs of further hosts say.
+    #[serde(default, with = "OptionalDuration")]
+    pub lease: Option<Duration>,
+    /// The limits of the runs in the queue, together on all hosts of the namespace. Each worker keeps the limits of its own
+    /// config, so they should be the same everywhere.
+    #[serde(default)]
+    pub limits: ClusterLimitsConfig,
+}
+
+/// The limits of a namespace, counted on the server: a run that does not fit waits until others have ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClusterLimitsConfig {
+    /// The runs at work at once.
+    #[schemars(range(min = 1))]
+    pub runs: Option<u64>,
+    /// The tokens that the runs at work may use together, by their budgets. A run without a bound on tokens needs all of them.
+    #[schemars(range(min = 1))]
+    pub tokens: Option<u64>,
+    /// The US dollars that the runs at work may spend together, by their budgets. A run without a bound on cost needs all of
+    /// them.
+    #[schemars(with = "Option<f64>", extend("exclusiveMinimum" = 0))]
+    pub usd: Option<Usd>,
 }
 
 /// The credentials for a NATS server.
@@ -70,9 +96,19 @@ impl ClusterConfig {
             let most = limits::CLUSTER_NAMESPACE_BYTES;
             return wrong(what, &format!("use 1 to {most} characters of a-z, A-Z, 0-9, _ and -"));
         }
-        match self.replicas {
-            1..=limits::CLUSTER_REPLICAS => Ok(()),
-            replicas => wrong(format!("replicas: is {replicas}"), "use a number from 1 to 5"),
+        if !(1..=limits::CLUSTER_REPLICAS).contains(&self.replicas) {
+            return wrong(format!("replicas: is {}", self.replicas), "use a number from 1 to 5");
+        }
+        let (least, most) = (limits::CLUSTER_LEASE_LEAST, limits::CLUSTER_LEASE_CEILING);
+        if let Some(lease) = self.lease.filter(|lease| !(least..=most).contains(lease)) {
+            let hint = format!("use a time from {} to {}", shown(least), shown(most));
+            return wrong(format!("lease: is {}", shown(lease)), &hint);
+        }
+        let ClusterLimitsConfig { runs, tokens, usd } = &self.limits;
+        let zero = [("runs", *runs == Some(0)), ("tokens", *tokens == Some(0)), ("usd", *usd == Some(Usd::ZERO))];
+        match zero.iter().find(|(_, is_zero)| *is_zero) {
+            Some((key, _)) => wrong(format!("limits.{key}: is 0"), "no run could begin; use more, or leave it out"),
+            None => Ok(()),
         }
     }
 }
@@ -98,6 +134,11 @@ mod tests {
             ("nats: 'nats://a:1', namespace: a.b", "cluster.namespace: `a.b` is not a valid name"),
             ("nats: 'nats://a:1', namespace: a, replicas: 0", "cluster.replicas: is 0"),
             ("nats: 'nats://a:1', namespace: a, replicas: 6", "cluster.replicas: is 6"),
+            ("nats: 'nats://a:1', namespace: a, lease: 1s", "cluster.lease: is 1s"),
+            ("nats: 'nats://a:1', namespace: a, lease: 301s", "cluster.lease: is 5m 1s"),
+            ("nats: 'nats://a:1', namespace: a, limits: {runs: 0}", "cluster.limits.runs: is 0"),
+            ("nats: 'nats://a:1', namespace: a, limits: {tokens: 0}", "cluster.limits.tokens: is 0"),
+            ("nats: 'nats://a:1', namespace: a, limits: {usd: 0}", "cluster.limits.usd: is 0"),
         ] {
             let refused = parsed(keys).unwrap_err();
             assert!(refused.contains(why), "{refused}, not {why}");
@@ -112,8 +153,8 @@ mod tests {
         let line = config.cluster_fact().unwrap();
         assert_eq!(
             line,
-            "the cluster `team-a` is on the NATS server `nats://a:1`; sessions are sent there, with the credentials in \
-             `/project/keys/nats.creds`, trusting the authorities in `/project/ca.pem`"
+            "the cluster `team-a` is on the NATS server `nats://a:1`; sessions, runs, notes and the state of plugins are sent \
+             there, with the credentials in `/project/keys/nats.creds`, trusting the authorities in `/project/ca.pem`"
         );
         assert!(config.facts().contains(&line));
         assert_eq!(Config::parse("", "/project".into()).unwrap().cluster_fact(), None);

@@ -166,7 +166,7 @@ impl Config {
     }
 
     /// Returns the text of a config file and the folder below which its relative paths are resolved.
-    pub(super) fn text_of(path: &Path) -> Result<(String, PathBuf), Report> {
+    pub(crate) fn text_of(path: &Path) -> Result<(String, PathBuf), Report> {
         let shown = path.display();
         let unreadable = |error: io::Error| {
             let report = Report::new(ErrorKind::Usage, format!("cannot read the config {shown}"));

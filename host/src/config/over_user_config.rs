@@ -39,17 +39,31 @@ impl Config {
         folder: PathBuf,
         agents: &InstalledAgents,
     ) -> Result<Self, ConfigErrors> {
-        let user = agents.add_to_user(user)?;
         let (text, root) = match path {
             Some(path) => Self::text_of(path)?,
             None => (String::new(), folder),
         };
-        let installed = agents.of_project(&root)?;
-        let parsed = Self::parse_with_agents(&text, root, user, installed);
+        let parsed = Self::of_text(&text, root, user, agents);
         match path {
             Some(path) => Self::in_file(path, parsed),
             None => parsed,
         }
+    }
+
+    /// Does the same as [`Self::of_project_with_agents`] with the text of a config of the project in the folder `root`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigErrors`], whose reports each name the position and the fix; also if an installed agent package cannot be used.
+    pub fn of_text(
+        text: &str,
+        root: PathBuf,
+        user: Option<UserConfig>,
+        agents: &InstalledAgents,
+    ) -> Result<Self, ConfigErrors> {
+        let user = agents.add_to_user(user)?;
+        let installed = agents.of_project(&root)?;
+        Self::parse_with_agents(text, root, user, installed)
     }
 
     /// Parses a config whose relative paths are below `root`, and adds the agents of packages and the entries of the user-wide

@@ -48,6 +48,9 @@ struct TeamFile {
     instructions: String,
     /// The name of the model that its coordinator asks; `None`: the first provider of the config.
     provider: Option<String>,
+    /// The labels of the workers of the cluster that run it, whoever starts it; empty: any worker. `None`: it is run by the
+    /// process that starts it.
+    place: Option<Vec<String>>,
     /// The text shown before its name in a terminal.
     prefix: Option<String>,
     /// Its members, in order.
@@ -95,6 +98,7 @@ impl From<TeamFile> for TeamConfig {
             description: file.description,
             instructions: file.instructions,
             provider: file.provider,
+            worker_labels: file.place,
             prefix: file.prefix,
             skills_tags: file.skills_tags,
             estimated_cost: file.estimated_cost,

@@ -82,6 +82,11 @@ impl AnswerSchema {
         format!("Answer with JSON only, without any other text. The JSON must follow this JSON Schema:\n{}", self.text)
     }
 
+    /// Returns the schema as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
     /// Returns the value of an answer that follows the schema. A fence of Markdown around the JSON is left out.
     ///
     /// # Errors

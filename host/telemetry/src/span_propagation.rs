@@ -16,6 +16,8 @@ impl SpanPropagation {
     /// Returns `true` if a destination is told.
     pub(crate) fn tells(&self, destination: SpanDestination<'_>) -> bool {
         match (self, destination) {
+            // It is one of the person's own hosts, and its run a part of the same trace.
+            (_, SpanDestination::Worker) => true,
             (Self::None, _) => false,
             (Self::All, _) => true,
             (Self::Listed(listed), SpanDestination::Server(url)) => {
@@ -51,5 +53,6 @@ mod tests {
         }
         assert!(listed.tells(SpanDestination::McpProgram("files")));
         assert!(!listed.tells(SpanDestination::McpProgram("file")));
+        assert!(SpanPropagation::None.tells(SpanDestination::Worker), "a run on another worker is in the same trace");
     }
 }

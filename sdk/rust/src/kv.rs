@@ -1,6 +1,7 @@
 //! A key-value store for bytes that outlast a call. The agent's config decides whether the store belongs to the run, the
 //! session, the agent or the plugin. A plugin asks for it with `kv = true` in `[wants]`; the config grants it with
-//! `kv: agent`. A write is atomic, and it is on disk when the call returns, except in the store of a run.
+//! `kv: agent`. A write is atomic, and it is on disk when the call returns, or on the server of the cluster that the config
+//! names, except in the store of a run.
 //!
 //! ```no_run
 //! use shelly_plugin::{Error, kv};

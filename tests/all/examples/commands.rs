@@ -37,6 +37,14 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("run --config examples/03-custom-provider/shelly.yaml", How::OnRealFiles),
             ("run --config examples/", How::By("all/examples.rs")),
             ("chat --config examples/16-chat/shelly.yaml", How::By("all/examples.rs")),
+            ("run --config examples/17-cluster/shelly.yaml", How::By("all/cluster/delegation.rs")),
+        ],
+    ),
+    (
+        "examples/17-cluster/README.md",
+        &[
+            ("worker --config examples/17-cluster/shelly.yaml", How::By("all/cluster/delegation.rs")),
+            ("run --config examples/17-cluster/shelly.yaml", How::By("all/cluster/delegation.rs")),
         ],
     ),
     ("plugins/README.md", &[("run --no-session --model script --output json", How::By("all/examples.rs"))]),
@@ -68,6 +76,10 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("session list", How::By("all/sessions/copied.rs")),
             ("session resume last", NEEDS_A_MODEL),
             ("session copy last --to", How::By("all/sessions/copied.rs")),
+            ("worker --jobs 4", How::By("all/cluster/walk.rs")),
+            ("submit", How::By("all/cluster/walk.rs")),
+            ("cluster status", How::By("all/cluster/walk.rs")),
+            ("attach typos-1", How::By("all/cluster/walk.rs")),
         ],
     ),
     (

@@ -1,57 +1,15 @@
 //! Sessions of a project whose config names a cluster. With a NATS server, which `tests/cluster/nats-server.sh` gets, on
 //! a real one.
 
-use std::{
-    env, fs,
-    net::{TcpListener, TcpStream},
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, net::TcpListener};
 
 use serde_json::{Value, json};
 use shelly_host::{app::sessions, session::NewSession};
 
-use crate::support::Place;
-
-/// A server on this port; `None` if there is no program for it.
-struct NatsServer(Child);
-
-impl NatsServer {
-    fn start(place: &Place, port: u16) -> Option<Self> {
-        let built = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/nats/bin/nats-server");
-        let program = env::var_os("SHELLY_NATS_SERVER").map_or(built, PathBuf::from);
-        if !program.is_file() {
-            eprintln!("skipped: there is no NATS server; tests/cluster/nats-server.sh gets one");
-            return None;
-        }
-        let store = place.path().join("nats");
-        let config = format!("host: 127.0.0.1\nport: {port}\njetstream {{ store_dir: \"{}\" }}\n", store.display());
-        let config = place.file("nats.conf", config);
-        let mut command = Command::new(program);
-        let command = command.arg("-c").arg(config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let server = Self(command.spawn().unwrap());
-        let began = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(began.elapsed() < Duration::from_secs(20), "the server does not listen");
-            thread::sleep(Duration::from_millis(20));
-        }
-        Some(server)
-    }
-}
-
-impl Drop for NatsServer {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A port on which nobody listens.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
+use crate::{
+    cluster::nats_server::{NatsServer, free_port},
+    support::Place,
+};
 
 fn config(port: u16) -> String {
     format!("cluster: {{nats: 'nats://127.0.0.1:{port}', namespace: team-a}}\n")

@@ -41,8 +41,8 @@ pub use agent::{Agent, DEFAULT_PREFIX};
 pub(crate) use bounded_state::bounded_state;
 pub use context::{
     AgentEntry, AgentFactory, AgentGroup, AgentRefusal, AgentRegistry, AgentRunOptions, CostTier, GrantDecisions,
-    InteractionMode, RunLimits, RunParams, Runner, RunnerProfile, SendError, budget_left, record_remote_task,
-    remote_task,
+    InteractionMode, RemoteTaskOwner, RunLimits, RunParams, Runner, RunnerProfile, SendError, budget_left, ceiling_of,
+    record_remote_task, remote_task,
 };
 pub(crate) use context::{AgentModels, RunState, in_time};
 pub use delegate::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode, RUN_TOOLS};

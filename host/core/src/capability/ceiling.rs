@@ -53,7 +53,7 @@ impl CeilingBound {
 /// assert_eq!(Ceiling::default().narrow(&given), given);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ceiling(BTreeMap<Arc<str>, Arc<CeilingBound>>);
+pub struct Ceiling(pub(super) BTreeMap<Arc<str>, Arc<CeilingBound>>);
 
 impl Ceiling {
     /// Creates a ceiling of one bound.

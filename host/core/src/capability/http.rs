@@ -12,6 +12,10 @@ use url::{Host, Url};
 
 use super::address::{is_public, unmapped};
 
+mod http_records;
+
+pub(super) use http_records::HttpRuleRecord;
+
 /// A set of permitted HTTP requests: those that match one of its rules. A lattice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HttpGrant(Option<BTreeSet<HttpRule>>);

@@ -11,6 +11,7 @@ mod budget;
 mod budget_account;
 mod budget_exhausted;
 mod ceiling;
+mod ceiling_json;
 mod files;
 mod grant;
 mod http;

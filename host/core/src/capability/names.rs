@@ -34,6 +34,16 @@ impl NameSet {
         self.0.iter().flatten().map(String::as_str)
     }
 
+    /// Returns the names; `None` for the set of all names.
+    pub(super) fn listed(&self) -> Option<&BTreeSet<String>> {
+        self.0.as_ref()
+    }
+
+    /// Returns the set of these names; `None` for the set of all names.
+    pub(super) fn of_listed(names: Option<BTreeSet<String>>) -> Self {
+        Self(names)
+    }
+
     /// Returns what both allow.
     pub fn meet(&self, other: &Self) -> Self {
         match (&self.0, &other.0) {

@@ -24,6 +24,8 @@ const HANDOFF: &str = "shelly.hand-over";
 
 /// The key that states how a run ended whose reply is not an answer.
 const ENDING: &str = "shelly.ending";
+/// The key of the mark of a task that a queue handed out.
+const QUEUED_RUN: &str = "shelly.queued-run";
 
 /// The author role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -172,6 +174,16 @@ impl Message {
     /// Marks how the run ended that produced this reply; `None` for an answer.
     pub(crate) fn with_ending(self, ending: Option<&str>) -> Self {
         self.with_fact(ENDING, ending)
+    }
+
+    /// Marks the task of a run that a queue handed out with the id of the run.
+    pub fn with_queued_run(self, id: &str) -> Self {
+        self.with_fact(QUEUED_RUN, Some(id))
+    }
+
+    /// Returns the id of the run that a queue handed out with this task.
+    pub fn queued_run(&self) -> Option<&str> {
+        self.fact(QUEUED_RUN)
     }
 
     fn fact(&self, key: &str) -> Option<&str> {

@@ -19,6 +19,8 @@ pub enum SpanDestination<'a> {
     Server(&'a Url),
     /// An MCP server that is a program or in this process, by its name in the config.
     McpProgram(&'a str),
+    /// A worker of the cluster that the config names, which is given the whole task.
+    Worker,
 }
 
 /// A step of a run that has spans: a tool call, or a request to a model.

@@ -24,7 +24,8 @@ pub enum KvPrecondition {
 }
 
 impl KvPrecondition {
-    pub(super) fn holds(self, there: Option<u64>) -> bool {
+    /// Returns `true` if the condition holds for a value of this revision.
+    pub fn holds(self, there: Option<u64>) -> bool {
         match self {
             Self::Anything => true,
             Self::Nothing => there.is_none(),
@@ -33,11 +34,26 @@ impl KvPrecondition {
     }
 }
 
-/// The operations of a storage backend. Keys and values are within their bounds.
-pub(super) trait KvBackend: Send {
+/// The storage of one store. Keys and values are within their bounds. All calls may block.
+pub trait KvBackend: Send {
+    /// Returns the value of a key.
+    ///
+    /// # Errors
+    ///
+    /// [`KvError`].
     fn get(&mut self, key: &str) -> Result<Option<KvEntry>, KvError>;
     /// Writes a value; without one, removes the key. Returns `false` and does nothing if the precondition does not hold.
+    ///
+    /// # Errors
+    ///
+    /// [`KvError`], also if the write would exceed the store's quota.
     fn write(&mut self, key: &str, expected: KvPrecondition, value: Option<&[u8]>) -> Result<bool, KvError>;
+    /// Lists the keys that start with `prefix` and come after `after`, in byte order: the first
+    /// [`limits::KV_KEYS_LISTED`].
+    ///
+    /// # Errors
+    ///
+    /// [`KvError`].
     fn keys(&mut self, prefix: &str, after: Option<&str>) -> Result<Vec<String>, KvError>;
 }
 

@@ -29,12 +29,14 @@ pub enum KvError {
     InUse { path: PathBuf },
     #[error("cannot {what} the key-value store {}: {reason}", path.display())]
     Disk { what: &'static str, path: PathBuf, reason: String },
+    #[error("cannot use a key-value store in the cluster: {reason}")]
+    Cluster { reason: String },
 }
 
 impl KvError {
     /// Returns `true` for errors that only the operator can fix: the store is damaged, in use or inaccessible.
     pub fn is_of_operator(&self) -> bool {
-        matches!(self, Self::Damaged { .. } | Self::InUse { .. } | Self::Disk { .. })
+        matches!(self, Self::Damaged { .. } | Self::InUse { .. } | Self::Disk { .. } | Self::Cluster { .. })
     }
 
     /// Converts the error for the user of the store, without the path of the store on this machine.
@@ -51,6 +53,13 @@ impl KvError {
             Self::Damaged { .. } => unavailable("its file is damaged"),
             Self::InUse { .. } => unavailable("another process has locked it"),
             Self::Disk { .. } => unavailable("disk error"),
+            Self::Cluster { .. } => Fault::Unavailable {
+                message:
+                    "the key-value store is unavailable: the cluster does not answer, or has a damaged entry; the \
+                          operator was told the reason"
+                        .into(),
+                after: None,
+            },
         }
     }
 }

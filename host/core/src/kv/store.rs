@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{KvEntry, KvError, KvPrecondition, backend::KvBackend, disk::DiskKvBackend, memory::MemoryKvBackend};
+use super::{KvEntry, KvError, KvPrecondition, backend::KvBackend, memory::MemoryKvBackend};
 use crate::limits;
 
 /// A store. Clones refer to the same store.
@@ -19,28 +19,29 @@ struct KvStoreInner {
 enum KvStoreKind {
     Memory(Mutex<MemoryKvBackend>),
     /// An operation may block a thread; the lock limits this to one thread per store.
-    Disk(Arc<tokio::sync::Mutex<DiskKvBackend>>),
+    Blocking(Arc<tokio::sync::Mutex<dyn KvBackend>>),
 }
 
 impl fmt::Debug for KvStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.kind {
             KvStoreKind::Memory(_) => "KvStore(memory)",
-            KvStoreKind::Disk(_) => "KvStore(disk)",
+            KvStoreKind::Blocking(_) => "KvStore(shared)",
         })
     }
 }
 
 impl KvStore {
     pub(super) fn in_memory(memory: MemoryKvBackend) -> Self {
-        Self::new(KvStoreKind::Memory(Mutex::new(memory)))
+        Self::of(KvStoreKind::Memory(Mutex::new(memory)))
     }
 
-    pub(super) fn on_disk(disk: DiskKvBackend) -> Self {
-        Self::new(KvStoreKind::Disk(Arc::new(tokio::sync::Mutex::new(disk))))
+    /// Creates a store with this storage, whose calls may block.
+    pub fn with_backend(backend: impl KvBackend + 'static) -> Self {
+        Self::of(KvStoreKind::Blocking(Arc::new(tokio::sync::Mutex::new(backend))))
     }
 
-    fn new(kind: KvStoreKind) -> Self {
+    fn of(kind: KvStoreKind) -> Self {
         Self(Arc::new(KvStoreInner { kind, reported: Mutex::default() }))
     }
 
@@ -100,9 +101,9 @@ impl KvStore {
     ) -> Result<R, KvError> {
         match &self.0.kind {
             KvStoreKind::Memory(memory) => work(&mut *memory.lock().unwrap_or_else(PoisonError::into_inner)),
-            KvStoreKind::Disk(disk) => {
-                let mut disk = Arc::clone(disk).lock_owned().await;
-                match tokio::task::spawn_blocking(move || work(&mut *disk)).await {
+            KvStoreKind::Blocking(backend) => {
+                let mut backend = Arc::clone(backend).lock_owned().await;
+                match tokio::task::spawn_blocking(move || work(&mut *backend)).await {
                     Ok(done) => done,
                     Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
                 }

@@ -6,11 +6,16 @@ use std::{
 };
 
 use super::{
-    KvQuota, KvStore,
+    BucketKvBackend, KvQuota, KvStore,
     disk::{DiskKvBackend, KvFolderFn, make_folder},
     memory::{KvMemoryPool, MemoryKvBackend},
 };
-use crate::{digest::Sha256Digest, error::without_number, limits};
+use crate::{
+    bucket::{StateBucket, bucket_key_part, short_key_part},
+    digest::Sha256Digest,
+    error::without_number,
+    limits,
+};
 
 /// The owner of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -41,8 +46,12 @@ pub enum KvStoreOwner {
 pub struct KvStores(Arc<KvStoresInner>);
 
 struct KvStoresInner {
-    /// The folder; `None`: all stores are in memory.
+    /// The folder; `None`: all stores are in memory, or in the bucket.
     folder: Option<KvFolderFn>,
+    /// The bucket in which hosts share the stores.
+    bucket: Option<Arc<dyn StateBucket>>,
+    /// The name of the session, once it is recorded: a part of the keys in the bucket.
+    session_name: OnceLock<String>,
     /// The folder of the session's stores, once the session is recorded.
     session: OnceLock<KvFolderFn>,
     quota: KvQuota,
@@ -54,14 +63,18 @@ struct KvStoresInner {
 
 impl fmt::Debug for KvStores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.folder.is_some() { "KvStores(project)" } else { "KvStores(memory)" })
+        f.write_str(match (&self.0.bucket, &self.0.folder) {
+            (Some(_), _) => "KvStores(bucket)",
+            (None, Some(_)) => "KvStores(project)",
+            (None, None) => "KvStores(memory)",
+        })
     }
 }
 
 impl Default for KvStores {
     /// Creates stores in memory.
     fn default() -> Self {
-        Self::new(None, KvQuota::default(), limits::KV_MEMORY_BYTES)
+        Self::new(None, None, KvQuota::default(), limits::KV_MEMORY_BYTES)
     }
 }
 
@@ -70,28 +83,38 @@ impl KvStores {
     pub fn single() -> Self {
         let (quota, pool) = (KvQuota::default(), Arc::new(KvMemoryPool::new(limits::KV_MEMORY_BYTES)));
         let single = Some(KvStore::in_memory(MemoryKvBackend::new(quota, Arc::clone(&pool))));
-        let (session, open) = (OnceLock::new(), Mutex::default());
-        Self(Arc::new(KvStoresInner { folder: None, session, quota, pool, single, open }))
+        let (session, session_name, open) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        let (folder, bucket) = (None, None);
+        Self(Arc::new(KvStoresInner { folder, bucket, session_name, session, quota, pool, single, open }))
     }
 
     /// Creates stores below a folder. `folder` is called when the first store is used; it may block.
     pub fn on_disk(folder: impl Fn() -> Result<PathBuf, String> + Send + Sync + 'static) -> Self {
-        Self::new(Some(Arc::new(folder)), KvQuota::default(), limits::KV_MEMORY_BYTES)
+        Self::new(Some(Arc::new(folder)), None, KvQuota::default(), limits::KV_MEMORY_BYTES)
+    }
+
+    /// Creates stores in a bucket, which other hosts use too. Stores of a run, and of a session that is not recorded, are
+    /// in memory.
+    pub fn in_bucket(bucket: Arc<dyn StateBucket>) -> Self {
+        Self::new(None, Some(bucket), KvQuota::default(), limits::KV_MEMORY_BYTES)
     }
 
     /// Returns new stores with other bounds: `quota` for each store, `memory` bytes for all in-memory stores together.
     pub fn bounded(self, quota: KvQuota, memory: usize) -> Self {
-        Self::new(self.0.folder.clone(), quota, memory)
+        Self::new(self.0.folder.clone(), self.0.bucket.clone(), quota, memory)
     }
 
-    fn new(folder: Option<KvFolderFn>, quota: KvQuota, memory: usize) -> Self {
-        let (session, pool) = (OnceLock::new(), Arc::new(KvMemoryPool::new(memory)));
-        Self(Arc::new(KvStoresInner { folder, session, quota, pool, single: None, open: Mutex::default() }))
+    fn new(folder: Option<KvFolderFn>, bucket: Option<Arc<dyn StateBucket>>, quota: KvQuota, memory: usize) -> Self {
+        let (session, session_name, open) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        let (pool, single) = (Arc::new(KvMemoryPool::new(memory)), None);
+        Self(Arc::new(KvStoresInner { folder, bucket, session_name, session, quota, pool, single, open }))
     }
 
-    /// Puts the session's stores into the folder `kv` of `folder`, which must exist. Before that, and without a session,
-    /// they are in memory. Only the first call has an effect.
-    pub fn of_session(&self, folder: PathBuf) {
+    /// Puts the session's stores into the folder `kv` of `folder`, which must exist, or, if the stores are in a bucket, into
+    /// the bucket under the name of the session. Before that, and without a session, they are in memory. Only the first call
+    /// has an effect.
+    pub fn of_session(&self, name: &str, folder: PathBuf) {
+        let _ = self.0.session_name.set(name.to_owned());
         let kv = move || {
             let kv = folder.join("kv");
             make_folder(&kv).map(|()| kv).map_err(|error| without_number(&error.to_string()))
@@ -114,6 +137,19 @@ impl KvStores {
     }
 
     fn make(&self, owner: &KvStoreOwner) -> KvStore {
+        if let Some(bucket) = &self.0.bucket {
+            let key = match (owner, self.0.session_name.get()) {
+                (KvStoreOwner::Session { .. }, None) => return self.in_memory(),
+                (KvStoreOwner::Session { user, plugin }, Some(session)) => {
+                    format!("session.{}.{}.{}", bucket_key_part(session), short_key_part(user), short_key_part(plugin))
+                }
+                (KvStoreOwner::User { user, plugin }, _) => {
+                    format!("user.{}.{}", short_key_part(user), short_key_part(plugin))
+                }
+                (KvStoreOwner::Plugin { plugin }, _) => format!("plugin.{}", short_key_part(plugin)),
+            };
+            return KvStore::with_backend(BucketKvBackend::new(Arc::clone(bucket), key, self.0.quota));
+        }
         let file = |plugin: &str| format!("{}.kv", file_name(plugin));
         let (folder, names) = match owner {
             KvStoreOwner::Session { user, plugin } => (self.0.session.get(), of_user(user, file(plugin))),
@@ -121,7 +157,7 @@ impl KvStores {
             KvStoreOwner::Plugin { plugin } => (self.0.folder.as_ref(), vec!["plugins".into(), file(plugin)]),
         };
         match folder {
-            Some(folder) => KvStore::on_disk(DiskKvBackend::new(Arc::clone(folder), names, self.0.quota)),
+            Some(folder) => KvStore::with_backend(DiskKvBackend::new(Arc::clone(folder), names, self.0.quota)),
             None => self.in_memory(),
         }
     }
@@ -154,7 +190,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::kv::KvPrecondition;
+    use crate::{bucket::MemoryBucket, kv::KvPrecondition};
 
     #[tokio::test]
     async fn single_store_belongs_to_every_owner() {
@@ -166,6 +202,35 @@ mod tests {
         let (one, other) = (KvStores::default(), KvStores::default().in_memory());
         assert!(one.in_memory().write("k".into(), anything, Some(b"v".to_vec())).await.unwrap());
         assert!(other.get("k".into()).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn bucket_stores_of_owners_are_apart() {
+        let bucket = Arc::new(MemoryBucket::new());
+        let host = || KvStores::in_bucket(bucket.clone());
+        let (one, other) = (host(), host());
+        one.of_session("s.1", PathBuf::new());
+        other.of_session("s.2", PathBuf::new());
+        let (user, plugin) = ("agents.a".to_owned(), "p".to_owned());
+        let owners = [
+            KvStoreOwner::Session { user: user.clone(), plugin: plugin.clone() },
+            KvStoreOwner::User { user, plugin: plugin.clone() },
+            KvStoreOwner::Plugin { plugin },
+        ];
+        for (at, owner) in owners.iter().enumerate() {
+            let value = vec![at as u8];
+            one.get(owner.clone()).write("k".into(), KvPrecondition::Anything, Some(value)).await.unwrap();
+        }
+        for (at, owner) in owners.into_iter().enumerate() {
+            let read = other.get(owner.clone()).get("k".into()).await.unwrap().map(|entry| entry.value);
+            let is_of_session = matches!(owner, KvStoreOwner::Session { .. });
+            assert_eq!(read, (!is_of_session).then(|| vec![at as u8]), "{owner:?}");
+        }
+        let keys = bucket.keys("session").unwrap();
+        assert_eq!(keys, ["session.s=2e1.agents=2ea.p.key.k", "session.s=2e1.agents=2ea.p.total"]);
+        let unrecorded = host().get(KvStoreOwner::Session { user: "a".into(), plugin: "p".into() });
+        unrecorded.write("k".into(), KvPrecondition::Anything, Some(vec![])).await.unwrap();
+        assert_eq!(bucket.keys("session").unwrap(), keys, "without a session the store is in memory");
     }
 
     #[test]

@@ -8,7 +8,6 @@ use std::{
 use proptest::prelude::*;
 
 use super::{
-    backend::KvBackend,
     disk::DiskKvBackend,
     log::{self, MAGIC},
     memory::{KvMemoryPool, MemoryKvBackend},
@@ -462,7 +461,7 @@ async fn each_kv_owner_has_its_own_store() {
     };
     fs::create_dir(&session).unwrap();
     let first = stores();
-    first.of_session(session.clone());
+    first.of_session("s", session.clone());
     assert!(!kv.exists(), "nothing is made before it is used");
     for place in places() {
         let store = first.get(place.clone());
@@ -472,7 +471,7 @@ async fn each_kv_owner_has_its_own_store() {
     assert!(session.join("kv/agents/a/p.kv").exists() && kv.join("agents/%41/p.kv").exists());
     assert!(kv.join("plugins/p.kv").exists() && kv.join("providers/a/p.kv").exists());
     let again = stores();
-    again.of_session(session);
+    again.of_session("s", session);
     for place in places() {
         let entry = again.get(place.clone()).get("k".into()).await.unwrap().unwrap();
         assert_eq!(entry.value, format!("{place:?}").as_bytes());

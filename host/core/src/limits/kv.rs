@@ -37,3 +37,5 @@ pub const KV_RECORD_BYTES: usize = 22;
 /// The maximum number of distinct warnings about one unusable store. A process that changes the file repeatedly could cause
 /// new ones forever.
 pub const KV_WARNINGS: u32 = 8;
+/// The time between two counts of a store in a cluster that seems to be full: a count reads all of its values.
+pub const KV_COUNT_PAUSE: Duration = Duration::from_secs(60);

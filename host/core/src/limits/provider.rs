@@ -123,6 +123,21 @@ pub const RATE_LIMIT_TOLD: Duration = Duration::from_secs(5);
 /// The time that a request waits for its rate limit before it fails: enough for a thousand queued agents at twenty requests
 /// per minute.
 pub const RATE_LIMIT_WAIT: Duration = Duration::from_secs(3_600);
+/// The number of parts of a limit that several hosts share: a host takes one beyond what a request needs, so few hosts leave
+/// little unused.
+pub const RATE_SHARE_PARTS: u64 = 10;
+/// The time in which a host may use a part. What it did not use is held back from others until the minute after that.
+pub const RATE_SHARE_TIME: Duration = Duration::from_secs(5);
+/// The maximum time that a request waits for the server that holds the parts; then it begins without.
+pub const RATE_SHARE_WAIT: Duration = Duration::from_secs(2);
+/// The time for which a call to that server is repeated: nobody waits for it any longer.
+pub const RATE_SHARE_RETRY: Duration = Duration::from_secs(1);
+/// The time for which that server is not asked again after it did not answer.
+pub const RATE_SHARE_AWAY: Duration = Duration::from_secs(10);
+/// The maximum time between two attempts to take a part: other hosts give back what they do not use.
+pub const RATE_SHARE_POLL: Duration = Duration::from_secs(1);
+/// The time after which the parts of a provider that nobody uses are forgotten.
+pub const RATE_SHARE_KEPT: Duration = Duration::from_secs(300);
 
 // ---- replies and requests of models, continued
 

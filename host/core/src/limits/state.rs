@@ -1,4 +1,4 @@
-//! Limits of shared state: blackboards, tasks, notes, reflections.
+//! Limits of shared state: blackboards, tasks, notes, reflections, and the buckets in which several hosts share them.
 
 use std::time::Duration;
 
@@ -30,6 +30,9 @@ pub const BLACKBOARD_VALUE_BYTES: usize = 31_000;
 pub const BLACKBOARD_KEYS: usize = 1_024;
 /// The maximum bytes of all keys and values on one blackboard.
 pub const BLACKBOARD_BYTES: usize = 8 << 20;
+/// The maximum number of revisions between two recorded changes of a blackboard that several hosts share: one that was
+/// overwritten before it arrived on a host is not recorded there.
+pub const BLACKBOARD_SKIPPED: u64 = 1 << 20;
 /// The maximum number of existing keys named in the error for a missing key.
 pub const BLACKBOARD_KEYS_SHOWN: usize = 20;
 /// The maximum bytes of a blackboard's namespace: with a suffix it is the name of a tool.
@@ -67,3 +70,27 @@ pub const NOTES_FILES: usize = 256;
 pub const NOTES_LINE_CHARS: usize = 80;
 /// The maximum characters of an invalid name in an error message.
 pub const NAME_SHOWN_CHARS: usize = 100;
+
+// ---- buckets
+
+/// The maximum bytes of a key in a bucket: the longest key of a plugin's store, each of whose bytes may be written as three,
+/// and the names of its owner. A NATS server takes twice as many.
+pub const BUCKET_KEY_BYTES: usize = 2_048;
+/// The maximum bytes of an encoded name of an agent, plugin or session in such a key; a longer one is replaced by its
+/// SHA-256.
+pub const BUCKET_NAME_BYTES: usize = 100;
+/// The maximum bytes of a value in a bucket: a full blackboard as JSON, with room for its form.
+pub const BUCKET_VALUE_BYTES: usize = 12 << 20;
+/// The maximum number of keys that one listing returns: twice those of the largest store.
+pub const BUCKET_KEYS: usize = 131_072;
+/// The maximum number of attempts at a change while other hosts change the same value. Each failed attempt is another host's
+/// success.
+pub const BUCKET_ATTEMPTS: usize = 256;
+/// The maximum number of attempts to read a value that is replaced while it is read.
+pub const BUCKET_READS: usize = 16;
+/// The maximum number of large values of which a host remembers where their parts are, to remove them later.
+pub const BUCKET_LARGE_KNOWN: usize = 1_024;
+/// The maximum time that a check of a contract waits for a change to arrive on another host: a slow machine is no failure.
+pub const CONTRACT_WAIT: Duration = Duration::from_secs(20);
+/// The pause between two looks at a change that a check of a contract waits for.
+pub const CONTRACT_PAUSE: Duration = Duration::from_millis(5);

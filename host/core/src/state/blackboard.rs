@@ -1,13 +1,18 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::{
+    shared_board::SharedBoard,
     shown_name::shown_name,
     watched_value::{StateChangeFn, StateChangeHook, StateRestoreError, WatchedValue},
 };
 use crate::{
+    bucket::{BucketError, StateBucket},
     error::{Fault, acts_on_terminal},
     limits,
     tool::ToolCallId,
@@ -22,6 +27,8 @@ pub struct Blackboard {
     board: Arc<WatchedValue<BlackboardState>>,
     /// The tool call that changes through this handle are attributed to.
     author: Option<Arc<ToolCallId>>,
+    /// The document of the board, if several hosts have it.
+    shared: Arc<OnceLock<SharedBoard<BlackboardState>>>,
 }
 
 /// A value on a [`Blackboard`].
@@ -88,6 +95,15 @@ pub enum BlackboardError {
     /// The key does not have the expected revision.
     #[error("`{key}` is at {}, expected {}; read it again and retry", at(.found), at(.expected))]
     Conflict { key: String, expected: Option<u64>, found: Option<u64> },
+    /// The blackboard is in a cluster that does not do it.
+    #[error("the shared blackboard cannot be used: {cause}")]
+    Cluster { cause: String },
+}
+
+impl From<BucketError> for BlackboardError {
+    fn from(error: BucketError) -> Self {
+        Self::Cluster { cause: error.to_string() }
+    }
 }
 
 fn at(revision: &Option<u64>) -> String {
@@ -99,6 +115,7 @@ impl From<BlackboardError> for Fault {
         let message = error.to_string();
         match error {
             BlackboardError::TooLarge { .. } => Self::TooLarge { message },
+            BlackboardError::Cluster { .. } => Self::Unavailable { message, after: None },
             BlackboardError::TooManyKeys | BlackboardError::Full { .. } => Self::Exhausted { message },
             _ => Self::Invalid { message },
         }
@@ -119,7 +136,23 @@ impl Blackboard {
 
     /// Returns a handle of the same board whose changes the callback is told to be of this tool call.
     pub fn attributed_to(&self, call: ToolCallId) -> Self {
-        Self { board: Arc::clone(&self.board), author: Some(Arc::new(call)) }
+        Self { board: Arc::clone(&self.board), author: Some(Arc::new(call)), shared: Arc::clone(&self.shared) }
+    }
+
+    /// Makes this the blackboard that several hosts have at `key` of a bucket. Its content is written if nobody has shared
+    /// it yet, and replaced otherwise. From then on each change waits for the server, and changes of other hosts arrive by
+    /// themselves; the callback is told of them as of changes of the host. Of several changes that arrive at once it is
+    /// told the last of each key, so revisions may be left out. Blocks, on a thread of a tokio runtime. Only the first call
+    /// has an effect.
+    ///
+    /// # Errors
+    ///
+    /// [`BlackboardError::Cluster`] if the server fails, or what it has is damaged.
+    pub fn share(&self, bucket: Arc<dyn StateBucket>, key: String) -> Result<(), BlackboardError> {
+        if self.shared.get().is_none() {
+            let _ = self.shared.set(SharedBoard::begin(&self.board, bucket, key)?);
+        }
+        Ok(())
     }
 
     /// Replaces the content with the result of replaying these changes on an empty blackboard. The change callback is not
@@ -156,7 +189,7 @@ impl Blackboard {
     /// [`BlackboardError`] if the key or the value is invalid or too large, or the board is full.
     pub fn set<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<u64, BlackboardError> {
         let value = checked(key, value)?;
-        self.change(|board| board.put(key, value))
+        self.change(|board| board.put(key, Arc::clone(&value)))
     }
 
     /// Writes the value of a key if the existing value has the revision `expected`, or if none exists and `expected` is
@@ -177,13 +210,14 @@ impl Blackboard {
             if found != expected {
                 return Err(BlackboardError::Conflict { key: key.into(), expected, found });
             }
-            board.put(key, value)
+            board.put(key, Arc::clone(&value))
         })
     }
 
-    /// Removes a key; returns `true` if it existed.
+    /// Removes a key; returns `true` if it existed. In a cluster that does not answer, nothing is removed.
     pub fn delete(&self, key: &str) -> bool {
-        self.change(|board| board.remove(key).ok_or(())).is_ok()
+        let missing = || BlackboardError::Conflict { key: key.into(), expected: None, found: None };
+        self.change(|board| board.remove(key).ok_or_else(missing)).is_ok()
     }
 
     /// Returns the keys, sorted.
@@ -217,7 +251,13 @@ impl Blackboard {
     }
 
     /// Applies a change in the name of this handle's author.
-    fn change<R, E>(&self, change: impl FnOnce(&mut BlackboardState) -> Result<R, E>) -> Result<R, E> {
+    fn change<R>(
+        &self,
+        change: impl Fn(&mut BlackboardState) -> Result<R, BlackboardError>,
+    ) -> Result<R, BlackboardError> {
+        if let Some(shared) = self.shared.get() {
+            return shared.document.change(self.author.as_ref(), change);
+        }
         self.board.change(|board| {
             board.hook.author = self.author.clone();
             change(board)
@@ -225,22 +265,25 @@ impl Blackboard {
     }
 }
 
+/// The content of a blackboard and its rules.
 #[derive(Debug, Default)]
-struct BlackboardState {
-    entries: BTreeMap<String, BlackboardEntry>,
+pub(super) struct BlackboardState {
+    pub(super) entries: BTreeMap<String, BlackboardEntry>,
     /// The total bytes of all keys and values.
-    bytes: usize,
-    revision: u64,
-    hook: StateChangeHook<BlackboardChange>,
+    pub(super) bytes: usize,
+    pub(super) revision: u64,
+    pub(super) hook: StateChangeHook<BlackboardChange>,
 }
 
 impl BlackboardState {
     /// Replays a recorded change; an error says why it is inconsistent.
     fn make(&mut self, key: &str, revision: u64, value: Option<String>) -> Result<(), String> {
-        let next = self.revision + 1;
-        if revision != next {
+        let next = self.revision.saturating_add(1);
+        // A board that hosts share leaves out what was overwritten before it arrived.
+        if !(next..=next.saturating_add(limits::BLACKBOARD_SKIPPED)).contains(&revision) {
             return Err(format!("expected revision {next}"));
         }
+        self.revision = revision - 1;
         match value.map(RawValue::from_string) {
             Some(Ok(value)) => {
                 let value = checked(key, &*value).map_err(|error| error.to_string())?;
@@ -251,7 +294,7 @@ impl BlackboardState {
         }
     }
 
-    fn put(&mut self, key: &str, value: Arc<RawValue>) -> Result<u64, BlackboardError> {
+    pub(super) fn put(&mut self, key: &str, value: Arc<RawValue>) -> Result<u64, BlackboardError> {
         let old = self.entries.get(key);
         if old.is_none() && self.entries.len() >= limits::BLACKBOARD_KEYS {
             return Err(BlackboardError::TooManyKeys);
@@ -284,7 +327,7 @@ fn bytes_of(key: &str, entry: &BlackboardEntry) -> usize {
     key.len() + entry.value.get().len()
 }
 
-fn checked<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<Arc<RawValue>, BlackboardError> {
+pub(super) fn checked<T: Serialize + ?Sized>(key: &str, value: &T) -> Result<Arc<RawValue>, BlackboardError> {
     if !(1..=limits::BLACKBOARD_KEY_BYTES).contains(&key.len()) || key.contains(acts_on_terminal) {
         return Err(BlackboardError::Key { key: shown_name(key).escape_debug().to_string() });
     }
@@ -380,6 +423,17 @@ mod tests {
         board.set("0000", &large).unwrap();
         assert!(board.delete("0001"), "what is freed can be used");
         board.set("more", &large).unwrap();
+    }
+
+    #[test]
+    fn restored_changes_leave_out_only_so_many_revisions() {
+        let change = |revision| BlackboardChange { key: "a".into(), revision, value: Some("1".into()) };
+        let (board, last) = (Blackboard::new(), limits::BLACKBOARD_SKIPPED + 1);
+        board.restore([change(last)]).unwrap();
+        assert_eq!(board.revision(), last);
+        let refused = board.restore([change(last + 1)]).unwrap_err();
+        assert!(refused.to_string().contains("expected revision 1"), "{refused}");
+        assert_eq!(board.revision(), last, "nothing has changed");
     }
 
     #[test]
@@ -509,7 +563,7 @@ mod tests {
         let large = format!("\"{}\"", "x".repeat(limits::BLACKBOARD_VALUE_BYTES));
         let full = (0..=limits::BLACKBOARD_KEYS).map(|n| change(n as u64 + 1, &n.to_string(), Some("0")));
         for (changes, refused) in [
-            (vec![change(2, "k", Some("1"))], "cannot restore revision 2 of the blackboard, `k`: expected revision 1"),
+            (vec![change(0, "k", Some("1"))], "cannot restore revision 0 of the blackboard, `k`: expected revision 1"),
             (vec![change(u64::MAX, "k", Some("1"))], "expected revision 1"),
             (vec![change(1, "k", Some("1")), change(1, "k", Some("1"))], "expected revision 2"),
             (vec![change(1, "k", Some("1,"))], "the value is not JSON: trailing characters"),

@@ -1,6 +1,6 @@
 use std::{
     collections::BTreeSet,
-    fs,
+    fmt, fs,
     io::{self, Read},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -14,13 +14,38 @@ use crate::{
     files, limits,
 };
 
-/// A folder of Markdown files in which agents leave information that outlasts a run. Clones refer to the same folder.
+/// Markdown notes in which agents leave information that outlasts a run: in a folder, or in a bucket that several hosts
+/// share. Clones refer to the same notes.
 ///
-/// A note is the file `<name>.md`. It is written atomically with mode 0600; the folder is created with the first note, with
-/// mode 0750. Symbolic links are refused, as notes and as the folder. Other files in the folder are ignored.
+/// In a folder, a note is the file `<name>.md`. It is written atomically with mode 0600; the folder is created with the
+/// first note, with mode 0750. Symbolic links are refused, as notes and as the folder. Other files in the folder are ignored.
 #[derive(Debug, Clone)]
 pub struct NoteStore {
-    folder: Arc<NoteFolder>,
+    storage: Arc<dyn NoteStorage>,
+}
+
+/// The place of notes. Names and sizes are within their bounds. All calls may block. `note_contract` says what it holds.
+pub trait NoteStorage: Send + Sync + fmt::Debug {
+    /// Writes a note, replacing one of the same name; one more than [`limits::NOTES_FILES`] is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`NoteError`].
+    fn write(&self, name: &str, content: &str) -> Result<(), NoteError>;
+
+    /// Reads a note.
+    ///
+    /// # Errors
+    ///
+    /// [`NoteError`].
+    fn read(&self, name: &str) -> Result<String, NoteError>;
+
+    /// Lists the notes.
+    ///
+    /// # Errors
+    ///
+    /// [`NoteError`].
+    fn list(&self) -> Result<NoteList, NoteError>;
 }
 
 #[derive(Debug)]
@@ -76,6 +101,9 @@ pub enum NoteError {
     /// The file cannot be read or written.
     #[error("the note `{name}` cannot be {action}: {cause}")]
     File { name: String, action: &'static str, cause: String },
+    /// The bucket cannot be used.
+    #[error("cannot use the notes of the cluster: {cause}")]
+    Cluster { cause: String },
 }
 
 impl From<NoteError> for Fault {
@@ -88,6 +116,7 @@ impl From<NoteError> for Fault {
             NoteError::Missing { .. } => Self::NotFound { message },
             NoteError::NotAFile { .. } => Self::Denied { message },
             NoteError::Folder { .. } | NoteError::File { .. } => Self::Other { message },
+            NoteError::Cluster { .. } => Self::Unavailable { message, after: None },
         }
     }
 }
@@ -95,7 +124,12 @@ impl From<NoteError> for Fault {
 impl NoteStore {
     /// Creates a store for this folder. No disk access.
     pub fn new(folder: impl AsRef<Path>) -> Self {
-        Self { folder: Arc::new(NoteFolder { path: folder.as_ref().into(), writing: Mutex::default() }) }
+        Self::with_storage(Arc::new(NoteFolder { path: folder.as_ref().into(), writing: Mutex::default() }))
+    }
+
+    /// Creates a store of notes in this place.
+    pub fn with_storage(storage: Arc<dyn NoteStorage>) -> Self {
+        Self { storage }
     }
 
     /// Writes a note, replacing one of the same name. A write that has begun completes, even if this future is dropped.
@@ -109,7 +143,7 @@ impl NoteStore {
             return Err(NoteError::TooLarge { name: name.into(), bytes: content.len() as u64 });
         }
         let (name, content) = (name.to_owned(), content.to_owned());
-        self.blocking(move |folder| folder.write(&name, &content)).await
+        self.blocking(move |storage| storage.write(&name, &content)).await
     }
 
     /// Reads a note.
@@ -120,29 +154,29 @@ impl NoteStore {
     pub async fn read(&self, name: &str) -> Result<String, NoteError> {
         check_name(name)?;
         let name = name.to_owned();
-        self.blocking(move |folder| folder.read(&name)).await
+        self.blocking(move |storage| storage.read(&name)).await
     }
 
-    /// Lists the notes; empty if the folder does not exist.
+    /// Lists the notes; empty if there are none.
     ///
     /// # Errors
     ///
-    /// [`NoteError::Folder`].
+    /// [`NoteError::Folder`] or [`NoteError::Cluster`].
     pub async fn list(&self) -> Result<NoteList, NoteError> {
-        self.blocking(NoteFolder::list).await
+        self.blocking(|storage| storage.list()).await
     }
 
     async fn blocking<R: Send + 'static>(
         &self,
-        work: impl FnOnce(&NoteFolder) -> Result<R, NoteError> + Send + 'static,
+        work: impl FnOnce(&dyn NoteStorage) -> Result<R, NoteError> + Send + 'static,
     ) -> Result<R, NoteError> {
-        let folder = Arc::clone(&self.folder);
-        let done = tokio::task::spawn_blocking(move || work(&folder)).await;
+        let storage = Arc::clone(&self.storage);
+        let done = tokio::task::spawn_blocking(move || work(&*storage)).await;
         done.unwrap_or_else(|error| Err(NoteError::Folder { cause: error.to_string() }))
     }
 }
 
-impl NoteFolder {
+impl NoteStorage for NoteFolder {
     fn write(&self, name: &str, content: &str) -> Result<(), NoteError> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.make()?;
@@ -185,7 +219,9 @@ impl NoteFolder {
         let summary = |name: String| Some(NoteSummary { first_line: self.first_line(&name).ok()?, name });
         Ok(NoteList { notes: names.into_iter().take(limits::NOTES_FILES).filter_map(summary).collect(), left_off })
     }
+}
 
+impl NoteFolder {
     /// Reads only as many bytes as the shown line can have.
     fn first_line(&self, name: &str) -> Result<String, NoteError> {
         let mut head = Vec::new();
@@ -255,7 +291,7 @@ impl NoteFolder {
     }
 }
 
-fn check_name(name: &str) -> Result<(), NoteError> {
+pub(super) fn check_name(name: &str) -> Result<(), NoteError> {
     let fits = (1..=limits::NOTES_NAME_BYTES).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     if fits { Ok(()) } else { Err(NoteError::Name { name: shown_name(name).escape_debug().to_string() }) }
@@ -281,7 +317,10 @@ fn folder_error(error: io::Error) -> NoteError {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::note_contract::{NoteFixture, failed_note_checks},
+        *,
+    };
 
     fn folder() -> (tempfile::TempDir, NoteStore) {
         let parent = tempfile::tempdir().unwrap();
@@ -378,6 +417,17 @@ mod tests {
             assert!(notes.read("real").await.is_err(), "{path}");
         }
         assert_eq!(notes.read("real").await.as_deref(), Ok("inside"));
+    }
+
+    impl NoteFixture for tempfile::TempDir {
+        fn notes(&self) -> NoteStore {
+            NoteStore::new(self.path().join("notes"))
+        }
+    }
+
+    #[test]
+    fn note_folder_passes_all_checks() {
+        assert_eq!(failed_note_checks(|| Box::new(tempfile::tempdir().unwrap())), []);
     }
 
     #[tokio::test]

@@ -1,8 +1,8 @@
 use std::{
     collections::BTreeSet,
-    fs,
+    fmt, fs,
     io::{self, Read},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::SystemTime,
 };
@@ -12,17 +12,43 @@ use crate::{
     tool::{CompletionStatus, TaskCompletion},
 };
 
-/// A folder of reflections on failed tasks: one Markdown file each, found again by the words of later tasks. Clones refer to
-/// the same folder.
+/// Reflections on failed tasks: one Markdown text each, found again by the words of later tasks. They are files in a folder,
+/// or in a bucket that several hosts share. Clones refer to the same reflections.
 #[derive(Debug, Clone)]
 pub struct ReflectionStore {
-    folder: Arc<Path>,
+    storage: Arc<dyn ReflectionStorage>,
 }
+
+/// The place of reflections. All calls may block.
+pub trait ReflectionStorage: Send + Sync + fmt::Debug {
+    /// Adds a text under a name like `stem`, which may be in use, and removes the oldest texts beyond
+    /// [`limits::REFLECTIONS_KEPT`].
+    ///
+    /// # Errors
+    ///
+    /// The error that prevented it.
+    fn save(&self, stem: &str, text: &str) -> io::Result<()>;
+
+    /// Returns the names of all texts, newest first.
+    fn newest_first(&self) -> Vec<String>;
+
+    /// Returns the text of this name, cut at [`limits::REFLECTION_BYTES`]; `None` if it cannot be read.
+    fn read(&self, name: &str) -> Option<String>;
+}
+
+/// A folder of reflections.
+#[derive(Debug)]
+struct ReflectionFolder(PathBuf);
 
 impl ReflectionStore {
     /// Creates a store for this folder, which is created with the first file.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into().into() }
+        Self::with_storage(Arc::new(ReflectionFolder(folder.into())))
+    }
+
+    /// Creates a store of reflections in this place.
+    pub fn with_storage(storage: Arc<dyn ReflectionStorage>) -> Self {
+        Self { storage }
     }
 
     /// Writes a reflection on a failed task to a new file.
@@ -31,9 +57,9 @@ impl ReflectionStore {
     ///
     /// The I/O error that prevented the write.
     pub async fn write(&self, agent: &str, task: &str, completed: &TaskCompletion) -> io::Result<()> {
-        let folder = Arc::clone(&self.folder);
+        let storage = Arc::clone(&self.storage);
         let (stem, text) = (file_stem(agent, SystemTime::now()), text(agent, task, completed));
-        in_background(move || save(&folder, &stem, &text)).await
+        in_background(move || storage.save(&stem, &text)).await
     }
 
     /// Returns the reflections on similar tasks, newest first; `None` if there are none. Unreadable files are skipped.
@@ -42,8 +68,8 @@ impl ReflectionStore {
         if words.is_empty() {
             return None;
         }
-        let folder = Arc::clone(&self.folder);
-        let found = in_background(move || Ok(find(&folder, &words))).await.unwrap_or_default();
+        let storage = Arc::clone(&self.storage);
+        let found = in_background(move || Ok(find(&*storage, &words))).await.unwrap_or_default();
         (!found.is_empty()).then(|| found.join("\n\n---\n\n"))
     }
 }
@@ -83,46 +109,54 @@ fn text(agent: &str, task: &str, completed: &TaskCompletion) -> String {
     text
 }
 
-/// Writes a new file; two failures in one second give two files.
-fn save(folder: &Path, stem: &str, text: &str) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o750);
-    builder.create(folder)?;
-    for n in 1..=limits::REFLECTIONS_A_SECOND {
-        let name = if n == 1 { format!("{stem}.md") } else { format!("{stem}-{n}.md") };
-        if files::create(&folder.join(name), text.as_bytes())? {
-            // A file that cannot be removed does no harm.
-            newest_first(folder).iter().skip(limits::REFLECTIONS_KEPT).for_each(|path| drop(fs::remove_file(path)));
-            return Ok(());
+impl ReflectionStorage for ReflectionFolder {
+    /// Writes a new file; two failures in one second give two files.
+    fn save(&self, stem: &str, text: &str) -> io::Result<()> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o750);
+        builder.create(&self.0)?;
+        for n in 1..=limits::REFLECTIONS_A_SECOND {
+            let name = if n == 1 { format!("{stem}.md") } else { format!("{stem}-{n}.md") };
+            if files::create(&self.0.join(name), text.as_bytes())? {
+                let old = self.newest_first().into_iter().skip(limits::REFLECTIONS_KEPT);
+                // A file that cannot be removed does no harm.
+                old.for_each(|name| drop(fs::remove_file(self.0.join(name))));
+                return Ok(());
+            }
         }
+        Err(io::Error::other("too many reflections in one second"))
     }
-    Err(io::Error::other("too many reflections in one second"))
+
+    fn newest_first(&self) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
+        let mut files: Vec<(SystemTime, String)> = entries
+            .flatten()
+            .filter(|entry| entry.path().extension().is_some_and(|ending| ending == "md"))
+            .filter_map(|entry| {
+                let about = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+                Some((about.modified().ok()?, entry.file_name().into_string().ok()?))
+            })
+            .collect();
+        // Among files of the same time, the later name is newer.
+        files.sort_by(|one, other| other.cmp(one));
+        files.into_iter().map(|(_, name)| name).collect()
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        let mut bytes = Vec::new();
+        let file = files::open(&self.0.join(name)).ok()?;
+        file.take(limits::REFLECTION_BYTES as u64).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
 }
 
-/// Returns the reflections in a folder, newest first.
-fn newest_first(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut files: Vec<(SystemTime, PathBuf)> = entries
-        .flatten()
-        .filter(|entry| entry.path().extension().is_some_and(|ending| ending == "md"))
-        .filter_map(|entry| {
-            let about = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-            Some((about.modified().ok()?, entry.path()))
-        })
-        .collect();
-    // Among files of the same time, the later name is newer.
-    files.sort_by(|one, other| other.cmp(one));
-    files.into_iter().map(|(_, path)| path).collect()
-}
-
-/// Returns the newest files that share at least two words with the task, as many as fit.
-fn find(folder: &Path, words: &BTreeSet<String>) -> Vec<String> {
-    let files = newest_first(folder);
+/// Returns the newest texts that share at least two words with the task, as many as fit.
+fn find(storage: &dyn ReflectionStorage, words: &BTreeSet<String>) -> Vec<String> {
     let (mut found, mut bytes) = (Vec::new(), 0);
-    for path in files {
-        let Some(text) = read(&path) else { continue };
+    for name in storage.newest_first().iter().take(limits::REFLECTIONS_KEPT) {
+        let Some(text) = storage.read(name) else { continue };
         let lower = text.to_lowercase();
         let known = words.iter().filter(|word| lower.contains(word.as_str())).count();
         if known < 2.min(words.len()) || bytes + text.len() > limits::REFLECTIONS_BYTES {
@@ -135,12 +169,6 @@ fn find(folder: &Path, words: &BTreeSet<String>) -> Vec<String> {
         }
     }
     found
-}
-
-fn read(path: &Path) -> Option<String> {
-    let mut bytes = Vec::new();
-    files::open(path).ok()?.take(limits::REFLECTION_BYTES as u64).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Returns the words of a task that are long enough to be significant, in lower case.
@@ -166,15 +194,15 @@ mod tests {
     #[tokio::test]
     async fn reflections_are_found_by_words_of_the_task() {
         let folder = tempfile::tempdir().unwrap();
-        let reflections = ReflectionStore::new(folder.path().join("reflections"));
+        let path = folder.path().join("reflections");
+        let reflections = ReflectionStore::new(&path);
         assert_eq!(reflections.relevant("refactor the parser").await, None, "there is no folder yet");
         for n in 1..=limits::REFLECTIONS_TOLD + 2 {
             let summary = format!("attempt {n} broke the tokenizer");
             reflections.write("coder", "Refactor the parser module", &failed(&summary)).await.unwrap();
         }
         reflections.write("coder/../x", "Bake bread", &failed("it burned")).await.unwrap();
-        let names: Vec<_> =
-            fs::read_dir(&*reflections.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let names: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names.len(), limits::REFLECTIONS_TOLD + 3, "none overwrites another: {names:?}");
         let told = reflections.relevant("please refactor this parser").await.unwrap();
         assert_eq!(told.matches("# coder: failed").count(), limits::REFLECTIONS_TOLD);

@@ -11,10 +11,11 @@ use std::{io::IsTerminal, sync::Arc};
 
 use clap::ValueEnum;
 use futures_util::FutureExt;
-use lines::{TerminalInput, TypedLine, TypedLines};
+use lines::TerminalInput;
 use question_text::words_of_refusal;
 
 pub use choice::choose;
+pub use lines::{TypedLine, TypedLines};
 pub use question_dialog::{AnswerOutcome, QuestionDialog, WITHDRAWN};
 pub use question_text::{coloured, shown};
 pub use trust::{Consent, ConsentPrompt, trust};

@@ -1,6 +1,7 @@
 //! The subcommand `batch`: many tasks, each a run of its own, in one process.
 //!
 //! - `bounded_lines.rs` reads files of lines piece by piece; `task_file.rs` reads tasks with it, `task_line.rs` one of them.
+//!   `file_tasks.rs` reads them for another command.
 //! - `task_survey.rs` checks all tasks before the first one runs, and keeps their ids in `task_index.rs`.
 //! - `result_file.rs` reads the results of earlier starts and appends new ones; `task_result.rs` is one of them.
 //! - `batch_name.rs` names the sessions, and `session_room.rs` checks that there is room for them; `vendor_batches.rs`
@@ -17,6 +18,7 @@ mod batch_progress;
 mod batch_run;
 mod bounded_lines;
 mod dry_run;
+mod file_tasks;
 mod open_files;
 mod result_file;
 mod schema_cache;
@@ -31,3 +33,4 @@ mod task_survey;
 mod vendor_batches;
 
 pub use batch_args::BatchArgs;
+pub use file_tasks::{FileTask, FileTasks};

@@ -12,3 +12,4 @@ mod task_material_args;
 
 pub use common_run_args::CommonRunArgs;
 pub use run_args::{RunArgs, SessionResumeArgs, once};
+pub use task_material_args::TaskMaterialArgs;

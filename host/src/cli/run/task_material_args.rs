@@ -27,8 +27,17 @@ impl TaskMaterialArgs {
     /// # Errors
     ///
     /// A [`Report`] if the file cannot be read, or the schema cannot be used.
-    pub(super) fn answer_schema(&self) -> Result<Option<AnswerSchema>, Report> {
+    pub fn answer_schema(&self) -> Result<Option<AnswerSchema>, Report> {
         self.schema.as_deref().map(AnswerSchema::read).transpose()
+    }
+
+    /// Reads the attached files.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if a file cannot be attached.
+    pub fn attachments(&self) -> Result<Vec<AttachedFile>, Report> {
+        AttachedFile::read_all(&self.attach)
     }
 
     /// Returns the message that gives an agent the task with its files and the schema; `None` without a task.
@@ -48,7 +57,7 @@ impl TaskMaterialArgs {
                     .hint("give the task after the session, or omit --attach")),
             };
         };
-        let attachments = AttachedFile::read_all(&self.attach)?;
+        let attachments = self.attachments()?;
         Ok(Some(TaskInput { text, attachments, schema: schema.cloned() }.into_message()))
     }
 }

@@ -125,7 +125,8 @@ fn summary(record: &JournalRecord) -> (&'static str, String) {
         JournalRecord::Looked { changes, .. } => ("looked", format!("the effects{}", changed(changes))),
         JournalRecord::GaveRemoteTask { given } => {
             let task = given.task.as_deref().map_or_else(|| "not answered yet".to_owned(), name);
-            ("gave_remote_task", format!("message {}, task {task}", name(&given.message)))
+            let spent = given.spent.map_or_else(String::new, |spent| format!(", {} tokens", spent.usage.total()));
+            ("gave_remote_task", format!("message {}, task {task}{spent}", name(&given.message)))
         }
         JournalRecord::CallBegan { call, tool } => ("call_began", format!("{} {}", name(call), name(tool))),
         JournalRecord::CallEnded { result, .. } => {

@@ -20,6 +20,15 @@ use crate::{
     limits,
 };
 
+/// Describes the key `place` of an agent or a team.
+pub(super) fn place_setting(labels: Option<&[String]>) -> EffectiveSetting {
+    match labels {
+        None => is(&()).noted("none: it is run where it is started"),
+        Some([]) => is::<[String]>(&[]).noted("any worker of the cluster"),
+        Some(labels) => is(labels),
+    }
+}
+
 pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentRuntimeInfo) -> SectionDescription {
     let AgentConfig {
         name,
@@ -27,6 +36,7 @@ pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentR
         instructions,
         provider,
         remote,
+        worker_labels,
         prefix,
         toolboxes,
         openapi,
@@ -88,6 +98,7 @@ pub(super) fn agent_section(agent: &AgentConfig, config: &Config, known: &AgentR
     if let Some(remote) = remote {
         disclose_remote(&mut section, name, remote);
     }
+    section.show("place", place_setting(worker_labels.as_deref()));
     section.show_list("toolboxes", toolboxes);
     section.show_list("openapi", openapi.iter().map(|uses| api_use_section(name, uses, config)));
     section.show_all([

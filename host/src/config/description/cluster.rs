@@ -3,10 +3,10 @@
 use super::section::SectionDescription;
 use crate::{
     config::{
-        ClusterConfig, ClusterCredentialsConfig, Config,
-        effective_setting::{is, map},
+        ClusterConfig, ClusterCredentialsConfig, ClusterLimitsConfig, Config,
+        effective_setting::{is, map, or, shown},
     },
-    files,
+    files, limits,
     trust::{RiskLevel, quoted, quoted_path},
 };
 
@@ -23,7 +23,7 @@ impl Config {
         let credentials = credentials.as_ref().map(|of| format!(", with the credentials in {}", path(&of.file)));
         let certificates = certificates.as_ref().map(|of| format!(", trusting the authorities in {}", path(of)));
         Some(format!(
-            "the cluster {} is on the NATS {word} {}; sessions are sent there{}{}",
+            "the cluster {} is on the NATS {word} {}; sessions, runs, notes and the state of plugins are sent there{}{}",
             quoted(namespace),
             servers.join(", "),
             credentials.unwrap_or_default(),
@@ -33,7 +33,7 @@ impl Config {
 }
 
 pub(super) fn cluster_section(cluster: &ClusterConfig, config: &Config) -> SectionDescription {
-    let ClusterConfig { nats, namespace, credentials, certificates, replicas } = cluster;
+    let ClusterConfig { nats, namespace, credentials, certificates, replicas, lease, limits: bounds } = cluster;
     let mut section = SectionDescription::default();
     section.show("nats", is(nats));
     section.show("namespace", is(namespace));
@@ -45,6 +45,17 @@ pub(super) fn cluster_section(cluster: &ClusterConfig, config: &Config) -> Secti
     }
     // A number of copies on the servers that are disclosed.
     section.show("replicas", is(replicas));
+    // A time after which others go on.
+    section.show("lease", or(lease.map(shown), shown(limits::CLUSTER_LEASE), "default"));
+    // They bound what others may do.
+    let ClusterLimitsConfig { runs, tokens, usd } = bounds;
+    let runs = runs.map(|runs| ("runs", is(&runs)));
+    let tokens = tokens.map(|tokens| ("tokens", is(&tokens)));
+    let bounds = runs.into_iter().chain(tokens).chain(usd.map(|usd| ("usd", is(&usd))));
+    let bounds: Vec<_> = bounds.collect();
+    if !bounds.is_empty() {
+        section.show("limits", map(bounds));
+    }
     if let Some(line) = config.cluster_fact() {
         section.disclose(RiskLevel::Sends, line);
     }

@@ -2,7 +2,7 @@
 
 use super::{
     AgentRuntimeInfo,
-    agents::{delegable_setting, model_setting, prefix_setting},
+    agents::{delegable_setting, model_setting, place_setting, prefix_setting},
     grants::ceiling_setting,
     plugins::PluginDescriber,
     section::SectionDescription,
@@ -28,6 +28,7 @@ pub(super) fn team_section(team: &TeamConfig, config: &Config, known: &AgentRunt
         instructions,
         provider,
         remote: _,
+        worker_labels,
         prefix,
         toolboxes: _,
         skills: _,
@@ -62,6 +63,7 @@ pub(super) fn team_section(team: &TeamConfig, config: &Config, known: &AgentRunt
         ("description", set(description)),
         ("instructions", set(instructions)),
         ("provider", provider.noted_if(!team.asks(), "its coordinator uses no model")),
+        ("place", place_setting(worker_labels.as_deref())),
         ("prefix", prefix_setting(prefix.as_deref())),
         ("members", list(members.iter().map(|one| member_setting(one, config)))),
     ]);

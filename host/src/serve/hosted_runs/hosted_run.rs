@@ -295,6 +295,11 @@ impl HostedRun {
         }
     }
 
+    /// Drops the run in the middle of its step, as a crash would: nothing more is recorded. Does nothing after the end.
+    pub fn abandon(&self) {
+        self.dropped.cancel();
+    }
+
     /// Records that the run has begun.
     pub(super) fn begin(&self, start: HostedRunStart, group: &Arc<AgentGroup>) {
         *self.group.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(group));

@@ -1,7 +1,14 @@
 use std::time::Duration;
 
 use crate::{
-    capability::Budget, chat::Message, event::PropagatedSpan, limits, session::LaunchOptions, task::TaskInput,
+    app::BoardSharing,
+    capability::Budget,
+    chat::Message,
+    cluster::QueuedRunContext,
+    event::PropagatedSpan,
+    limits,
+    session::LaunchOptions,
+    task::{AnswerSchema, TaskInput},
 };
 
 /// The options of all runs of a host.
@@ -60,6 +67,15 @@ pub struct RunRequest {
     pub output_tokens: Option<u64>,
     /// The span of the client, in whose trace telemetry puts the run.
     pub outer_span: Option<PropagatedSpan>,
+    /// The name of the run in a queue, which the message with its task carries in the journal: another host that takes the run
+    /// over finds it there.
+    pub queue_id: Option<String>,
+    /// The run of a queue for the agents in it.
+    pub queued: QueuedRunContext,
+    /// The schema of the answer of a run that goes on without a task; a task brings its own.
+    pub schema: Option<AnswerSchema>,
+    /// The run tree on several hosts whose boards the run uses; `None`: the boards belong to its session alone.
+    pub boards: Option<BoardSharing>,
 }
 
 /// The session in which a hosted run is recorded.

@@ -88,11 +88,28 @@ impl HostedRunWork {
     ///
     /// A [`Report`] if it cannot begin.
     async fn work(&self, run: &HostedRun, request: RunRequest, events: EventSink) -> Result<WorkOutcome, Report> {
-        let RunRequest { agent, model, input, target, budget, history, output_tokens, outer_span } = request;
+        let RunRequest {
+            agent,
+            model,
+            input,
+            target,
+            budget,
+            history,
+            output_tokens,
+            outer_span,
+            queue_id,
+            queued,
+            schema,
+            boards,
+        } = request;
         if let Some(span) = outer_span {
             events.set_outer_span(span);
         }
-        let app = (*self.app).clone().with_budget(self.options.budget.meet(&budget));
+        let depth = queued.depth;
+        let mut app = (*self.app).clone().with_budget(self.options.budget.meet(&budget)).with_queued_run(queued);
+        if let Some(boards) = boards {
+            app = app.with_shared_boards(boards);
+        }
         let title = input.as_ref().map(|input| input.text.clone()).unwrap_or_default();
         let (recording, of_session) = self.recording(target, title).await?;
         let agent = agent.or(of_session).or_else(|| self.options.agent.clone());
@@ -105,7 +122,7 @@ impl HostedRunWork {
             () = self.stop.cancelled() => return Ok(WorkOutcome::of(HostedRunState::Interrupted)),
             prepared = app.agent(agent.as_deref(), model.as_deref(), recording) => prepared?,
         };
-        let schema = input.as_ref().and_then(|input| input.schema.clone());
+        let schema = input.as_ref().and_then(|input| input.schema.clone()).or(schema);
         if let Some(schema) = &schema {
             prepared.entrant = schema.enforce_on(prepared.entrant);
         }
@@ -124,12 +141,16 @@ impl HostedRunWork {
         }
         (self.learn)(app.secrets());
         self.app.observe(&events, &prepared, session.as_ref());
-        let work = PendingWork::of(session.as_ref(), input.map(TaskInput::into_message))?;
+        let task = input.map(TaskInput::into_message).map(|message| match queue_id {
+            Some(id) => message.with_queued_run(&id),
+            None => message,
+        });
+        let work = PendingWork::of(session.as_ref(), task)?;
         let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
         add_history(&chat, history, &work)?;
         run.begin(self.start(&prepared, session.as_ref()), &prepared.agent_group);
         let name = Arc::clone(prepared.entrant.runner().name());
-        let cx = RunCx::new(name).with_run(Arc::clone(run.id())).with_events(events);
+        let cx = RunCx { depth, ..RunCx::new(name) }.with_run(Arc::clone(run.id())).with_events(events);
         let outcome = self.until_stopped(work, &prepared, (&cx, &chat), session).await;
         drop(cx);
         Ok(match outcome {

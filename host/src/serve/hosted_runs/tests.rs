@@ -5,6 +5,7 @@ use super::{
     testing::{SilentHost, request},
 };
 use crate::{
+    app::BoardSharing,
     chat::{Message, Role},
     limits,
     session::NewSession,
@@ -79,6 +80,15 @@ async fn run_that_cannot_begin_is_forgotten() {
     let named = RunRequest { target: RunTarget::Named("s".into()), ..request("hi") };
     let Err(RunHostError::NotBegun(report)) = host.start(named).await else { panic!("nothing is recorded") };
     assert!(report.hint.unwrap().contains("--no-session"));
+}
+
+#[tokio::test]
+async fn run_with_shared_boards_needs_a_session() {
+    let silent = SilentHost::new(1).await;
+    let boards = Some(BoardSharing { parent: Some("lead".into()) });
+    let shared = RunRequest { boards, ..request("hi") };
+    let Err(RunHostError::NotBegun(report)) = silent.host.start(shared).await else { panic!("it has no session") };
+    assert!(report.to_string().contains("the boards of another session must be recorded"), "{report}");
 }
 
 #[tokio::test]

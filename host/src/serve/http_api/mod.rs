@@ -9,6 +9,7 @@
 //!   `trigger_routes.rs` and `listing_routes.rs` are these functions.
 //! - `request_bodies.rs` and `views.rs` are the JSON that clients send and get, from which `openapi_document.rs` is
 //!   generated.
+//! - `question_json.rs` is for questions and answers that do not travel over HTTP.
 //! - `problem.rs` is a refusal. `idempotency.rs` remembers which runs were started by which keys.
 //! - `openai` and `ag_ui` are other protocols in which clients start runs: OpenAI's API, and that of user interfaces.
 //!   `conversations` has what both need.
@@ -25,6 +26,7 @@ mod openai;
 mod openapi_document;
 mod page;
 mod problem;
+mod question_json;
 mod question_routes;
 mod request_bodies;
 mod routes;
@@ -37,3 +39,4 @@ mod trigger_routes;
 mod views;
 
 pub use api_service::HttpApi;
+pub use question_json::{parse_reply, question_json};

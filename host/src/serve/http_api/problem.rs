@@ -54,6 +54,11 @@ impl Problem {
         })
     }
 
+    /// Returns the failure, in one line.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
     pub fn mend(mut self: Box<Self>, mend: impl Into<String>) -> Box<Self> {
         self.mend = Some(mend.into());
         self

@@ -16,6 +16,9 @@ const AGENT_TOOLS: &str = "../../host/src/config/agent_tools.rs";
 /// The file that reads agents of other hosts.
 const REMOTE: &str = "../../host/src/config/remote_agent.rs";
 
+/// The file that leaves agents to workers.
+const PLACED: &str = "../../host/src/config/placed_agents.rs";
+
 const fn options(options: &'static str) -> Parts {
     Parts { options, ..BASE }
 }
@@ -35,6 +38,7 @@ pub fn rows() -> Vec<(&'static str, Shown)> {
         ("remote.card", By(REMOTE, "remote_agent_config_is_parsed")),
         ("remote.credential", By(REMOTE, "remote_agent_config_is_parsed")),
         ("remote.networks", By(REMOTE, "remote_agent_config_is_parsed")),
+        ("agent.place", By(PLACED, "placed_runner_keeps_what_others_know_of_it")),
         ("agent.prefix", Seen("🐦", agent(", prefix: 🐦"), BASE)),
         ("agent.toolboxes", Seen("write_note", agent(", toolboxes: [notes]"), BASE)),
         ("agent.skills", Seen("When to fly.", BASE, agent(", skills: []"))),

@@ -115,6 +115,18 @@ impl AgentInbox {
         std::mem::take(&mut self.queue().waiting)
     }
 
+    /// Returns the waiting messages.
+    pub fn waiting(&self) -> Vec<Message> {
+        self.queue().waiting.clone()
+    }
+
+    /// Removes the first of the waiting messages, which somebody else has read for the agent.
+    pub fn remove_first(&self, count: usize) {
+        let mut queue = self.queue();
+        let count = count.min(queue.waiting.len());
+        queue.waiting.drain(..count);
+    }
+
     /// Takes the waiting messages; if there are none, closes the inbox.
     pub fn close_if_empty(&self) -> Vec<Message> {
         let mut queue = self.queue();

@@ -37,7 +37,7 @@ pub(crate) use delegated_children::{
 };
 pub use grant_decisions::GrantDecisions;
 pub(crate) use in_time::in_time;
-pub use remote_tasks::{budget_left, record_remote_task, remote_task};
+pub use remote_tasks::{RemoteTaskOwner, budget_left, ceiling_of, record_remote_task, remote_task};
 pub use run_limits::RunLimits;
 pub use run_options::{AgentRunOptions, InteractionMode};
 pub(crate) use run_origin::{DelegateQuestion, DelegationContext, QuestionRoute, RunOrigin};

@@ -122,6 +122,22 @@ impl RunState {
         tasks.iter().find(|task| task.entry == entry).cloned()
     }
 
+    /// Counts what a task has cost that another host did, and records it: both or neither is seen after an interruption.
+    pub fn end_remote_task(&self, given: RemoteTaskRecord) -> Option<JournalPosition> {
+        let spent = given.spent.unwrap_or_default();
+        let mut tasks = self.remote_tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = tasks.iter_mut().find(|there| there.message == given.message) {
+            there.clone_from(&given);
+        }
+        drop(tasks);
+        let mark = self.write(|| JournalRecord::GaveRemoteTask { given });
+        self.budget_account.charge_child(spent);
+        if let Some(agent_group) = &self.agent_group {
+            agent_group.record(&self.cx.agent, spent.usage, spent.usd);
+        }
+        mark
+    }
+
     /// Adds the usage of a completion that a tool requested.
     pub fn used_by_tools(&self, usage: Usage) {
         *self.by_tools.lock().unwrap_or_else(PoisonError::into_inner) += usage;

@@ -29,9 +29,7 @@ impl BoardTaskClaim {
 
     /// Restores the claim of an agent that held the task when the delegating run was interrupted.
     pub fn reclaim(&self, instance: &Arc<str>) {
-        let has_it = |(board, id): &(TaskBoard, String)| {
-            board.get(id).is_ok_and(|task| task.assignee.as_deref() == Some(instance))
-        };
+        let has_it = |(board, id): &(TaskBoard, String)| board.is_assigned_to(id, instance);
         if self.of.as_ref().is_some_and(has_it) {
             *self.holder.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(instance));
         }

@@ -435,7 +435,13 @@ mod tests {
             JournalRecord::Wasted { usage, cost },
             JournalRecord::Looked { changes: changes(), effects: effects() },
             JournalRecord::GaveRemoteTask {
-                given: RemoteTaskRecord { entry: 7, message: "m".into(), task: Some("t".into()) },
+                given: RemoteTaskRecord {
+                    entry: 7,
+                    message: "m".into(),
+                    task: Some("t".into()),
+                    spent: Some(account.own),
+                    passed_on: 1,
+                },
             },
             JournalRecord::CallBegan { call: call.clone(), tool: "t".into() },
             JournalRecord::CallEnded {

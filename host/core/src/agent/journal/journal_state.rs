@@ -300,6 +300,14 @@ impl JournalState {
             let instance = Arc::clone(&there.instance);
             self.ledger.record(&instance, usage, cost);
         }
+        if let JournalRecord::GaveRemoteTask { given } = &record
+            && let Some(spent) = given.spent
+        {
+            let there = self.run(run)?;
+            there.spent.of_children += spent;
+            let instance = Arc::clone(&there.instance);
+            self.ledger.record(&instance, spent.usage, spent.usd);
+        }
         if let JournalRecord::Ended { account, .. } = &record
             && let Some(key) = self.run(run)?.delegation_key.clone()
         {
@@ -357,6 +365,7 @@ impl JournalState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{agent::journal::RemoteTaskRecord, chat::Message};
 
     fn began(delegation_key: Option<DelegationKey>) -> JournalRecord {
         let (agent, instance): (Arc<str>, Arc<str>) = ("ada".into(), "ada".into());
@@ -394,5 +403,33 @@ mod tests {
         let late = JournalRecord::Delegated { call: "c".into(), tasks: vec![], arguments: None };
         let past = JournalState::of([(1, began(None)), (2, next), (1, late)]).unwrap();
         assert_eq!((past.main_run(), past.is_unfinished()), (Some(2), true));
+    }
+
+    #[test]
+    fn cost_of_a_remote_task_counts_from_its_record_on() {
+        let usage = Usage { input_tokens: 40, ..Usage::default() };
+        let cost = BudgetUsage { usage, tool_calls: 2, ..BudgetUsage::default() };
+        let given = |message: &str, spent| {
+            let (message, task) = (message.to_owned(), Some("t".to_owned()));
+            let given = RemoteTaskRecord { entry: 1, message, task, spent, passed_on: 0 };
+            (1, JournalRecord::GaveRemoteTask { given })
+        };
+        // The first task was cancelled when the run was interrupted; the second one is at work.
+        let records = [(1, began(None)), given("a", None), given("a", Some(cost)), given("b", None)];
+        for (until, spent) in [(2, BudgetUsage::default()), (3, cost), (4, cost)] {
+            let past = JournalState::of(records[..until].iter().cloned()).unwrap();
+            assert_eq!(past.runs[&1].spent.of_children, spent, "{until}");
+            assert_eq!(past.runs[&1].remote_tasks.len(), 1, "the newest task of a message replaces the others");
+        }
+    }
+
+    #[test]
+    fn message_that_was_passed_on_is_not_read_again() {
+        let sent = |text: &str| (1, JournalRecord::Sent { message: Message::user(text) });
+        let (message, task) = ("m".to_owned(), Some("t".to_owned()));
+        let given = RemoteTaskRecord { entry: 1, message, task, spent: None, passed_on: 1 };
+        let records = [(1, began(None)), sent("one"), sent("two"), (1, JournalRecord::GaveRemoteTask { given })];
+        let past = JournalState::of(records).unwrap();
+        assert_eq!(past.runs[&1].inbox, [Message::user("two")]);
     }
 }

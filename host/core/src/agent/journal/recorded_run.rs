@@ -250,6 +250,7 @@ impl RecordedRun {
             }
             JournalRecord::Sent { message } => self.inbox.push(message),
             JournalRecord::GaveRemoteTask { given } => {
+                self.inbox.drain(..given.passed_on.min(self.inbox.len()));
                 self.remote_tasks.retain(|there| there.entry != given.entry);
                 self.remote_tasks.push(given);
             }

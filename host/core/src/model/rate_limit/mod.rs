@@ -11,18 +11,24 @@ use serde::Deserialize;
 use tokio::{
     pin, select,
     sync::{Notify, Semaphore},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo, Usage, config_parsers};
 use crate::{
+    bucket::StateBucket,
     error::Fault,
     event::{Event, ModelWait, RunCx},
     limits,
 };
 
+mod rate_amount;
+mod shared_rate;
 #[cfg(test)]
 mod tests;
+
+use rate_amount::{RateAmount, RateBounds};
+use shared_rate::SharedRate;
 
 /// The rate limits of a provider, per minute. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -40,6 +46,12 @@ pub struct RateLimitConfig {
     #[serde(deserialize_with = "config_parsers::rate")]
     #[schemars(range(min = 1, max = limits::RATE_LIMIT_CEILING))]
     pub rpm: Option<u64>,
+}
+
+impl RateLimitConfig {
+    fn limits(&self) -> RateBounds {
+        RateBounds { requests: self.rpm, input: self.input_tpm, output: self.output_tpm }
+    }
 }
 
 /// Formats the limits as `50 requests, 40000 tokens sent and 8000 tokens written a minute`.
@@ -66,6 +78,8 @@ pub struct ProviderRateLimiter {
     /// Notified when the available room may have changed.
     changed: Notify,
     minute: Mutex<RateWindow>,
+    /// The part of the limits that this host has of several.
+    shared: Option<Arc<SharedRate>>,
 }
 
 impl ProviderRateLimiter {
@@ -84,7 +98,14 @@ impl ProviderRateLimiter {
             turn: Semaphore::new(1),
             changed: Notify::new(),
             minute: Mutex::new(minute),
+            shared: None,
         }
+    }
+
+    /// Shares the limits with all hosts that have a limiter for this provider in this bucket. While the bucket cannot be
+    /// reached, each host holds the limits alone.
+    pub fn shared_in(self, bucket: Arc<dyn StateBucket>, provider: &str) -> Self {
+        Self { shared: Some(Arc::new(SharedRate::new(bucket, provider, self.config.limits()))), ..self }
     }
 
     /// Excludes tokens read from the vendor's cache, for vendors such as Anthropic that do not count them.
@@ -105,16 +126,22 @@ impl ProviderRateLimiter {
         // The semaphore is never closed.
         let _turn = self.turn.acquire().await;
         let (input, most) = (request.tokens(), request.max_output_tokens.map_or(u64::MAX, u64::from));
-        loop {
+        let taken = loop {
             let until = match self.minute().take(&self.config, input, most) {
-                Ok(taken) => return taken,
+                Ok(taken) => break taken,
                 Err(until) => until,
             };
             select! {
                 () = sleep_until(until) => {}
                 () = self.changed.notified() => {}
             }
+        };
+        if let Some(shared) = &self.shared {
+            while let Err(wait) = shared.take(taken.amount).await {
+                sleep(wait).await;
+            }
         }
+        taken
     }
 
     /// Replaces the reserved amounts by the actual ones.
@@ -127,49 +154,16 @@ impl ProviderRateLimiter {
         // Nor must it spoil the average reply: if each reply were estimated to fill a whole minute, requests would proceed
         // one at a time.
         let most = self.config.output_tpm.unwrap_or(limits::RATE_LIMIT_CEILING);
-        self.minute().settle(taken, RateAmount { requests: 1, input, output }, most);
+        let used = RateAmount { requests: 1, input, output };
+        self.minute().settle(taken, used, most);
+        if let Some(shared) = &self.shared {
+            shared.settle(taken.amount, used);
+        }
         self.changed.notify_one();
     }
 
     fn minute(&self) -> MutexGuard<'_, RateWindow> {
         self.minute.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The amounts that are limited.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct RateAmount {
-    requests: u64,
-    input: u64,
-    output: u64,
-}
-
-impl RateAmount {
-    fn with(self, other: Self, add: impl Fn(u64, u64) -> u64) -> Self {
-        Self {
-            requests: add(self.requests, other.requests),
-            input: add(self.input, other.input),
-            output: add(self.output, other.output),
-        }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        self.with(other, u64::saturating_add)
-    }
-
-    fn minus(self, other: Self) -> Self {
-        self.with(other, u64::saturating_sub)
-    }
-
-    /// Returns `true` if there is room for `need` in addition. An amount of zero leaves room for anything.
-    fn has_room(&self, need: &Self, config: &RateLimitConfig) -> bool {
-        [
-            (self.requests, need.requests, config.rpm),
-            (self.input, need.input, config.input_tpm),
-            (self.output, need.output, config.output_tpm),
-        ]
-        .into_iter()
-        .all(|(used, need, limit)| limit.is_none_or(|limit| used == 0 || used.saturating_add(need) <= limit))
     }
 }
 
@@ -202,7 +196,7 @@ impl RateWindow {
             return Err(until);
         }
         let amount = RateAmount { requests: 1, input, output: self.usual_reply.min(most_output) };
-        if self.sum.has_room(&amount, config) {
+        if self.sum.has_room(&amount, &config.limits()) {
             let tick = self.tick(now);
             self.count(tick, amount);
             return Ok(RateReservation { tick, amount });
@@ -211,7 +205,7 @@ impl RateWindow {
         let mut left = self.sum;
         let room = self.spent.iter().find(|(_, spent)| {
             left = left.minus(*spent);
-            left.has_room(&amount, config)
+            left.has_room(&amount, &config.limits())
         });
         let last = room.or(self.spent.back()).map_or_else(|| self.tick(now), |(tick, _)| *tick);
         Err(self.end(last))
@@ -289,6 +283,10 @@ impl RateLimitedCompleter {
                 beginning.await
             }
         };
+        if let Some(message) = self.limit.shared.as_ref().and_then(|shared| shared.take_warning()) {
+            tracing::warn!(agent = %cx.agent, model = self.model.info().name, "{message}");
+            cx.events.emit_now(Event::Warning { message });
+        }
         begun.map_err(|_| {
             let (waited, limit) = (humantime::format_duration(limits::RATE_LIMIT_WAIT), self.limit.config);
             let message = format!(

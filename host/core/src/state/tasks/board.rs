@@ -1,6 +1,10 @@
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -11,9 +15,11 @@ use super::{
 use crate::{
     limits,
     state::{
+        shared_board::BoardState,
         shown_name::shown_name,
         watched_value::{StateChangeHook, StateRestoreError},
     },
+    tool::ToolCallId,
 };
 
 /// The state of a task board and its rules. No method blocks, and one that returns an error has changed nothing.
@@ -31,6 +37,47 @@ pub(super) struct TaskSlot {
     pub(super) unassigned_since: Instant,
     /// The number of cancellations. A reopened task is no longer canceled, but its former assignee was told to stop.
     pub(super) cancellations: u64,
+}
+
+/// A board in a bucket: its tasks in order of creation.
+#[derive(Serialize, Deserialize)]
+struct TaskBoardDocument {
+    version: u32,
+    tasks: Vec<Task>,
+}
+
+impl BoardState for TaskBoardState {
+    fn copy(&self) -> Self {
+        let slot = |slot: &TaskSlot| TaskSlot { task: slot.task.clone(), ..*slot };
+        let slots = self.slots.iter().map(|(id, of)| (id.clone(), slot(of))).collect();
+        Self { slots, hook: StateChangeHook::default() }
+    }
+
+    fn to_document(&self) -> Vec<u8> {
+        let tasks = self.slots.values().map(|slot| slot.task.clone()).collect();
+        // Tasks always serialize.
+        serde_json::to_vec(&TaskBoardDocument { version: 1, tasks }).unwrap_or_default()
+    }
+
+    fn of_document(document: &[u8]) -> Result<Self, String> {
+        let document: TaskBoardDocument = serde_json::from_slice(document).map_err(|error| error.to_string())?;
+        if document.version != 1 {
+            return Err(format!("it has version {}, written by a newer shelly-host", document.version));
+        }
+        Self::restored(document.tasks).map_err(|error| error.to_string())
+    }
+
+    fn adopt(&mut self, newer: Self, author: Option<Arc<ToolCallId>>) {
+        self.hook.author = author;
+        for (id, slot) in newer.slots {
+            if self.slots.contains_key(&id) {
+                self.put(slot.task);
+            } else {
+                self.add(slot.task.clone());
+                self.hook.tell(|| slot.task);
+            }
+        }
+    }
 }
 
 impl TaskBoardState {

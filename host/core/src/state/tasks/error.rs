@@ -1,5 +1,5 @@
 use super::{TaskBlocker, TaskStatus};
-use crate::{error::Fault, limits};
+use crate::{bucket::BucketError, error::Fault, limits};
 
 /// The reason for which a task board operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -73,6 +73,15 @@ pub enum TaskError {
         after(.blockers)
     )]
     Unclaimed { id: String, blockers: Vec<TaskBlocker> },
+    /// The board is in a cluster that does not do it.
+    #[error("the shared board cannot be used: {cause}")]
+    Cluster { cause: String },
+}
+
+impl From<BucketError> for TaskError {
+    fn from(error: BucketError) -> Self {
+        Self::Cluster { cause: error.to_string() }
+    }
 }
 
 fn name(name: &Option<String>) -> &str {
@@ -108,7 +117,7 @@ impl From<TaskError> for Fault {
             TaskError::Full => Self::Exhausted { message },
             TaskError::Description { .. } | TaskError::Metadata { .. } => Self::TooLarge { message },
             TaskError::NotYours { .. } | TaskError::Taken { .. } => Self::Denied { message },
-            TaskError::Blocked { .. } => Self::Unavailable { message, after: None },
+            TaskError::Blocked { .. } | TaskError::Cluster { .. } => Self::Unavailable { message, after: None },
             TaskError::Unclaimed { .. } => Self::Timeout { message },
             _ => Self::Invalid { message },
         }

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::time::{Instant, timeout_at};
 
@@ -7,8 +7,12 @@ use super::{
     TaskUpdate, board::TaskBoardState,
 };
 use crate::{
+    bucket::StateBucket,
     limits,
-    state::watched_value::{StateChangeFn, StateChangeHook, StateRestoreError, WatchedValue},
+    state::{
+        shared_board::{SharedBoard, member_name},
+        watched_value::{StateChangeFn, StateChangeHook, StateRestoreError, WatchedValue},
+    },
     tool::ToolCallId,
 };
 
@@ -29,6 +33,15 @@ pub struct TaskBoard {
     board: Arc<WatchedValue<TaskBoardState>>,
     /// The tool call that changes through this handle are attributed to.
     author: Option<Arc<ToolCallId>>,
+    /// The document of the board, if several hosts have it.
+    shared: Arc<OnceLock<SharedTaskBoard>>,
+}
+
+#[derive(Debug)]
+struct SharedTaskBoard {
+    board: SharedBoard<TaskBoardState>,
+    /// The session of the agents on this host; `None` if it is the session that the board belongs to.
+    session: Option<String>,
 }
 
 impl TaskBoard {
@@ -45,7 +58,33 @@ impl TaskBoard {
 
     /// Returns a handle of the same board whose changes the callback is told to be of this tool call.
     pub fn attributed_to(&self, call: ToolCallId) -> Self {
-        Self { board: Arc::clone(&self.board), author: Some(Arc::new(call)) }
+        Self { board: Arc::clone(&self.board), author: Some(Arc::new(call)), shared: Arc::clone(&self.shared) }
+    }
+
+    /// Makes this the board that several hosts have at `key` of a bucket: a task is claimed once among all of them. Its
+    /// content is written if nobody has shared it yet, and replaced otherwise. From then on each change waits for the
+    /// server, and changes of other hosts arrive by themselves; the callback is told of them as of changes of the host.
+    /// `session` becomes a part of the names of this host's agents, unless the board belongs to their session. Blocks, on a
+    /// thread of a tokio runtime. Only the first call has an effect.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Cluster`] if the server fails, or what it has is damaged.
+    pub fn share(&self, bucket: Arc<dyn StateBucket>, key: String, session: Option<String>) -> Result<(), TaskError> {
+        if self.shared.get().is_none() {
+            let board = SharedBoard::begin(&self.board, bucket, key)?;
+            let _ = self.shared.set(SharedTaskBoard { board, session });
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if an agent of this host is the assignee of a task.
+    pub fn is_assigned_to(&self, id: &str, agent: &str) -> bool {
+        self.get(id).is_ok_and(|task| task.assignee == Some(self.name_of(agent)))
+    }
+
+    fn name_of(&self, agent: &str) -> String {
+        member_name(agent, self.shared.get().and_then(|shared| shared.session.as_deref()))
     }
 
     /// Replaces the content with the result of replaying these changes on an empty board. The change callback is not called
@@ -69,7 +108,8 @@ impl TaskBoard {
     ///
     /// [`TaskError`] if it depends on an unknown task or exceeds a limit.
     pub fn create(&self, task: NewTask, by: TaskActor<'_>) -> Result<Task, TaskError> {
-        self.change(|board| board.create(task, by))
+        let name = self.actor_name(by);
+        self.change(|board| board.create(task.clone(), actor(&name)))
     }
 
     /// Returns the task of this id.
@@ -83,7 +123,14 @@ impl TaskBoard {
 
     /// Returns the tasks that pass the filter, in order of creation.
     pub fn list(&self, filter: &TaskFilter) -> Vec<Task> {
-        self.board.read(|board| board.list(filter))
+        let mut filter = filter.clone();
+        // An agent of this host, or one of another host by its whole name.
+        let names = filter.assignee.take().map(|agent| [self.name_of(&agent), agent]);
+        let mut tasks = self.board.read(|board| board.list(&filter));
+        if let Some(names) = names {
+            tasks.retain(|task| task.assignee.as_ref().is_some_and(|assignee| names.contains(assignee)));
+        }
+        tasks
     }
 
     /// Returns the unfinished dependencies of a pending task; empty if it can be claimed or is not pending.
@@ -102,7 +149,8 @@ impl TaskBoard {
     ///
     /// [`TaskError`] if the task has unfinished dependencies, has ended, or is assigned to another agent.
     pub fn claim(&self, id: &str, agent: &str) -> Result<ClaimedTask, TaskError> {
-        self.change(|board| board.claim(id, agent, None))
+        let agent = self.name_of(agent);
+        self.change(|board| board.claim(id, &agent, None))
     }
 
     /// Like [`claim`](Self::claim), for the host: `agent` may also take over a task that is assigned to `from`, which
@@ -112,7 +160,8 @@ impl TaskBoard {
     ///
     /// The errors of [`claim`](Self::claim).
     pub fn claim_for(&self, id: &str, agent: &str, from: &str) -> Result<ClaimedTask, TaskError> {
-        self.change(|board| board.claim(id, agent, Some(from)))
+        let (agent, from) = (self.name_of(agent), self.name_of(from));
+        self.change(|board| board.claim(id, &agent, Some(&from)))
     }
 
     /// Changes a task: all requested changes are made, or none.
@@ -122,7 +171,8 @@ impl TaskBoard {
     /// [`TaskError`] if `by` has no permission, the transition is not allowed, a dependency cycle would arise, or a limit is
     /// exceeded.
     pub fn update(&self, id: &str, update: TaskUpdate, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
-        self.change(|board| board.update(id, update, by))
+        let name = self.actor_name(by);
+        self.change(|board| board.update(id, update.clone(), actor(&name)))
     }
 
     /// Changes only the status. Setting the current status is not an error.
@@ -140,7 +190,8 @@ impl TaskBoard {
     ///
     /// [`TaskError`] if `by` has no permission or the task has ended.
     pub fn cancel(&self, id: &str, by: TaskActor<'_>) -> Result<TaskStatusReport, TaskError> {
-        self.change(|board| board.cancel(id, by))
+        let name = self.actor_name(by);
+        self.change(|board| board.cancel(id, actor(&name)))
     }
 
     /// Waits until a task has ended with any status.
@@ -200,12 +251,27 @@ impl TaskBoard {
     }
 
     /// Applies a change in the name of this handle's author.
-    fn change<R, E>(&self, change: impl FnOnce(&mut TaskBoardState) -> Result<R, E>) -> Result<R, E> {
+    fn change<R>(&self, change: impl Fn(&mut TaskBoardState) -> Result<R, TaskError>) -> Result<R, TaskError> {
+        if let Some(shared) = self.shared.get() {
+            return shared.board.document.change(self.author.as_ref(), change);
+        }
         self.board.change(|board| {
             board.hook.author = self.author.clone();
             change(board)
         })
     }
+
+    /// Returns the name of an actor on the board; `None` for the host.
+    fn actor_name(&self, by: TaskActor<'_>) -> Option<String> {
+        match by {
+            TaskActor::Host => None,
+            TaskActor::Agent(agent) => Some(self.name_of(agent)),
+        }
+    }
+}
+
+fn actor(name: &Option<String>) -> TaskActor<'_> {
+    name.as_deref().map_or(TaskActor::Host, TaskActor::Agent)
 }
 
 /// The state of a watched task.

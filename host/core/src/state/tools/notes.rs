@@ -56,7 +56,7 @@ pub fn note_tools(notes: &NoteStore) -> ToolBox {
             Ok(output)
         }
     });
-    // Notes are files, which other tools may access.
+    // Notes may be files, which other tools access.
     let concurrency = |hints| ToolConcurrency::touching(hints, [ConcurrencyDomain::Files]);
     ToolBox::new()
         .with(write.with_hints(ToolHints { idempotent: true, ..CHANGES }).with_concurrency(concurrency(CHANGES)))

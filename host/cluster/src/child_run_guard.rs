@@ -1,0 +1,80 @@
+//! The end of a run on a worker whose parent run no longer waits for it.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use serde_json::json;
+use shelly_core::{
+    agent::{RemoteTaskOwner, journal::RemoteTaskRecord},
+    capability::{BudgetUsage, Usd},
+    limits,
+};
+use tokio::{sync::oneshot, time::timeout};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    child_runs::ChildRuns,
+    queued_run_context::QueuedRunContext,
+    run_entry::{QueuedRunEnd, RunPhase},
+};
+
+/// Cancels a run on a worker when it is dropped before that run is over, and charges what it has cost until then.
+pub(crate) struct ChildRunGuard {
+    pub runs: Arc<dyn ChildRuns>,
+    pub cancellations: TaskTracker,
+    pub owner: Option<RemoteTaskOwner>,
+    pub parent: QueuedRunContext,
+    /// `None` once the run is over.
+    pub given: Option<RemoteTaskRecord>,
+}
+
+impl Drop for ChildRunGuard {
+    fn drop(&mut self) {
+        let Some(mut given) = self.given.take() else { return };
+        // Another worker goes on with the parent run, and finds this one.
+        if self.parent.is_left() {
+            return;
+        }
+        // Without a runtime nothing can be sent.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (runs, owner) = (Arc::clone(&self.runs), self.owner.take());
+        let (done, is_done) = oneshot::channel::<()>();
+        let charging = owner.clone();
+        let cancelling = async move {
+            let ended =
+                timeout(limits::CANCEL_GRACE, cancelled(&*runs, given.task.as_deref().unwrap_or_default())).await;
+            if let (Ok(Some(ending)), Some(owner), None) = (ended, charging, given.spent) {
+                given.spent = Some(spent(&ending));
+                owner.charge(given);
+            }
+            drop(done);
+        };
+        self.cancellations.spawn_on(cancelling, &runtime);
+        if let Some(owner) = owner {
+            owner.before_end(async move {
+                let _ = is_done.await;
+            });
+        }
+    }
+}
+
+/// Cancels a run and returns its end; `None`: it was never submitted, or the server failed.
+async fn cancelled(runs: &dyn ChildRuns, id: &str) -> Option<QueuedRunEnd> {
+    let entry = runs.cancel(id).await.ok()?;
+    if let RunPhase::Ended(ending) = entry.phase {
+        return Some(ending);
+    }
+    let mut entries = runs.watch(id).await.ok()?;
+    while let Some(Ok(entry)) = entries.next().await {
+        if let RunPhase::Ended(ending) = entry.phase {
+            return Some(ending);
+        }
+    }
+    None
+}
+
+/// Returns what a run has spent.
+pub(crate) fn spent(ending: &QueuedRunEnd) -> BudgetUsage {
+    let usd = ending.cost_usd.and_then(|usd| serde_json::from_value::<Usd>(json!(usd)).ok()).unwrap_or_default();
+    BudgetUsage { usage: ending.usage, usd, tool_calls: ending.tool_calls }
+}

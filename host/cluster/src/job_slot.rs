@@ -1,0 +1,139 @@
+//! The place of a run among the jobs of its worker.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The place of a run among the jobs of its worker, which is free once this is dropped.
+#[derive(Debug)]
+pub struct RunJob(Arc<JobSlotState>);
+
+/// The place of a run among the jobs of its worker, for the agents in the run. It is free while the run waits for runs on
+/// other workers, so that a worker whose runs all wait can take the runs that they wait for.
+#[derive(Debug, Clone)]
+pub struct JobSlot(Weak<JobSlotState>);
+
+#[derive(Debug)]
+struct JobSlotState {
+    /// One permit for each run at work.
+    jobs: Arc<Semaphore>,
+    /// One permit for each run that waits.
+    waiting: Arc<Semaphore>,
+    held: Mutex<HeldJob>,
+}
+
+#[derive(Debug)]
+struct HeldJob {
+    job: Option<OwnedSemaphorePermit>,
+    waiting: Option<OwnedSemaphorePermit>,
+    /// The number of runs on other workers that it waits for.
+    waits: usize,
+}
+
+/// A wait for a run on another worker. Dropping it ends the wait, also if it is cancelled.
+#[derive(Debug)]
+pub struct JobWait(Weak<JobSlotState>);
+
+impl RunJob {
+    /// Creates the place of a run that has the permit `job` of `jobs`, and takes one of `waiting` while it waits.
+    pub fn new(jobs: Arc<Semaphore>, job: OwnedSemaphorePermit, waiting: Arc<Semaphore>) -> Self {
+        let held = Mutex::new(HeldJob { job: Some(job), waiting: None, waits: 0 });
+        Self(Arc::new(JobSlotState { jobs, waiting, held }))
+    }
+
+    /// Returns the place for the agents in the run.
+    pub fn slot(&self) -> JobSlot {
+        JobSlot(Arc::downgrade(&self.0))
+    }
+}
+
+impl JobSlot {
+    /// Begins a wait; `None`: as many runs of the worker wait already as may. A run that held its place instead could wait
+    /// for one that never gets a place.
+    pub fn begin_wait(&self) -> Option<JobWait> {
+        if let Some(state) = self.0.upgrade() {
+            let mut held = state.held();
+            if held.waiting.is_none() {
+                held.waiting = Some(Arc::clone(&state.waiting).try_acquire_owned().ok()?);
+            }
+            held.waits += 1;
+            held.job = None;
+        }
+        Some(JobWait(self.0.clone()))
+    }
+}
+
+impl JobWait {
+    /// Ends the wait. Returns once the run has its place again, or still waits for something else.
+    pub async fn end(self) {
+        let state = self.0.clone();
+        drop(self);
+        let Some(state) = state.upgrade().filter(|state| state.held().needs_job()) else { return };
+        // The semaphore is never closed.
+        let Ok(job) = Arc::clone(&state.jobs).acquire_owned().await else { return };
+        let mut held = state.held();
+        if held.needs_job() {
+            held.job = Some(job);
+        }
+    }
+}
+
+impl Drop for JobWait {
+    fn drop(&mut self) {
+        let Some(state) = self.0.upgrade() else { return };
+        let mut held = state.held();
+        held.waits = held.waits.saturating_sub(1);
+        if held.waits == 0 {
+            held.waiting = None;
+        }
+    }
+}
+
+impl JobSlotState {
+    fn held(&self) -> MutexGuard<'_, HeldJob> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HeldJob {
+    fn needs_job(&self) -> bool {
+        self.waits == 0 && self.job.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::poll;
+
+    use super::*;
+
+    async fn taken(jobs: &Arc<Semaphore>, waiting: &Arc<Semaphore>) -> RunJob {
+        let job = Arc::clone(jobs).acquire_owned().await.unwrap();
+        RunJob::new(Arc::clone(jobs), job, Arc::clone(waiting))
+    }
+
+    #[tokio::test]
+    async fn place_is_free_while_the_run_waits() {
+        let (jobs, waiting) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
+        let parent = taken(&jobs, &waiting).await;
+        let (one, other) = (parent.slot().begin_wait().unwrap(), parent.slot().begin_wait().unwrap());
+        // The run that it waits for has its place.
+        let child = taken(&jobs, &waiting).await;
+        assert!(child.slot().begin_wait().is_none(), "one run may wait, and one does");
+        one.end().await;
+        assert_eq!(jobs.available_permits(), 0, "it waits for something else, and takes no place");
+        let mut ended = pin!(other.end());
+        assert!(poll!(&mut ended).is_pending(), "the place is taken");
+        drop(child);
+        ended.await;
+        assert_eq!((jobs.available_permits(), waiting.available_permits()), (0, 1));
+        // The agents of a run that has ended may still be there.
+        let slot = parent.slot();
+        drop(slot.begin_wait());
+        drop(parent);
+        assert!(slot.begin_wait().is_some());
+        assert_eq!((jobs.available_permits(), waiting.available_permits()), (1, 1), "nothing is held any more");
+    }
+}

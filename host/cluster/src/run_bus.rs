@@ -1,0 +1,283 @@
+//! Commands to runs at work, and their live events: messages that no stream keeps.
+
+use std::{fmt, sync::Arc};
+
+use async_nats::{Client, Message, Request, RequestErrorKind};
+use bytes::Bytes;
+use futures_util::{StreamExt, future::BoxFuture, stream, stream::BoxStream};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use shelly_core::limits;
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    cluster_error::ClusterError,
+    connection::{ClusterCallError, ClusterConnection, ClusterHandles},
+    run_spec::{RunSpec, not_an_id},
+    shared_connection::SharedConnection,
+};
+
+/// A command to a run at work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum RunCommand {
+    /// Stop the run.
+    Cancel,
+    /// Give a message to an agent.
+    Message {
+        /// The agent; `None`: the one that the run began with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// The text.
+        text: String,
+    },
+    /// List the open questions.
+    Questions,
+    /// Answer a question.
+    Answer {
+        /// The id of the question.
+        question: String,
+        /// The answer, in the form that the question asks for.
+        reply: Value,
+    },
+    /// Describe the run as it is now.
+    Snapshot,
+}
+
+/// The reply of the worker that has the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "snake_case")]
+pub enum RunReply {
+    /// The command was done.
+    Done,
+    /// The open questions.
+    Questions {
+        /// The questions, in a form that the program defines.
+        questions: Vec<Value>,
+    },
+    /// The run as it is now.
+    Snapshot {
+        /// The description, in a form that the program defines.
+        snapshot: Value,
+    },
+    /// The command was not done.
+    Refused {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// Commands to runs, and their live events. Who may publish in the namespace may send both: the worker checks each.
+#[derive(Debug, Clone)]
+pub struct RunBus {
+    shared: SharedConnection,
+}
+
+/// The service of a worker that answers the commands to a run; dropping it ends the service.
+pub struct CommandService {
+    /// Ends the task that answers.
+    _task: Option<AbortOnDropHandle<()>>,
+    _connection: Arc<ClusterConnection>,
+}
+
+impl RunBus {
+    pub(crate) fn new(shared: SharedConnection) -> Self {
+        Self { shared }
+    }
+
+    /// Answers the commands to a run until the returned service is dropped. At most
+    /// [`limits::CLUSTER_COMMANDS_AT_ONCE`] are answered at once.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError`] if the server fails.
+    pub async fn serve<F>(&self, run: &str, handler: F) -> Result<CommandService, ClusterError>
+    where
+        F: Fn(RunCommand) -> BoxFuture<'static, RunReply> + Send + Sync + 'static,
+    {
+        let subject = command_subject(&self.shared.options().namespace, checked(run)?);
+        let connection = self.shared.get().await?;
+        let (client, place) = (connection.handles().context.client(), format!("run {run}"));
+        let commands = subscribed(&connection, subject, &place).await?;
+        let answer = move |message: Message| {
+            let reply = reply_to(&message, &handler);
+            let client = client.clone();
+            async move { send_reply(&client, message, reply.await).await }
+        };
+        let task = connection.spawn(commands.for_each_concurrent(limits::CLUSTER_COMMANDS_AT_ONCE, answer));
+        Ok(CommandService { _task: task, _connection: connection })
+    }
+
+    /// Sends a command to the worker that has the run, and returns its reply. It is sent once: a command whose reply does
+    /// not come may have been done.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::NotAtWork`] if no worker answers for the run, [`ClusterError::TooLarge`],
+    /// [`ClusterError::Invalid`] if the reply is none, and if it does not come.
+    pub async fn ask(&self, run: &str, command: &RunCommand) -> Result<RunReply, ClusterError> {
+        let subject = command_subject(&self.shared.options().namespace, checked(run)?);
+        let command = serde_json::to_vec(command).unwrap_or_default();
+        if command.len() > limits::CLUSTER_COMMAND_BYTES {
+            return Err(ClusterError::too_large("the command", command.len(), limits::CLUSTER_COMMAND_BYTES));
+        }
+        let (place, run) = (format!("run {run}"), run.to_owned());
+        let task = |handles: ClusterHandles| async move {
+            let request = Request::new().payload(command.into()).timeout(Some(limits::CLUSTER_CALL));
+            let sent = handles.context.client().send_request(subject, request).await;
+            let reply = sent.map_err(|error| match error.kind() {
+                RequestErrorKind::NoResponders => ClusterError::NotAtWork { run: run.clone() }.into(),
+                _ => ClusterCallError::failed(error),
+            })?;
+            Ok(parsed("the reply of the worker", &reply.payload, limits::CLUSTER_REPLY_BYTES)?)
+        };
+        self.shared.call("send a command to", &place, task).await
+    }
+
+    /// Publishes a live event of a run to whoever follows it now. What the server does not get in time is not sent again.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::TooLarge`] beyond [`limits::CLUSTER_EVENT_LINE_BYTES`], and if the connection has ended.
+    pub async fn publish(&self, run: &str, line: Bytes) -> Result<(), ClusterError> {
+        let subject = events_subject(&self.shared.options().namespace, checked(run)?);
+        if line.len() > limits::CLUSTER_EVENT_LINE_BYTES {
+            return Err(ClusterError::too_large("the event", line.len(), limits::CLUSTER_EVENT_LINE_BYTES));
+        }
+        let client = self.shared.get().await?.handles().context.client();
+        client
+            .publish(subject, line)
+            .await
+            .map_err(|error| ClusterCallError::failed(error).in_cluster("publish an event of", &format!("run {run}")))
+    }
+
+    /// Returns the live events of a run from now on. The stream does not end when the run does. Events are missed while the
+    /// server is away, and by those who read too slowly; the session has all of them. One that is longer than
+    /// [`limits::CLUSTER_EVENT_LINE_BYTES`] is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError`] if the server fails.
+    pub async fn follow(&self, run: &str) -> Result<BoxStream<'static, Bytes>, ClusterError> {
+        let subject = events_subject(&self.shared.options().namespace, checked(run)?);
+        let connection = self.shared.get().await?;
+        let events = subscribed(&connection, subject, &format!("run {run}")).await?;
+        // The connection lives as long as the stream.
+        let next = |(mut events, connection): (async_nats::Subscriber, Arc<ClusterConnection>)| async move {
+            loop {
+                let payload = events.next().await?.payload;
+                if payload.len() <= limits::CLUSTER_EVENT_LINE_BYTES {
+                    return Some((payload, (events, connection)));
+                }
+            }
+        };
+        Ok(stream::unfold((events, connection), next).boxed())
+    }
+}
+
+/// Subscribes to a subject, and waits until the server knows it.
+async fn subscribed(
+    connection: &Arc<ClusterConnection>,
+    subject: String,
+    place: &str,
+) -> Result<async_nats::Subscriber, ClusterError> {
+    let task = |handles: ClusterHandles| async move {
+        let client = handles.context.client();
+        let subscriber = client.subscribe(subject).await.map_err(ClusterCallError::failed)?;
+        let silent = || ClusterCallError::Failed("the server does not answer".into());
+        timeout(limits::CLUSTER_CALL, client.flush()).await.map_err(|_| silent())?.map_err(ClusterCallError::failed)?;
+        Ok(subscriber)
+    };
+    connection.call(("listen to", place), task).await
+}
+
+/// Returns the reply to a message that should be a command.
+fn reply_to<F>(message: &Message, handler: &F) -> BoxFuture<'static, RunReply>
+where
+    F: Fn(RunCommand) -> BoxFuture<'static, RunReply>,
+{
+    match parsed::<RunCommand>("the command", &message.payload, limits::CLUSTER_COMMAND_BYTES) {
+        Ok(command) => handler(command),
+        Err(error) => Box::pin(async move { RunReply::Refused { reason: error.to_string() } }),
+    }
+}
+
+async fn send_reply(client: &Client, message: Message, reply: RunReply) {
+    let Some(to) = message.reply else { return };
+    let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
+    if bytes.len() > limits::CLUSTER_REPLY_BYTES {
+        let reason = format!("the reply has more than {} bytes", limits::CLUSTER_REPLY_BYTES);
+        bytes = serde_json::to_vec(&RunReply::Refused { reason }).unwrap_or_default();
+    }
+    // Whoever asked stops waiting if it is lost.
+    let _ = client.publish(to, bytes.into()).await;
+}
+
+/// Parses JSON that another host sent.
+fn parsed<T: DeserializeOwned>(what: &str, payload: &[u8], most: usize) -> Result<T, ClusterError> {
+    match payload.len() > most {
+        true => Err(ClusterError::too_large(what, payload.len(), most)),
+        false => serde_json::from_slice(payload).map_err(|error| ClusterError::invalid(what, error.to_string())),
+    }
+}
+
+/// Returns the subject of the commands to a run.
+pub(crate) fn command_subject(namespace: &str, run: &str) -> String {
+    format!("shelly.{namespace}.bus.run.{run}.command")
+}
+
+fn events_subject(namespace: &str, run: &str) -> String {
+    format!("shelly.{namespace}.bus.run.{run}.events")
+}
+
+/// Checks the id of a run, which becomes a part of a subject.
+fn checked(run: &str) -> Result<&str, ClusterError> {
+    match RunSpec::is_id(run) {
+        true => Ok(run),
+        false => Err(not_an_id("run", run)),
+    }
+}
+
+impl fmt::Debug for CommandService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CommandService").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn commands_and_replies_have_these_forms() {
+        let message = RunCommand::Message { agent: None, text: "hi".into() };
+        let answer = RunCommand::Answer { question: "q".into(), reply: json!(true) };
+        for (command, form) in [
+            (RunCommand::Cancel, json!({ "command": "cancel" })),
+            (message, json!({ "command": "message", "text": "hi" })),
+            (answer, json!({ "command": "answer", "question": "q", "reply": true })),
+        ] {
+            assert_eq!(serde_json::to_value(&command).unwrap(), form);
+            assert_eq!(serde_json::from_value::<RunCommand>(form).unwrap(), command);
+        }
+        let refused = RunReply::Refused { reason: "no".into() };
+        assert_eq!(serde_json::to_value(refused).unwrap(), json!({ "reply": "refused", "reason": "no" }));
+    }
+
+    #[test]
+    fn what_is_no_command_is_refused_by_name() {
+        let long = vec![b' '; limits::CLUSTER_COMMAND_BYTES + 1];
+        for (payload, why) in [
+            (&b"{}"[..], "missing field"),
+            (&b"{\"command\":\"format\"}"[..], "unknown variant"),
+            (&long[..], "more than"),
+        ] {
+            let refused = parsed::<RunCommand>("the command", payload, limits::CLUSTER_COMMAND_BYTES);
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.starts_with("the command") && refused.contains(why), "{refused}, not {why}");
+        }
+    }
+}

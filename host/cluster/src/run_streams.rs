@@ -1,0 +1,295 @@
+//! The queue and the buckets of runs, and the messages of the queue.
+
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use async_nats::jetstream::{
+    self, ErrorCode,
+    consumer::{AckPolicy, DeliverPolicy, pull},
+    context::{PublishError, PublishErrorKind},
+    kv::Store,
+    message::PublishMessage,
+    stream::{Config, DiscardPolicy, RetentionPolicy},
+};
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use shelly_core::limits;
+use tokio::time::timeout;
+
+use super::{
+    cluster_error::ClusterError,
+    connection::{ClusterCallError, ClusterHandles, RunStreams, bucket, bucket_of, is_answer, random_token},
+    run_entry::{RunPhase, StoredRun},
+    run_spec::{QueueName, RunSpec},
+};
+
+/// The separator in the names of consumers: no priority has it.
+pub(crate) const NAME_SEPARATOR: char = '_';
+
+/// The key in the bucket of counters under which the revision stands up to which entries were looked at.
+const REPAIRED: &str = "repaired";
+
+/// A value of a bucket that is read with others.
+pub(crate) struct ScannedValue {
+    pub key: String,
+    pub value: Bytes,
+    pub revision: u64,
+}
+
+impl ClusterHandles {
+    /// Returns the queue and the buckets of runs, which are created if they are missing.
+    pub async fn run_streams(&self) -> Result<&RunStreams, ClusterCallError> {
+        let open = || self.retry(|| self.open_run_streams(), |_| false);
+        self.parts.runs.get_or_try_init(open).await.map_err(ClusterCallError::Failed)
+    }
+
+    async fn open_run_streams(&self) -> Result<RunStreams, String> {
+        let name = format!("shelly-{}-queue", self.options.namespace);
+        let config = Config {
+            name: name.clone(),
+            subjects: vec![format!("{}>", self.queue_prefix())],
+            retention: RetentionPolicy::WorkQueue,
+            // A full queue refuses what is new; it never forgets.
+            discard: DiscardPolicy::New,
+            max_messages: limits::CLUSTER_QUEUED_RUNS as i64,
+            max_consumers: limits::CLUSTER_QUEUES as i32,
+            num_replicas: self.options.replicas,
+            ..Config::default()
+        };
+        let queue = self.context.get_or_create_stream(config).await;
+        let queue = queue.map_err(|error| format!("the stream {name}: {error}"))?;
+        let entries = bucket_of(&self.context, bucket(&self.options, "runs", Duration::ZERO)).await?;
+        let counters = bucket_of(&self.context, bucket(&self.options, "counters", Duration::ZERO)).await?;
+        Ok(RunStreams { queue, entries, counters, repaired: Mutex::default() })
+    }
+
+    /// Returns the beginning of the subjects of all queues.
+    pub fn queue_prefix(&self) -> String {
+        format!("shelly.{}.queue.", self.options.namespace)
+    }
+
+    /// Returns the subject of the one message that a run has in its queue.
+    pub fn queue_subject(&self, spec: &RunSpec) -> String {
+        format!("{}{}.{}", self.queue_prefix(), spec.queue_name().text('.'), spec.id)
+    }
+
+    /// Puts the message of a run into its queue, unless it is there.
+    ///
+    /// The message is expected to be the first of its subject. So a run has at most one message, however often this is done
+    /// and by whomever: by a submitter whose reply was lost, by one that submits the same run again, by workers that repair.
+    pub async fn publish_run(&self, spec: &RunSpec) -> Result<(), ClusterCallError> {
+        let streams = self.run_streams().await?;
+        let name = spec.queue_name();
+        let consumer = pull::Config {
+            durable_name: Some(name.text(NAME_SEPARATOR)),
+            filter_subject: format!("{}{}.*", self.queue_prefix(), name.text('.')),
+            deliver_policy: DeliverPolicy::All,
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: self.options.lease,
+            // Deaths are counted in the entry: a message is offered as often as it takes.
+            max_deliver: -1,
+            // One that waits for room in the namespace counts as unanswered.
+            max_ack_pending: limits::CLUSTER_QUEUED_RUNS as i64,
+            ..pull::Config::default()
+        };
+        let consumer_name = name.text(NAME_SEPARATOR);
+        let created = self
+            .retry(|| streams.queue.get_or_create_consumer(&consumer_name, consumer.clone()), |error| is_full(error))
+            .await;
+        created.map_err(|error| refused_or_failed(&error, is_full(&error)))?;
+        let (subject, id) = (self.queue_subject(spec), Bytes::from(spec.id.clone()));
+        let publish = || async {
+            let message = PublishMessage::build().payload(id.clone()).expected_last_subject_sequence(0);
+            self.context.send_publish(subject.clone(), message).await?.await
+        };
+        let is_final = |error: &PublishError| error.kind() == PublishErrorKind::WrongLastSequence || is_full(error);
+        match self.retry(publish, is_final).await {
+            Ok(_) => Ok(()),
+            // It is there: another call put it, or this one, whose reply was lost.
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(()),
+            Err(error) => {
+                let is_refused = is_full(&error);
+                // Several servers look at the length of the queue before they look for the message.
+                match is_refused && self.is_queued(spec).await? {
+                    true => Ok(()),
+                    false => Err(refused_or_failed(&error, is_refused)),
+                }
+            }
+        }
+    }
+
+    /// Returns `true` if the queue has the message of a run.
+    async fn is_queued(&self, spec: &RunSpec) -> Result<bool, ClusterCallError> {
+        let (streams, subject) = (self.run_streams().await?, self.queue_subject(spec));
+        let found = self.retry(|| streams.queue.get_last_raw_message_by_subject(&subject), is_answer).await;
+        match found {
+            Ok(_) => Ok(true),
+            Err(error) if is_answer(&error) => Ok(false),
+            Err(error) => Err(ClusterCallError::failed(error)),
+        }
+    }
+
+    /// Reads values of a bucket whose revision is above `after`, in the order of their revisions. `each` returns `false` to
+    /// end.
+    pub async fn scan(
+        &self,
+        store: &Store,
+        after: u64,
+        each: &mut (dyn FnMut(ScannedValue) -> bool + Send),
+    ) -> Result<(), ClusterCallError> {
+        let config = || pull::Config {
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: after.saturating_add(1) },
+            ack_policy: AckPolicy::None,
+            inactive_threshold: limits::CLUSTER_CALL,
+            num_replicas: 1,
+            memory_storage: true,
+            ..pull::Config::default()
+        };
+        let failed = || ClusterCallError::Failed("the server does not answer".into());
+        let created = self.retry(|| store.stream.create_consumer(config()), |_| false).await;
+        let consumer = created.map_err(ClusterCallError::failed)?;
+        let mut deliveries = 0;
+        loop {
+            let fetch =
+                consumer.fetch().max_messages(limits::CLUSTER_READ_MESSAGES).max_bytes(limits::CLUSTER_READ_BYTES);
+            let batch = timeout(limits::CLUSTER_CALL, fetch.messages()).await.map_err(|_| failed())?;
+            let mut batch = batch.map_err(ClusterCallError::failed)?;
+            let (mut is_empty, mut pending) = (true, 0);
+            loop {
+                let received = timeout(limits::CLUSTER_CALL, batch.try_next()).await.map_err(|_| failed())?;
+                let message = match received {
+                    Ok(Some(message)) => message,
+                    Ok(None) => break,
+                    // Where the next message would exceed the bytes of a batch, the server ends it with an error.
+                    Err(_) if !is_empty => break,
+                    Err(error) => return Err(ClusterCallError::failed(error)),
+                };
+                is_empty = false;
+                let info = message.info().map_err(ClusterCallError::failed)?;
+                let revision = info.stream_sequence;
+                (pending, deliveries) = (info.pending, deliveries + 1);
+                if info.consumer_sequence != deliveries {
+                    return Err(ClusterCallError::Failed("values were lost on their way".into()));
+                }
+                let is_removed = message.headers.as_ref().is_some_and(|headers| {
+                    headers.get("KV-Operation").is_some() || headers.get("Nats-Marker-Reason").is_some()
+                });
+                let Some(key) = message.subject.as_str().strip_prefix(store.prefix.as_str()).filter(|_| !is_removed)
+                else {
+                    continue;
+                };
+                if !each(ScannedValue { key: key.to_owned(), value: message.payload.clone(), revision }) {
+                    return Ok(());
+                }
+            }
+            if is_empty || pending == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Repairs the queue, unless this host did so a moment ago.
+    pub async fn repair_now_and_then(&self) -> Result<(), ClusterCallError> {
+        let is_due = {
+            let mut repaired = self.run_streams().await?.repaired.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_due = repaired.is_none_or(|at| at.elapsed() >= limits::CLUSTER_REPAIR);
+            if is_due {
+                *repaired = Some(Instant::now());
+            }
+            is_due
+        };
+        match is_due {
+            true => self.repair_queue().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Queues runs whose submitter died between writing the entry and putting the message into the queue, or whose message
+    /// somebody removed.
+    ///
+    /// The entry is written first, so a message never arrives for nothing; the price is this. Each revision of an entry is
+    /// looked at once in the whole namespace: the revision up to which that was done is itself in a bucket. A submitter that
+    /// is between its two steps at this moment is overtaken, which is harmless, since a run has one message at most.
+    pub async fn repair_queue(&self) -> Result<(), ClusterCallError> {
+        let streams = self.run_streams().await?;
+        let there = self.leader_value(&streams.counters, REPAIRED).await?;
+        let text = there.as_ref().and_then(|(value, _)| std::str::from_utf8(value).ok());
+        // A text that is no number, which no host writes, means that nothing was looked at.
+        let after: u64 = text.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let (mut last, mut open) = (after, BTreeMap::new());
+        let mut each = |found: ScannedValue| {
+            last = found.revision;
+            if let Ok(stored) = StoredRun::parse(&found.key, &found.value)
+                && !matches!(stored.entry.phase, RunPhase::Ended(_))
+            {
+                open.insert(found.key, stored.entry.spec);
+            }
+            open.len() < limits::CLUSTER_READ_MESSAGES
+        };
+        self.scan(&streams.entries, after, &mut each).await?;
+        for spec in open.into_values() {
+            if !self.is_queued(&spec).await? {
+                self.publish_run(&spec).await?;
+            }
+        }
+        if last != after {
+            let value = Bytes::from(last.to_string());
+            // If another worker has looked meanwhile, its number stays; what both saw is queued.
+            match there {
+                Some((_, revision)) => self.update(&streams.counters, REPAIRED, &value, revision).await?,
+                None => self.create(&streams.counters, REPAIRED, &value).await?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Replaces the entry of a run if it has this revision, and returns the next one; `None` if it was changed.
+    pub async fn store_run(&self, stored: &mut StoredRun, revision: u64) -> Result<Option<u64>, ClusterCallError> {
+        let streams = self.run_streams().await?;
+        let (id, value) = (stored.entry.spec.id.clone(), Bytes::from(stored.to_bytes(random_token()?)));
+        if value.len() > limits::CLUSTER_RUN_BYTES {
+            let what = format!("the entry of run {id}");
+            return Err(ClusterError::too_large(what, value.len(), limits::CLUSTER_RUN_BYTES).into());
+        }
+        self.update(&streams.entries, &id, &value, revision).await
+    }
+
+    /// Returns the entry of a run and its revision; `None` if there is none.
+    pub async fn stored_run(&self, id: &str) -> Result<Option<(StoredRun, u64)>, ClusterCallError> {
+        let streams = self.run_streams().await?;
+        let Some((value, revision)) = self.leader_value(&streams.entries, id).await? else { return Ok(None) };
+        Ok(Some((StoredRun::parse(id, &value)?, revision)))
+    }
+}
+
+/// Returns `true` if the server refuses more messages or consumers: asking again does not help.
+fn is_full(error: &(dyn Error + 'static)) -> bool {
+    let mut source = Some(error);
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<jetstream::Error>() {
+            return [ErrorCode::STREAM_STORE_FAILED, ErrorCode::MAXIMUM_CONSUMERS_LIMIT].contains(&error.error_code());
+        }
+        let text = error.to_string();
+        if text.contains("maximum messages exceeded") || text.contains("maximum consumers") {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
+fn refused_or_failed(error: &dyn Error, is_refused: bool) -> ClusterCallError {
+    match is_refused {
+        true => ClusterError::Refused {
+            doing: "queue",
+            place: "the run".into(),
+            reason: shelly_core::error::cut(&error.to_string(), limits::CLUSTER_REASON_CHARS),
+        }
+        .into(),
+        false => ClusterCallError::failed(error),
+    }
+}

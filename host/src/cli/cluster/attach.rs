@@ -1,0 +1,289 @@
+//! Shows a run of a cluster from any host, and steers it.
+
+use clap::Args;
+use futures_util::{FutureExt, StreamExt};
+use serde_json::{Value, json};
+
+use super::{
+    cluster_access::{ClusterConfigArgs, run_of},
+    event_line::{event_line, is_about_questions},
+    remote_question::RemoteQuestion,
+    run_end::print_end,
+};
+use crate::{
+    cli::{
+        ask::{self, TypedLine, TypedLines},
+        command_runtime::runtime,
+        project_sessions::sessions_of,
+        render::{self, CliOutputFormat, DIM, PLAIN, json_line, name, print, tell, tell_prose, warn},
+    },
+    cluster::{Cluster, ClusterError, RunCommand, RunEntry, RunPhase, RunReply},
+    config::Config,
+    error::{ErrorKind, Report},
+    limits,
+    session::SessionStore,
+};
+
+/// Show a run in the queue of the cluster, from any host: what was recorded, then what happens, until it has ended.
+///
+/// Questions of its agents are asked at the terminal. The first answer counts if several people watch. With --answer,
+/// --message or --cancel the command does that and ends.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  shelly-host attach 20261122-101530-7f3a9c
+  shelly-host attach release --answer yes
+  shelly-host attach release --message \"Leave the changelog alone\"
+  shelly-host attach release --cancel
+
+The exit code is that of shelly-host run.")]
+pub struct AttachArgs {
+    #[command(flatten)]
+    config: ClusterConfigArgs,
+    /// Answer an open question: yes, trust or no for a permission, otherwise a number of an option or any text.
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["message", "cancel"])]
+    answer: Option<String>,
+    /// The number of the question that --answer is for (default: the only open one).
+    #[arg(long, value_name = "ID", requires = "answer")]
+    question: Option<String>,
+    /// Give the agent a message, which it reads before its next turn.
+    #[arg(long, value_name = "TEXT", conflicts_with = "cancel")]
+    message: Option<String>,
+    /// The agent of the run that --message is for (default: the one that the run began with).
+    #[arg(long, value_name = "NAME", requires = "message")]
+    agent: Option<String>,
+    /// Cancel the run.
+    #[arg(long)]
+    cancel: bool,
+    /// The output format: lines for people, or each event as JSON and the end.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = CliOutputFormat::Text)]
+    output: CliOutputFormat,
+    /// The run, or its session.
+    #[arg(value_name = "RUN")]
+    id: String,
+}
+
+impl AttachArgs {
+    pub fn execute(self) -> u8 {
+        let output = self.output;
+        let done = runtime().and_then(|runtime| runtime.block_on(self.run()));
+        done.unwrap_or_else(|report| render::failed(&report, output.into()))
+    }
+
+    async fn run(self) -> Result<u8, Report> {
+        let (config, cluster) = self.config.open()?;
+        let entry = run_of(&cluster, &self.id).await?;
+        let id = entry.spec.id.clone();
+        let done = |what: &str| match self.output {
+            CliOutputFormat::Text => print(what),
+            CliOutputFormat::Json => print(&json_line(&json!({"run": id, "done": what}))),
+        };
+        if self.cancel {
+            let entry = cluster.runs().cancel(&id).await.map_err(|error| error.report())?;
+            done(if entry.ending().is_some() { "it has ended" } else { "cancelled" })?;
+        } else if let Some(text) = &self.message {
+            let command = RunCommand::Message { agent: self.agent.clone(), text: text.clone() };
+            ask_run(&cluster, &id, &command).await?;
+            done("the message is given")?;
+        } else if let Some(line) = &self.answer {
+            let question = self.question_to_answer(&cluster, &id).await?;
+            answer(&cluster, &id, &question, line).await?;
+            done("answered")?;
+        } else {
+            return self.watch(&config, &cluster, entry).await;
+        }
+        Ok(0)
+    }
+
+    /// Returns the open question that `--answer` is for.
+    async fn question_to_answer(&self, cluster: &Cluster, id: &str) -> Result<RemoteQuestion, Report> {
+        let mut open = open_questions(cluster, id).await?;
+        if let Some(wanted) = &self.question {
+            open.retain(|question| question.id == *wanted);
+        }
+        let refused = |what: &str, hint: &str| Err(Report::new(ErrorKind::Usage, what).hint(hint));
+        match open.len() {
+            0 => refused("the run has no such open question", "shelly-host attach RUN shows its questions"),
+            1 => Ok(open.remove(0)),
+            _ => {
+                open.iter().for_each(|question| tell_prose(&format!("{}\n", question.shown())));
+                refused("the run has several open questions", "name one with --question ID")
+            }
+        }
+    }
+
+    /// Shows a run until it has ended. Returns the exit code.
+    async fn watch(&self, config: &Config, cluster: &Cluster, entry: RunEntry) -> Result<u8, Report> {
+        let (id, session) = (entry.spec.id.clone(), entry.spec.session.clone());
+        let report = |error: ClusterError| error.report();
+        // Before the recorded ones are read, so that none is missed between the two.
+        let mut lines = cluster.bus().follow(&id).await.map_err(report)?;
+        let mut entries = cluster.runs().watch(&id).await.map_err(report)?;
+        let mut last_time = self.show_recorded(&sessions_of(config, self.config.config.is_some())?, &session);
+        let is_attended = self.output == CliOutputFormat::Text && ask::is_attended();
+        let (mut typed, mut asked): (_, Option<RemoteQuestion>) = (TypedLines::new(), None);
+        let mut told = String::new();
+        loop {
+            let is_asked = is_attended && asked.is_some();
+            tokio::select! {
+                entry = entries.next() => {
+                    // Without a further state the run has ended, or it was removed.
+                    let Some(entry) = entry.transpose().map_err(report)? else { break };
+                    if let Some(ending) = entry.ending() {
+                        // The worker has sent them before it wrote the end.
+                        for _ in 0..limits::SERVE_RUN_EVENTS {
+                            let Some(Some(line)) = lines.next().now_or_never() else { break };
+                            self.show_line(&line)?;
+                        }
+                        return print_end(&id, &session, ending, self.output);
+                    }
+                    let now = phase_words(&entry);
+                    if now != told {
+                        tell(&format!("{DIM}{}{PLAIN}\n", name(&now)));
+                        told = now;
+                        asked = self.next_question(cluster, &id, asked).await;
+                    }
+                }
+                line = lines.next() => {
+                    let Some(line) = line else { break };
+                    let Ok(event) = serde_json::from_slice::<Value>(&line) else { continue };
+                    let time = event["time"].as_str().unwrap_or_default();
+                    if !last_time.is_empty() && !time.is_empty() && time <= last_time.as_str() {
+                        continue;
+                    }
+                    last_time.clear();
+                    self.show(&event)?;
+                    if is_about_questions(&event) {
+                        asked = self.next_question(cluster, &id, asked).await;
+                    }
+                }
+                line = next_line(&mut typed, is_asked) => match line {
+                    TypedLine::End => {
+                        warn("end of input: questions are left to others");
+                        asked = None;
+                    }
+                    TypedLine::NotText => warn("the answer is not UTF-8 text"),
+                    TypedLine::Text(line) => {
+                        let Some(question) = asked.take() else { continue };
+                        match answer(cluster, &id, &question, &line).await {
+                            Ok(()) => asked = self.next_question(cluster, &id, None).await,
+                            Err(report) => {
+                                warn(&report.with_hint());
+                                asked = self.next_question(cluster, &id, None).await;
+                            }
+                        }
+                    }
+                },
+            }
+        }
+        let ending = cluster.runs().ended(&id).await.map_err(|error| error.report())?;
+        print_end(&id, &session, &ending, self.output)
+    }
+
+    /// Shows the recorded events of a session. Returns the time of the last one.
+    fn show_recorded(&self, store: &SessionStore, session: &str) -> String {
+        let mut last = String::new();
+        // A session that does not exist yet, or cannot be read, has nothing to show.
+        let Ok(mut events) = store.events(session) else { return last };
+        while let Ok(Some(event)) = events.next_event() {
+            let json = format!("{{\"sequence\":{},{}}}", event.sequence, event.members);
+            let Ok(event) = serde_json::from_str::<Value>(&json) else { continue };
+            if let Some(time) = event["time"].as_str() {
+                time.clone_into(&mut last);
+            }
+            if self.show(&event).is_err() {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Shows a line of the bus, unless it is no event.
+    fn show_line(&self, line: &[u8]) -> Result<(), Report> {
+        serde_json::from_slice::<Value>(line).map_or(Ok(()), |event| self.show(&event))
+    }
+
+    fn show(&self, event: &Value) -> Result<(), Report> {
+        match self.output {
+            CliOutputFormat::Json => print(&json_line(event)),
+            CliOutputFormat::Text => {
+                if let Some(line) = event_line(event) {
+                    tell(&format!("{line}\n"));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns the question to ask now: the one that is asked, if it is still open, or the next one, which is shown.
+    async fn next_question(
+        &self,
+        cluster: &Cluster,
+        id: &str,
+        asked: Option<RemoteQuestion>,
+    ) -> Option<RemoteQuestion> {
+        if self.output == CliOutputFormat::Json {
+            return None;
+        }
+        // A run that no worker has at the moment asks nothing.
+        let open = open_questions(cluster, id).await.unwrap_or_default();
+        if let Some(asked) = asked {
+            if open.contains(&asked) {
+                return Some(asked);
+            }
+            tell(&format!("\n{DIM}{}{PLAIN}\n", ask::WITHDRAWN));
+        }
+        let question = open.into_iter().next()?;
+        tell_prose(&question.shown());
+        if !ask::is_attended() {
+            tell("\n");
+        }
+        Some(question)
+    }
+}
+
+/// Returns the next line that a person types; never ready unless one is asked for.
+async fn next_line(typed: &mut TypedLines, is_asked: bool) -> TypedLine {
+    match is_asked {
+        true => typed.next().await,
+        false => std::future::pending().await,
+    }
+}
+
+/// Returns the state of a run that has not ended, in words.
+fn phase_words(entry: &RunEntry) -> String {
+    let of_entry = match &entry.phase {
+        RunPhase::Queued { waits_for: Some(what) } => format!("queued: {what}"),
+        RunPhase::Queued { waits_for: None } => "queued".into(),
+        RunPhase::Running { worker, attempt: 1, .. } => format!("at work on {worker}"),
+        RunPhase::Running { worker, attempt, .. } => format!("at work on {worker}, attempt {attempt}"),
+        RunPhase::Ended(_) => "ended".into(),
+    };
+    match entry.cancel_requested {
+        true => format!("{of_entry}, to be cancelled"),
+        false => of_entry,
+    }
+}
+
+/// Sends a command to the worker that has a run. Returns its reply, if it does not refuse.
+async fn ask_run(cluster: &Cluster, id: &str, command: &RunCommand) -> Result<RunReply, Report> {
+    match cluster.bus().ask(id, command).await.map_err(|error| error.report())? {
+        RunReply::Refused { reason } => Err(Report::new(ErrorKind::Run, "the run does not take it").cause(reason)),
+        reply => Ok(reply),
+    }
+}
+
+/// Returns the open questions of a run.
+async fn open_questions(cluster: &Cluster, id: &str) -> Result<Vec<RemoteQuestion>, Report> {
+    match ask_run(cluster, id, &RunCommand::Questions).await? {
+        RunReply::Questions { questions } => {
+            Ok(questions.iter().take(limits::OPEN_QUESTIONS).filter_map(RemoteQuestion::read).collect())
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+async fn answer(cluster: &Cluster, id: &str, question: &RemoteQuestion, line: &str) -> Result<(), Report> {
+    let command = RunCommand::Answer { question: question.id.clone(), reply: question.reply(line)? };
+    ask_run(cluster, id, &command).await.map(drop)
+}

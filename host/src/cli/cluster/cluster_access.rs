@@ -1,0 +1,64 @@
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::{
+    app,
+    cli::{config_path::read_config_silently, project_sessions::check_cluster_trust},
+    cluster::{Cluster, RunEntry, RunSpec},
+    config::Config,
+    error::{ErrorKind, Report, cut, legible},
+    limits,
+};
+
+/// The config whose cluster is meant.
+#[derive(Args)]
+pub struct ClusterConfigArgs {
+    /// The config file (default: .shelly/config.yaml or shelly.yaml).
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+impl ClusterConfigArgs {
+    /// Reads the config and returns it with its cluster, to which the person has consented.
+    pub fn open(&self) -> Result<(Config, Cluster), Report> {
+        let config = read_config_silently(self.config.as_ref())?;
+        check_cluster_trust(&config, self.config.is_some())?;
+        let cluster = cluster_of(&config)?;
+        Ok((config, cluster))
+    }
+}
+
+/// Returns the cluster of a config.
+pub fn cluster_of(config: &Config) -> Result<Cluster, Report> {
+    app::cluster_of(config).ok_or_else(|| {
+        let hint = "name one: cluster: {nats: 'nats://HOST:4222', namespace: NAME}";
+        Report::new(ErrorKind::Usage, "the config names no cluster").hint(hint)
+    })
+}
+
+/// Returns the entry of a run: the one with this id, or the newest one in the session of this name.
+pub async fn run_of(cluster: &Cluster, given: &str) -> Result<RunEntry, Report> {
+    let runs = cluster.runs();
+    if RunSpec::is_id(given)
+        && let Some(entry) = runs.entry(given).await.map_err(|error| error.report())?
+    {
+        return Ok(entry);
+    }
+    // The newest comes first.
+    let all = runs.list(limits::CLUSTER_RUNS_LISTED).await.map_err(|error| error.report())?;
+    all.into_iter().find(|entry| entry.spec.session == given).ok_or_else(|| {
+        let shown = cut(&legible(given), limits::NAME_SHOWN_CHARS);
+        let what = format!("the queue has neither a run nor a session `{shown}`");
+        Report::new(ErrorKind::Usage, what).hint("`shelly-host cluster runs` lists runs")
+    })
+}
+
+/// Parses a label.
+pub fn label(text: &str) -> Result<String, String> {
+    let most = limits::CLUSTER_LABEL_BYTES;
+    match RunSpec::is_label(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("a label has 1 to {most} of a-z, 0-9 and _")),
+    }
+}

@@ -1,0 +1,193 @@
+//! The end of a run, as it is written into its entry, and read by whoever waits for it.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::recorded_progress::sum;
+use crate::{
+    agent::journal::RecordedRunEnd,
+    capability::Usd,
+    cluster::{QueuedRunEnd, RunEndState},
+    error::{ErrorKind, Report, cut},
+    limits,
+    model::UsageTally,
+    serve::hosted_runs::{HostedRunState, RunSnapshot},
+    session::Secrets,
+    task::AnswerSchema,
+};
+
+/// Returns the end of a run that this host has done; `None` if the run was interrupted. `before` is what it had spent on
+/// other hosts.
+pub(super) fn end_of_snapshot(snapshot: &RunSnapshot, before: &UsageTally, secrets: &Secrets) -> Option<QueuedRunEnd> {
+    let state = match snapshot.state {
+        HostedRunState::Completed => RunEndState::Completed,
+        HostedRunState::Failed => RunEndState::Failed,
+        HostedRunState::Cancelled => RunEndState::Cancelled,
+        HostedRunState::Preparing | HostedRunState::Running | HostedRunState::Interrupted => return None,
+    };
+    let (total, of_others) = (snapshot.agents.total(), snapshot.spent_before);
+    let here = UsageTally {
+        completions: total.completions.saturating_sub(of_others.completions),
+        usage: snapshot.usage(),
+        usd: total.usd.saturating_sub(of_others.usd),
+    };
+    let answer = snapshot.answer.as_ref().map(|answer| answer.message.text_content());
+    let error = snapshot.error.as_ref().map(problem);
+    let tool_calls = snapshot.answer.as_ref().map_or(0, |answer| answer.account.total().tool_calls);
+    let ending = ending(state, answer, snapshot.value.clone(), error, &sum(before, &here), secrets);
+    Some(QueuedRunEnd { tool_calls, ..ending })
+}
+
+/// Returns the end of a run that another host has done and not reported.
+pub(super) fn end_of_record(
+    outcome: &RecordedRunEnd,
+    schema: Option<&AnswerSchema>,
+    spent: &UsageTally,
+    secrets: &Secrets,
+) -> QueuedRunEnd {
+    if let RecordedRunEnd::Failed { error, cancelled, .. } = outcome {
+        let state = if *cancelled { RunEndState::Cancelled } else { RunEndState::Failed };
+        let error = (!cancelled).then(|| problem(&Report::new(ErrorKind::Run, error.clone())));
+        return ending(state, None, None, error, spent, secrets);
+    }
+    let answer = outcome.message().map(|message| message.text_content()).unwrap_or_default();
+    let value = schema.and_then(|schema| schema.value_of(&answer).ok());
+    ending(RunEndState::Completed, Some(answer), value, None, spent, secrets)
+}
+
+/// Returns the end of a run that this host could not begin.
+pub(super) fn end_of_failure(report: &Report, spent: &UsageTally, secrets: &Secrets) -> QueuedRunEnd {
+    ending(RunEndState::Failed, None, None, Some(problem(report)), spent, secrets)
+}
+
+fn ending(
+    state: RunEndState,
+    answer: Option<String>,
+    value: Option<Value>,
+    error: Option<Value>,
+    spent: &UsageTally,
+    secrets: &Secrets,
+) -> QueuedRunEnd {
+    let answer = answer.map(|answer| secrets.clean_text(&answer));
+    let is_whole = answer.as_ref().is_none_or(|answer| answer.len() <= limits::CLUSTER_ANSWER_BYTES);
+    // The session has all of it.
+    let answer = answer.map(|answer| match is_whole {
+        true => answer,
+        false => format!(
+            "{}\n[cut here; the session has the whole answer]",
+            beginning(&answer, limits::CLUSTER_ANSWER_BYTES)
+        ),
+    });
+    let value = value.filter(|_| is_whole);
+    let error = error.map(|error| clean(error, secrets));
+    let cost_usd = (spent.usd != Usd::ZERO || spent.usage.total() == 0).then(|| dollars(spent.usd));
+    QueuedRunEnd { answer, value, error, usage: spent.usage, cost_usd, ..QueuedRunEnd::new(state) }
+}
+
+/// Returns the beginning of a text, of at most so many bytes.
+fn beginning(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Returns an amount as a number of dollars.
+fn dollars(usd: Usd) -> f64 {
+    serde_json::to_value(usd).ok().and_then(|usd| usd.as_f64()).unwrap_or_default()
+}
+
+/// Returns the failure as it is in an entry.
+fn problem(report: &Report) -> Value {
+    serde_json::to_value(report).unwrap_or_default()
+}
+
+/// Removes credentials from the texts of a failure, and bounds them.
+fn clean(error: Value, secrets: &Secrets) -> Value {
+    match error {
+        Value::String(text) => cut(&secrets.clean_text(&text), limits::CLUSTER_REASON_CHARS).into(),
+        Value::Array(all) => all.into_iter().map(|one| clean(one, secrets)).collect(),
+        Value::Object(all) => all.into_iter().map(|(key, value)| (key, clean(value, secrets))).collect(),
+        other => other,
+    }
+}
+
+/// Returns the failure of a run that ended without an answer, for a person; `None` for an answer. The entry may have been
+/// written by anyone.
+pub fn failure_report(id: &str, ending: &QueuedRunEnd) -> Option<Report> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct RecordedProblem {
+        kind: String,
+        message: String,
+        causes: Vec<String>,
+        hint: Option<String>,
+        detail: String,
+    }
+    let what = match ending.state {
+        RunEndState::Completed => return None,
+        RunEndState::Failed => "failed",
+        RunEndState::Cancelled => "was cancelled",
+        RunEndState::Refused => "was refused: no worker accepts it",
+        RunEndState::Poisoned => "was given up: too many workers died with it",
+    };
+    let recorded = ending.error.clone().and_then(|error| serde_json::from_value::<RecordedProblem>(error).ok());
+    let recorded = recorded.unwrap_or_default();
+    let kind = match recorded.kind.as_str() {
+        _ if ending.state == RunEndState::Refused => ErrorKind::Usage,
+        "usage" => ErrorKind::Usage,
+        "plugin" => ErrorKind::Plugin,
+        "provider" => ErrorKind::Provider,
+        "bug" => ErrorKind::Bug,
+        _ => ErrorKind::Run,
+    };
+    let message = [recorded.message, recorded.detail].into_iter().find(|text| !text.is_empty());
+    let report = Report::new(kind, format!("the run `{id}` {what}"));
+    let report = message.into_iter().chain(recorded.causes).fold(report, Report::cause);
+    Some(match recorded.hint {
+        Some(hint) => report.hint(hint),
+        None => report,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::{Message, Role, Usage};
+
+    fn answered(text: &str) -> RecordedRunEnd {
+        RecordedRunEnd::Answered { message: Message::text(Role::Assistant, "ada", text) }
+    }
+
+    #[test]
+    fn long_answer_is_cut_in_the_entry() {
+        let secrets = Secrets::new([("KEY", "sk-12345")]);
+        let tally = UsageTally { completions: 1, usage: Usage { input_tokens: 7, ..Usage::default() }, usd: Usd::ZERO };
+        let short = end_of_record(&answered("It is sk-12345."), None, &tally, &secrets);
+        assert!(!short.answer.unwrap().contains("12345"), "a credential");
+        assert_eq!((short.state, short.usage.input_tokens, short.cost_usd), (RunEndState::Completed, 7, None));
+        let long = "é".repeat(limits::CLUSTER_ANSWER_BYTES);
+        let cut = end_of_record(&answered(&long), None, &tally, &secrets).answer.unwrap();
+        assert!(cut.len() < limits::CLUSTER_ANSWER_BYTES + 100 && cut.ends_with("the session has the whole answer]"));
+    }
+
+    #[test]
+    fn failure_of_an_entry_is_told_with_its_exit_code() {
+        let report = Report::new(ErrorKind::Provider, "the model did not answer").cause("timeout").hint("try later");
+        let failed = end_of_failure(&report, &UsageTally::default(), &Secrets::default());
+        let told = failure_report("a", &failed).unwrap();
+        assert_eq!((told.kind, told.hint.as_deref()), (ErrorKind::Provider, Some("try later")));
+        assert_eq!(told.to_string(), "the run `a` failed: the model did not answer: timeout");
+        for (state, kind, says) in [
+            (RunEndState::Refused, ErrorKind::Usage, "no worker accepts it"),
+            (RunEndState::Poisoned, ErrorKind::Run, "too many workers died"),
+            (RunEndState::Cancelled, ErrorKind::Run, "was cancelled"),
+        ] {
+            let ending = QueuedRunEnd { error: Some(serde_json::json!([1])), ..QueuedRunEnd::new(state) };
+            let told = failure_report("a", &ending).unwrap();
+            assert!(told.kind == kind && told.to_string().contains(says), "{told}");
+        }
+        assert!(failure_report("a", &QueuedRunEnd::new(RunEndState::Completed)).is_none());
+    }
+}
