@@ -152,7 +152,8 @@ mod tests {
         let cluster = server.cluster(LONG);
         let counts = Arc::new(Mutex::new((0_usize, 0_usize)));
         let of_handler = Arc::clone(&counts);
-        let service = cluster.bus().serve("a", move |_| {
+        let bus = cluster.bus();
+        let service = bus.serve("a", move |_| {
             let counts = Arc::clone(&of_handler);
             async move {
                 {

@@ -464,9 +464,9 @@ mod tests {
         let Some(server) = NatsServer::start() else { return };
         let runs = server.cluster(LONG).runs();
         runs.submit(spec("a")).await.unwrap();
-        let mut taken = None;
+        let (mut taken, worker) = (None, worker("w"));
         for millis in 0..40 {
-            let take = runs.take(&worker("w"), LONG);
+            let take = runs.take(&worker, LONG);
             if let Ok(run) = timeout(Duration::from_millis(millis), take).await {
                 taken = run.unwrap();
                 break;

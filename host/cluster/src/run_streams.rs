@@ -24,7 +24,7 @@ use super::{
     cluster_error::ClusterError,
     connection::{ClusterCallError, ClusterHandles, RunStreams, bucket, bucket_of, is_answer, random_token},
     run_entry::{RunPhase, StoredRun},
-    run_spec::{QueueName, RunSpec},
+    run_spec::RunSpec,
 };
 
 /// The separator in the names of consumers: no priority has it.

@@ -178,7 +178,7 @@ mod tests {
         for kind in [Kv, Notes, Boards, Rates] {
             let bucket = ClusterBucket::new(&cluster.journals(), kind);
             let (sender, told) = mpsc::channel();
-            let _watch = bucket.watch("a.b", Arc::new(move || drop(sender.send(())))).unwrap();
+            let _watch = bucket.watch("a.b", Arc::new(move || sender.send(()).unwrap_or_default())).unwrap();
             told.recv_timeout(limits::CLUSTER_CALL).expect("the watch begins");
             let revision = bucket.write("a.b", None, Some(&vec![7; limits::CLUSTER_MESSAGE_BYTES + 1])).unwrap();
             assert_eq!(bucket.keys("a").unwrap(), ["a.b"], "{kind:?}");

@@ -6,7 +6,7 @@ use std::{
 
 use futures_util::{stream, stream::BoxStream};
 use shelly_core::{
-    agent::{Agent, AgentGroup, Runner},
+    agent::{Agent, AgentGroup},
     approval::{HeadlessPolicy, OpenQuestionAnswer, TrustedSubjects},
     capability::{BudgetAccount, BudgetUsage, Ceiling, CeilingBound, Grant},
     chat::{Chat, Message},

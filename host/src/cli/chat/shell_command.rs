@@ -160,7 +160,11 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn killed_command_does_not_wait_for_programs_of_other_groups() {
-        let mut escaped = ShellCommand::start("setsid sleep 60 & exit 0").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let is_up = folder.path().join("up").display().to_string();
+        // The shell ends once the program is in a session of its own.
+        let command = format!("setsid sh -c 'echo >{is_up}; sleep 60' & until [ -s {is_up} ]; do :; done; exit 0");
+        let mut escaped = ShellCommand::start(&command).unwrap();
         wait_for_end(&escaped.child).unwrap();
         escaped.kill();
         assert!(escaped.end().await.failure.unwrap().contains("still runs"));
