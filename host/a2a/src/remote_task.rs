@@ -60,7 +60,11 @@ impl RemoteTask {
     /// The reason why it cannot be this task.
     pub fn take_task(&mut self, task: A2aTask) -> Result<(), String> {
         self.take_ids(&task.id, &task.context_id)?;
-        self.received = 0;
+        // Results that the task does not name stay, and so do their bytes.
+        self.received = match task.artifacts {
+            Some(_) => 0,
+            None => self.artifacts.iter().flat_map(|artifact| &artifact.parts).map(size).fold(0, usize::saturating_add),
+        };
         self.take_status(task.status)?;
         if let Some(artifacts) = task.artifacts {
             artifacts.iter().try_for_each(|artifact| self.count(&artifact.parts))?;
@@ -135,8 +139,8 @@ impl RemoteTask {
 
     fn check_parts(&self) -> Result<(), String> {
         let most = limits::A2A_ANSWER_PARTS;
-        let newest = self.artifacts.iter().map(|artifact| artifact.parts.len()).max().unwrap_or_default();
-        match self.artifacts.len() > most || newest > most {
+        let parts = self.artifacts.iter().map(|artifact| artifact.parts.len()).fold(0, usize::saturating_add);
+        match self.artifacts.len() > most || parts > most {
             true => Err(format!("the answer has more than {most} parts")),
             false => Ok(()),
         }
@@ -241,5 +245,24 @@ mod tests {
         };
         let refused = (0..=limits::A2A_ANSWER_PARTS).find_map(|_| task.take(data()).err());
         assert!(refused.unwrap().contains("parts"));
+        let parts = json!(vec![json!({"data": 1}); limits::A2A_ANSWER_PARTS / 2 + 1]);
+        let artifact = |id: &str| json!({"artifactId": id, "parts": parts});
+        let whole = json!({"task": {"id": "t", "artifacts": [artifact("a"), artifact("b")]}});
+        assert!(known().take(item(whole)).unwrap_err().contains("parts"), "those of all results count");
+    }
+
+    #[test]
+    fn results_count_while_the_task_comes_without_them() {
+        let mut task = RemoteTask { id: Some("t".into()), ..RemoteTask::default() };
+        let (part, working) = ("x".repeat(limits::A2A_REPLY_BYTES / 4), json!({"task": {"id": "t", "status": {}}}));
+        let refused = (0..8).find_map(|_| {
+            let taken = task.take(artifact("a", &part, true));
+            taken.and_then(|()| task.take(item(working.clone()))).err()
+        });
+        assert!(refused.is_some_and(|why| why.contains("bytes")), "{} bytes", task.answer().len());
+        // A task with its results replaces those that came before.
+        let whole = json!({"task": {"id": "t", "artifacts": [{"artifactId": "a", "parts": [{"text": "all"}]}]}});
+        task.take(item(whole)).unwrap();
+        assert_eq!(task.answer(), "all");
     }
 }

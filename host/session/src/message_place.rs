@@ -8,7 +8,7 @@ use shelly_core::{
 };
 
 /// The place of a message in the journal, which a recorded event has instead of the message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct MessagePlace {
     /// The number of the journal line.
     pub line: u64,

@@ -1,6 +1,6 @@
 //! The recorded events of a session, read back.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
     JournalLine, JournalLineContent, JournalReader, SessionError, SessionHeader, SessionStore,
@@ -8,7 +8,7 @@ use super::{
     event_lines::{EventLineEnvelope, EventLines},
     message_place::MessagePlace,
 };
-use shelly_core::chat::Message;
+use shelly_core::{chat::Message, limits};
 
 /// The recorded events of a session and the journal that they refer to. Nothing in them is verified: they are for people who
 /// look at a run, and no run continues from them.
@@ -17,6 +17,8 @@ pub struct SessionEvents {
     /// The lines; `None` if no event was recorded.
     lines: Option<EventLines>,
     journal: JournalIndex,
+    /// The number of events so far that had the message at a place of the journal.
+    named: HashMap<MessagePlace, u32>,
     damaged_lines: u64,
 }
 
@@ -65,7 +67,7 @@ impl SessionStore {
         starts.push(reader.at());
         let header = SessionHeader { id, ..reader.header().clone() };
         let journal = JournalIndex { reader, starts, newest: None };
-        Ok(SessionEvents { header, lines, journal, damaged_lines: 0 })
+        Ok(SessionEvents { header, lines, journal, named: HashMap::new(), damaged_lines: 0 })
     }
 }
 
@@ -106,17 +108,26 @@ impl SessionEvents {
         }
     }
 
-    /// Returns the message of an event that the journal holds; `None` if the event has none there.
+    /// Returns the message of an event that the journal holds; `None` if the event has none there, or
+    /// [`limits::SESSION_MESSAGE_EVENTS`] events before it had the same message. Such an event counts as damaged.
     ///
     /// # Errors
     ///
     /// [`SessionError`] if the line of the journal is damaged, or the storage fails.
     pub fn message_of(&mut self, event: &RecordedEvent) -> Result<Option<Arc<Message>>, SessionError> {
         let Some(place) = event.place else { return Ok(None) };
-        Ok(match self.journal.line(place.line)?.map(|line| &line.what) {
+        if self.named.get(&place).is_some_and(|events| *events >= limits::SESSION_MESSAGE_EVENTS) {
+            self.damaged_lines += 1;
+            return Ok(None);
+        }
+        let message = match self.journal.line(place.line)?.map(|line| &line.what) {
             Some(JournalLineContent::Record(record)) => place.message_in(record),
             Some(JournalLineContent::Opened { .. }) | None => None,
-        })
+        };
+        if message.is_some() {
+            *self.named.entry(place).or_default() += 1;
+        }
+        Ok(message)
     }
 
     /// Returns the line of the journal with this number; `None` if there is none, or if it is the header.

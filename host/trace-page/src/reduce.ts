@@ -65,7 +65,14 @@ export class Reducer {
     } catch {
       fields = null;
     }
-    const step = this.push(fields, ref);
+    let step: Step | null;
+    try {
+      step = this.push(fields, ref);
+    } catch {
+      // Whatever a line says, the others are shown.
+      this.model.broken += 1;
+      step = this.note(ref, "fail", "A line that cannot be read", "", null, String(this.model.lines));
+    }
     (this.stepOfLine[chunk] ??= [])[line] = step ? step.index : -1;
   }
 
@@ -205,8 +212,8 @@ export class Reducer {
         const figures = this.figures(asText(event.plugin));
         figures.requests += 1;
         const outcome = asText(event.outcome);
-        const status = outcome === "answered" ? (Number(event.status) >= 400 ? "warn" : "ok") : "fail";
-        const answer = outcome === "answered" ? String(event.status ?? "") : `${outcome}: ${short(asText(event.reason), 120)}`;
+        const status = outcome === "answered" ? ((asNumber(event.status) ?? 0) >= 400 ? "warn" : "ok") : "fail";
+        const answer = outcome === "answered" ? asText(event.status) : `${outcome}: ${short(asText(event.reason), 120)}`;
         return lasting(step("http", `${asText(event.method)} ${short(asText(event.url), 200)}`, answer, status));
       }
       case "team_step": {
@@ -571,7 +578,7 @@ export class Reducer {
     const made = step("question", short(asText(event.question), 200), "waits for an answer", "wait");
     made.end = null;
     if (run) {
-      this.open.get(run.index)!.questions.set(String(event.id), made);
+      this.open.get(run.index)!.questions.set(asText(event.id), made);
       run.waits.push({ start: time, end: null, child: -1 });
     }
     return made;
@@ -579,9 +586,9 @@ export class Reducer {
 
   private questionAnswered(event: Fields, run: Run | null, time: number, ref: LineRef, step: MakeStep): Step {
     const questions = run ? this.open.get(run.index)!.questions : null;
-    const of = questions?.get(String(event.id)) ?? step("question", short(asText(event.question), 200));
+    const of = questions?.get(asText(event.id)) ?? step("question", short(asText(event.question), 200));
     if (of.refs.at(-1) !== ref) of.refs.push(ref);
-    questions?.delete(String(event.id));
+    questions?.delete(asText(event.id));
     of.end = time;
     const outcome = asText(event.outcome);
     of.status = outcome === "no" || outcome === "declined" || outcome === "nobody" ? "warn" : "ok";

@@ -1,6 +1,6 @@
 /** What the page shows now: the trace, the choice of steps, and what a person has selected. */
 
-import { useEffect, useReducer } from "preact/hooks";
+import { useLayoutEffect, useReducer } from "preact/hooks";
 import { KINDS, lineRef, type Kind, type Model, type Step } from "./model";
 import { LineStore } from "./lines";
 import { Slices, type Meta } from "./loader";
@@ -292,8 +292,11 @@ export class App {
   }
 }
 
-/** Draws the component whenever the page's state changes. */
+/**
+ * Draws the component whenever the page's state changes. It listens before the browser draws: a small trace is read before
+ * that, and nothing would ever be drawn of it.
+ */
 export function useApp(app: App): void {
   const [, draw] = useReducer((count: number) => count + 1, 0);
-  useEffect(() => app.listen(() => draw(0)), [app]);
+  useLayoutEffect(() => app.listen(() => draw(0)), [app]);
 }

@@ -298,3 +298,15 @@ test("filters: kinds, failures and matches choose the rows", () => {
   const found = rowsOf(model, { ...options, matches: new Set([2]) });
   assert.deepEqual([[...found.steps], found.rowOf[2], found.rowOf[3]], [[2], 0, -1]);
 });
+
+test("objects in the place of numbers and texts break nothing", () => {
+  const hostile = JSON.parse('{"toString": 1, "valueOf": 1, "toJSON": 1, "__proto__": {"polluted": 1}, "constructor": 1}') as Line;
+  const stream = new Stream().add("r", "run_started", { agent: "a" });
+  const names = ["plugin_request", "question_asked", "question_answered", "tool_started", "tool_finished", "model_finished", "warning"];
+  const fields = ["id", "status", "call", "tool", "model", "message", "usage", "plugin", "url", "reason", "duration_ms", "iteration"];
+  for (const name of names) stream.add("r", name, { agent: "a", outcome: "answered", ...Object.fromEntries(fields.map((field) => [field, hostile])) });
+  stream.add("r", "warning", { message: "last" });
+  assert.equal(stream.model.broken, 0);
+  assert.deepEqual(stream.titles("note").slice(-1), ["Warning warn"]);
+  assert.equal(({} as Line).polluted, undefined);
+});

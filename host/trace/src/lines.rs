@@ -31,7 +31,7 @@ pub struct TraceLines {
     sequence: u64,
     /// The last line of the journal whose events were passed on.
     told: u64,
-    /// The last line of the journal whose message was passed on.
+    /// The last line of the journal up to which no message is looked for: it was passed on, or comes before the next event.
     message_told: u64,
     /// The last line of the journal whose events come before the next recorded event.
     fill_to: u64,
@@ -176,7 +176,8 @@ impl TraceLines {
 
     /// Returns `true` if the journal has a line up to `last` whose event was not passed on.
     fn is_gap_told(&mut self, last: u64) -> Result<bool, SessionError> {
-        for n in self.told + 1..=last {
+        // An event may name a line that the journal never had.
+        for n in self.told + 1..=last.min(self.events.last_journal_line()) {
             if let Some(line) = self.events.journal_line(n)?
                 && let JournalLineContent::Record(record) = &line.what
                 && is_told(record)
@@ -195,6 +196,7 @@ impl TraceLines {
             true => self.fill_to = last,
             false => self.told = self.told.max(last),
         }
+        self.message_told = self.message_told.max(last);
         Ok(())
     }
 
@@ -208,6 +210,8 @@ impl TraceLines {
             {
                 return Ok(n - 1);
             }
+            // A line without a message is not read again, however many streams begin.
+            self.message_told = n;
         }
         Ok(self.told)
     }

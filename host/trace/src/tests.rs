@@ -435,6 +435,34 @@ async fn hostile_events_break_no_format() {
     serde_json::from_slice::<Value>(&out).unwrap();
 }
 
+#[tokio::test]
+async fn line_that_the_journal_never_had_is_not_looked_for() {
+    let disk = worked().await;
+    let journal = disk.open(Path::new("/sessions/s/journal.jsonl")).unwrap();
+    let mut bytes = vec![0; usize::try_from(journal.len().unwrap()).unwrap()];
+    let read = journal.read_at(&mut bytes, 0).unwrap();
+    let header = bytes[..read].split_inclusive(|byte| *byte == b'\n').next().unwrap().len();
+    journal.truncate(header as u64).unwrap();
+    let line = |sequence: u64| format!("{{\"sequence\":{sequence},\"n\":{},\"event\":\"stream_started\"}}\n", u64::MAX);
+    change_events(&disk, |_| (1..=3).map(line).collect::<String>().into_bytes());
+    assert_eq!(lines(&disk).iter().filter(|line| line.contains("stream_started")).count(), 3);
+}
+
+#[tokio::test]
+async fn message_that_many_events_name_is_read_a_few_times() {
+    let disk = worked().await;
+    change_events(&disk, |events| {
+        let events = String::from_utf8(events).unwrap();
+        let named = events.lines().find(|line| line.contains("message_added")).unwrap();
+        format!("{named}\n").repeat(100).into_bytes()
+    });
+    let mut read = TraceLines::open(&store(&disk), "s").unwrap();
+    let is_named = |line: &String| line.contains("message_added") && line.contains("Do it.");
+    let added = read.by_ref().map(Result::unwrap).take(101).filter(is_named).count();
+    assert_eq!(added, limits::SESSION_MESSAGE_EVENTS as usize);
+    assert_eq!(read.damaged_events(), 100 - u64::from(limits::SESSION_MESSAGE_EVENTS));
+}
+
 #[test]
 fn runs_steps_and_texts_are_limited() {
     let mut assembler = TraceAssembler::default();

@@ -149,22 +149,26 @@ fn webhooks_of_strangers_are_bounded() {
     assert_eq!(send("/hooks/own", &known, BODY).status, 202);
     assert_eq!(send("/hooks/own", &known, BODY).json()["outcome"], "repeated");
     // Some send their bodies slowly.
-    let slow: Vec<_> = (0..shelly_host::limits::TRIGGER_BODIES)
-        .map(|_| {
-            let mut stream = served.connect();
-            stream.write_all(b"POST /hooks/own HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n").unwrap();
-            stream
-        })
-        .collect();
+    let begin = |bytes: u64| {
+        let mut stream = served.connect();
+        let head = format!("POST /hooks/own HTTP/1.1\r\nhost: localhost\r\ncontent-length: {bytes}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    };
+    let large_from = shelly_host::limits::TRIGGER_SMALL_BODY_BYTES + 1;
+    let many = 0..shelly_host::limits::TRIGGER_BODIES;
+    let slow: Vec<_> = many.flat_map(|_| [begin(9), begin(large_from)]).collect();
+    let large = "x".repeat(usize::try_from(large_from).unwrap());
     let begun = Instant::now();
     let refused = loop {
-        let answered = send("/hooks/own", &known, BODY);
+        let answered = send("/hooks/own", "", &large);
         if answered.status == 429 {
             break answered;
         }
         assert!(begun.elapsed() < PATIENCE, "{answered:?}");
     };
     assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    assert_eq!(send("/hooks/own", &known, BODY).json()["outcome"], "repeated", "a small one is received all the same");
     drop(slow);
     assert_eq!(served.get("/healthz").status, 200);
 }

@@ -98,7 +98,8 @@ pub const SERVE_RUN_FILE_BYTES: u64 = 256 << 20;
 /// place of its oldest ones.
 pub const SERVE_RUN_FILES_BYTES: u64 = 2 << 30;
 /// The number of streams of events that are read at once; a further one is refused. One that nobody reads has a piece of
-/// [`SERVE_STREAM_CHUNK_BYTES`] and a buffer of as much: 128 MiB if all are like that.
+/// [`SERVE_STREAM_CHUNK_BYTES`], a buffer of as much, and [`SERVE_RUN_BLOCK_BYTES`] of events that have left memory:
+/// 384 MiB if all are like that.
 pub const SERVE_WATCHERS: usize = 1_024;
 /// The number of concurrent HTTP connections of a server with runs, instead of [`SERVE_CONNECTIONS`]: those that read all
 /// streams, and as many as other servers have. It is lowered to what the system allows this process to open.

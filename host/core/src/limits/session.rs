@@ -86,6 +86,9 @@ pub const SESSION_EVENTS_BYTES: u64 = 64 << 20;
 /// The maximum bytes of one recorded event as JSON; a longer one is left out and counted. The longest are those of plugins
 /// with their random bytes.
 pub const SESSION_EVENT_BYTES: usize = 128 << 10;
+/// The maximum number of recorded events with the same message of the journal: each is recorded once. Without this bound a
+/// file that somebody else made would be read as many times its size.
+pub const SESSION_MESSAGE_EVENTS: u32 = 4;
 /// The maximum bytes of a message that is recorded with its event because the journal does not hold it; a longer one is left
 /// out.
 pub const SESSION_EVENT_MESSAGE_BYTES: usize = 64 << 10;

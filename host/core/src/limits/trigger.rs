@@ -27,7 +27,10 @@ pub const TRIGGER_MEMORY_BYTES: u64 = 16 << 10;
 
 /// The maximum bytes of the body of a webhook. Most have some kilobytes.
 pub const TRIGGER_BODY_BYTES: usize = 1 << 20;
-/// The number of bodies of webhooks that are read at once; a further one is refused. Anybody can send one.
+/// The bytes up to which the body of a webhook is read at once with any number of others: all connections of a server hold
+/// 80 MiB of them at most.
+pub const TRIGGER_SMALL_BODY_BYTES: u64 = 64 << 10;
+/// The number of larger bodies of webhooks that are read at once; a further one is refused. Anybody can send one.
 pub const TRIGGER_BODIES: usize = 8;
 /// The largest difference between the time that a webhook was signed at and the time of this machine, as the Standard
 /// Webhooks specification advises.

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use http::{Uri, uri::Authority};
 use hyper::{HeaderMap, StatusCode, header};
 use subtle::ConstantTimeEq as _;
 use url::Url;
@@ -91,17 +92,22 @@ impl AccessPolicy {
         }
     }
 
-    /// Checks `Host` and `Origin` of a request. Returns the origin, if a web page sent the request.
+    /// Checks `Host` and `Origin` of a request, and the host in its target if that is a whole URL. Returns the origin, if a
+    /// web page sent the request.
     pub(super) fn check_source(
         &self,
+        target: &Uri,
         headers: &HeaderMap,
         address: SocketAddr,
     ) -> Result<Option<String>, AccessDenied> {
-        let host = only(headers, header::HOST).ok().flatten().and_then(host_of).ok_or(AccessDenied::Host)?;
-        let is_ours = is_loopback(&host)
-            || without_brackets(&host).parse() == Ok(address.ip())
-            || self.hosts.iter().any(|ours| without_brackets(ours).eq_ignore_ascii_case(without_brackets(&host)));
-        if !is_ours {
+        let host = only(headers, header::HOST).ok().flatten().ok_or(AccessDenied::Host)?;
+        let mut named = target.authority().map(Authority::as_str).into_iter().chain([host]);
+        let is_ours = |host: &str| {
+            is_loopback(host)
+                || without_brackets(host).parse() == Ok(address.ip())
+                || self.hosts.iter().any(|ours| without_brackets(ours).eq_ignore_ascii_case(without_brackets(host)))
+        };
+        if !named.all(|named| host_of(named).is_some_and(|host| is_ours(&host))) {
             return Err(AccessDenied::Host);
         }
         let from = only(headers, header::ORIGIN).map_err(|()| AccessDenied::Origin)?;
@@ -140,7 +146,7 @@ fn only(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, (
 
 /// Returns the host of a `Host` header, without the port and in lower case.
 fn host_of(value: &str) -> Option<String> {
-    let authority: http::uri::Authority = value.parse().ok()?;
+    let authority: Authority = value.parse().ok()?;
     (!value.contains('@')).then(|| authority.host().to_ascii_lowercase())
 }
 
@@ -211,10 +217,27 @@ mod tests {
             (&[("host", "localhost"), ("origin", "file://localhost")], Err(AccessDenied::Origin)),
         ] {
             assert_eq!(
-                policy.check_source(&headers(pairs), address),
+                policy.check_source(&Uri::from_static("/api"), &headers(pairs), address),
                 admitted.map(|from| from.map(str::to_owned)),
                 "{pairs:?}"
             );
+        }
+    }
+
+    #[test]
+    fn whole_url_as_target_names_this_server_too() {
+        let (policy, address) = (AccessPolicy::default(), "192.0.2.7:8321".parse().unwrap());
+        for (target, is_admitted) in [
+            ("/api", true),
+            ("*", true),
+            ("http://localhost:8321/api", true),
+            ("http://192.0.2.7/api", true),
+            ("http://evil.example/api", false),
+            ("http://localhost.evil.example/api", false),
+            ("evil.example:443", false),
+        ] {
+            let admitted = policy.check_source(&target.parse().unwrap(), &headers(&[("host", "localhost")]), address);
+            assert_eq!(admitted.is_ok(), is_admitted, "{target}");
         }
     }
 

@@ -208,7 +208,7 @@ impl RunningServer {
 
     async fn answer(&self, request: Request<Incoming>, connection: &Arc<ClientConnection>) -> ServedResponse {
         let HttpServer { policy, service, tls, .. } = &self.server;
-        let origin = match policy.check_source(request.headers(), self.address) {
+        let origin = match policy.check_source(request.uri(), request.headers(), self.address) {
             Ok(origin) => origin,
             Err(denied) => return service.deny(request.uri().path(), denied),
         };

@@ -320,3 +320,19 @@ async fn card_describes_the_agent() {
     let open = json!(AgentDirectory::new(&silent.host, "http://localhost", false).agent_card("ada"));
     assert!(open.get("securitySchemes").is_none() && open.get("securityRequirements").is_none(), "{open}");
 }
+
+#[test]
+fn only_cards_are_public() {
+    let card = "/.well-known/agent-card.json";
+    for (method, path, is_public) in [
+        (Method::GET, card.to_owned(), true),
+        (Method::GET, format!("/a2a/ada{card}"), true),
+        (Method::POST, format!("/a2a/ada{card}"), false),
+        (Method::GET, format!("/a2a{card}"), false),
+        (Method::GET, format!("/a2a/ada/tasks{card}"), false),
+        (Method::GET, format!("/a2a/ada/tasks/t/pushNotificationConfigs{card}"), false),
+        (Method::GET, format!("/api{card}"), false),
+    ] {
+        assert_eq!(A2aService::is_public(&method, &path), is_public, "{method} {path}");
+    }
+}

@@ -49,10 +49,13 @@ pub(super) async fn receive(
     name: &str,
     request: &mut ServedRequest,
 ) -> ApiResult {
-    // Whoever sends it is not known yet: others need not wait behind a slow body.
-    let Ok(_permit) = hooks.try_acquire() else {
-        return Err(Problem::too_many("several webhooks are being received"));
-    };
+    // Whoever sends it is not known yet: small bodies need no permit, so that strangers who send theirs slowly keep no
+    // sender out.
+    let is_small = request.body_bytes().is_some_and(|bytes| bytes <= limits::TRIGGER_SMALL_BODY_BYTES);
+    let permit = if is_small { None } else { hooks.try_acquire().ok() };
+    if !is_small && permit.is_none() {
+        return Err(Problem::too_many("several large webhooks are being received"));
+    }
     let body = request.read_body(limits::TRIGGER_BODY_BYTES).await?;
     let header = |name: &str| request.header(name).map(str::to_owned);
     let received = triggers.and_then(|triggers| triggers.receive(name, &header, &body));
