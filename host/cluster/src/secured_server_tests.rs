@@ -90,7 +90,7 @@ mod tests {
             };
             let others: String = others.iter().map(|other| account(other, -1)).collect();
             format!(
-                "operator: {operator}\nsystem_account: {}\nresolver: MEMORY\nresolver_preload: {{\n{}{others}}}\n",
+                "max_control_line: 32KB\noperator: {operator}\nsystem_account: {}\nresolver: MEMORY\nresolver_preload: {{\n{}{others}}}\n",
                 system.public_key(),
                 account(system, 0),
             )
