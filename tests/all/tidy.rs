@@ -112,7 +112,7 @@ const MAY_NAME: [(&str, &[&str]); 52] = [
     ("plugin", &["agent", "team", "change", "files", "tool", "model", "capability", "kv", "net", "process"]),
     ("conformance", &["agent", "approval", "builtin", "plugin", "process", "team", "tool", "model", "capability"]),
     ("session", &["agent", "encodings", "files", "model", "trust"]),
-    ("cluster", &["agent", "approval", "bucket", "capability", "model", "session"]),
+    ("cluster", &["agent", "approval", "bucket", "capability", "files", "model", "session"]),
     (
         "cluster_runs",
         &[
@@ -125,6 +125,7 @@ const MAY_NAME: [(&str, &[&str]); 52] = [
             "files",
             "model",
             "net",
+            "packages",
             "plugin",
             "serve",
             "session",

@@ -116,8 +116,11 @@ impl JournalDraft for ClusterDraft {
         let (taken, revision) = self.wait(|handles| async move {
             let exists = |in_use| ClusterCallError::Session(SessionError::Exists { id: id.clone(), in_use });
             let taken = TakenLease::take(&handles, &id).await?.ok_or_else(|| exists(true))?;
-            let value = Bytes::from(entry.to_bytes());
-            let created = handles.create(&handles.entries, &key_of(&id), &value).await;
+            let key = key_of(&id);
+            let created = match handles.seal_entry(&key, &entry) {
+                Ok(value) => handles.create(&handles.entries, &key, &value).await,
+                Err(error) => Err(error),
+            };
             match created {
                 Ok(Some(revision)) => Ok((taken, revision)),
                 Ok(None) => {

@@ -5,6 +5,8 @@ use shelly_core::{
     limits,
 };
 
+use super::seal_error::SealError;
+
 /// The reason for which a cluster did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
@@ -27,6 +29,12 @@ pub enum ClusterError {
     /// A later version of this program has written it.
     #[error("{what} has version {version}, which this shelly-host does not read")]
     Newer { what: String, version: u32 },
+    /// Content on the server is not used.
+    #[error(transparent)]
+    Sealed(#[from] SealError),
+    /// The file of a key for content cannot be used.
+    #[error("the key file {path} cannot be used: {reason}")]
+    KeyFile { path: String, reason: String },
     /// There is no such thing.
     #[error("there is no {what}")]
     NotFound { what: String },
@@ -56,6 +64,11 @@ impl ClusterError {
             Self::TooLarge { .. } => (ErrorKind::Usage, "make it smaller, or give it in files".to_owned()),
             Self::Invalid { .. } => (ErrorKind::Usage, "correct it".to_owned()),
             Self::Newer { .. } => (ErrorKind::Run, "use the newest shelly-host of the cluster's hosts".to_owned()),
+            Self::Sealed(error) => (ErrorKind::Run, error.mend().to_owned()),
+            Self::KeyFile { .. } => (
+                ErrorKind::Usage,
+                "make a key with `shelly-host cluster key FILE`, and give each host a copy".to_owned(),
+            ),
             Self::NotFound { .. } => (ErrorKind::Usage, "`shelly-host cluster runs` lists runs".to_owned()),
             Self::Conflict { .. } => (ErrorKind::Usage, "use another id".to_owned()),
             Self::Lost { .. } => (ErrorKind::Run, "the other worker continues it; nothing is to be done".to_owned()),

@@ -120,7 +120,7 @@ impl ClusterJournals {
                 // One that changes meanwhile is read twice, and the later one counts.
                 let mut all = BTreeMap::new();
                 let mut each = |found: ScannedValue| {
-                    all.insert(name_of(&found.key), SessionEntry::parse(&found.value).ok());
+                    all.insert(name_of(&found.key), handles.open_entry(&found.key, &found.value).ok());
                     all.len() < limits::SESSIONS
                 };
                 handles.scan(&handles.entries, 0, &mut each).await?;
@@ -294,7 +294,7 @@ impl JournalStorage for ClusterJournals {
                 let Some((key, token)) = subject.strip_prefix(&prefix).and_then(|rest| rest.split_once('.')) else {
                     continue;
                 };
-                let written = handles.last_message(&subject).await?.map(|last| last.written);
+                let written = handles.last_written(&subject).await?;
                 let since = written.and_then(|written| UNIX_EPOCH.checked_add(Duration::from_millis(written)));
                 let age = since.and_then(|since| SystemTime::now().duration_since(since).ok()).unwrap_or_default();
                 let is_known = known.contains(token) || unreadable.contains(key);

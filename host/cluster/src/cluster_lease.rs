@@ -319,13 +319,15 @@ impl LeaseState {
     }
 
     async fn store_entry(&mut self, handles: &ClusterHandles) -> Result<(), ClusterCallError> {
-        let (key, value) = (key_of(&self.id), Bytes::from(self.entry.to_bytes()));
+        let key = key_of(&self.id);
+        let value = handles.seal_entry(&key, &self.entry)?;
         let mut stored = handles.update(&handles.entries, &key, &value, self.entry_revision).await?;
         if stored.is_none() {
             // An earlier holder may have stored it after its lease had run out.
             self.refresh(handles).await?;
             let there = handles.value(&handles.entries, &key).await?;
-            let is_same = |there: &Bytes| SessionEntry::parse(there).is_ok_and(|there| there.token == self.entry.token);
+            let is_same =
+                |there: &Bytes| handles.open_entry(&key, there).is_ok_and(|there| there.token == self.entry.token);
             if let Some((_, revision)) = there.filter(|(there, _)| is_same(there)) {
                 stored = handles.update(&handles.entries, &key, &value, revision).await?;
             }

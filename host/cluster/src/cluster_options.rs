@@ -16,6 +16,8 @@ pub struct ClusterOptions {
     pub credentials: Option<PathBuf>,
     /// Certificates in PEM form of the authorities that are trusted instead of those of the system.
     pub root_certificates: Option<PathBuf>,
+    /// The keys for what is stored; `None`: it is stored in plain.
+    pub encryption: Option<ClusterEncryption>,
     /// The number of servers that keep each message, from 1 to 5, for a stream that is created.
     pub replicas: usize,
     /// The time after which a lease ends that was not refreshed, for a namespace that is created. One that is there has its
@@ -23,6 +25,17 @@ pub struct ClusterOptions {
     pub lease: Duration,
     /// The time for which a call is repeated while the server does not answer.
     pub retry: Duration,
+}
+
+/// The keys under which content is stored, which the server never has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterEncryption {
+    /// The file of the key with which content is encrypted; [`ContentKey`](super::ContentKey) makes one.
+    pub key: PathBuf,
+    /// The files of keys with which content was encrypted before, at most [`limits::CLUSTER_KEYS`] with the first one.
+    pub old_keys: Vec<PathBuf>,
+    /// `true` if content that is not encrypted is used too. Then whoever has the server can replace all content.
+    pub accept_plain: bool,
 }
 
 impl ClusterOptions {
@@ -33,6 +46,7 @@ impl ClusterOptions {
             namespace: namespace.into(),
             credentials: None,
             root_certificates: None,
+            encryption: None,
             replicas: 1,
             lease: limits::CLUSTER_LEASE,
             retry: limits::CLUSTER_RETRY,

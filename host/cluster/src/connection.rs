@@ -27,7 +27,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{ClusterOptions, cluster_error::ClusterError};
+use super::{ClusterOptions, cluster_error::ClusterError, encryption::ContentSeals, seal_error::SealError};
 
 /// A connection. Its tasks run on a thread of its own: the client's streams and consumers need timers and tasks of the
 /// runtime in which they are polled, and heartbeats must go on while the host's own threads are busy.
@@ -46,6 +46,8 @@ pub(crate) struct ClusterHandles {
     pub entries: Store,
     pub leases: Store,
     pub options: Arc<ClusterOptions>,
+    /// Seals what is stored, and opens it.
+    pub seals: Arc<ContentSeals>,
     /// The maximum bytes of a message.
     pub message_bytes: usize,
     /// The streams and buckets of runs, created when they are used for the first time.
@@ -113,9 +115,10 @@ impl ClusterConnection {
                 "the namespace must have 1 to {most} letters, digits, underscores and hyphens"
             )));
         }
+        let seals = ContentSeals::load(&options)?;
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("cluster").enable_all().build();
         let runtime = ConnectionRuntime(Some(runtime.map_err(|error| failed(error.to_string()))?));
-        let opened = runtime.wait(open(options));
+        let opened = runtime.wait(open(options, seals));
         let handles = opened.unwrap_or_else(|| Err(ENDED.into())).map_err(failed)?;
         Ok(Self { runtime, handles })
     }
@@ -188,6 +191,12 @@ impl From<ClusterError> for ClusterCallError {
     }
 }
 
+impl From<SealError> for ClusterCallError {
+    fn from(error: SealError) -> Self {
+        Self::Cluster(error.into())
+    }
+}
+
 impl Display for ClusterCallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -208,12 +217,18 @@ impl ClusterCallError {
     pub fn report_on(self, doing: &'static str, place: &Path) -> SessionError {
         match self {
             Self::Session(error) => error,
-            other => SessionError::Storage {
-                doing,
-                place: place.display().to_string(),
-                reason: cut(&other.to_string(), limits::CLUSTER_REASON_CHARS),
-                mend: "check that the NATS server runs and has room".into(),
-            },
+            other => {
+                let mend = match &other {
+                    Self::Cluster(ClusterError::Sealed(error)) => error.mend(),
+                    _ => "check that the NATS server runs and has room",
+                };
+                SessionError::Storage {
+                    doing,
+                    place: place.display().to_string(),
+                    reason: cut(&other.to_string(), limits::CLUSTER_REASON_CHARS),
+                    mend: mend.into(),
+                }
+            }
         }
     }
 
@@ -235,7 +250,7 @@ impl ClusterCallError {
     }
 }
 
-async fn open(options: ClusterOptions) -> Result<ClusterHandles, String> {
+async fn open(options: ClusterOptions, seals: ContentSeals) -> Result<ClusterHandles, String> {
     let mut connecting = ConnectOptions::new()
         .name("shelly-host")
         // So that whoever may use one namespace of an account cannot listen to the replies in another one.
@@ -273,8 +288,8 @@ async fn open(options: ClusterOptions) -> Result<ClusterHandles, String> {
     // All hosts keep the lease of the namespace: one that refreshed its own by a longer one would lose it.
     let lease = leases.stream.cached_info().config.max_age;
     let lease = if lease.is_zero() { options.lease } else { lease };
-    let (options, parts) = (Arc::new(ClusterOptions { lease, ..options }), Arc::default());
-    Ok(ClusterHandles { context, stream, entries, leases, options, message_bytes, parts })
+    let (options, seals, parts) = (Arc::new(ClusterOptions { lease, ..options }), Arc::new(seals), Arc::default());
+    Ok(ClusterHandles { context, stream, entries, leases, options, seals, message_bytes, parts })
 }
 
 /// Returns the subjects of the stream of sessions.

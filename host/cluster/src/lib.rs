@@ -55,6 +55,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `cluster_options`, `cluster_error` | the servers, the namespace and the credentials; failures |
+//! | `seal_error`, `encryption` | keys that the server never has, and what is sealed under them |
 //! | `connection`, `shared_connection` | the connection, its runtime, and calls that are repeated while a server is away |
 //! | `session_entry` | the entry of a session |
 //! | `message_log`, `attachment_messages` | the messages of one subject, read and appended |
@@ -68,8 +69,9 @@
 //! | `run_bus` | commands and live events |
 //! | `run_queue` | all runs |
 //! | `object_storage`, `worker_registry` | config bundles and files; workers |
+//! | `object_pruning` | what is removed that no run names any more |
 //! | `state` | buckets, on which the core builds the state that hosts share besides sessions |
-//! | `cluster` | all of it |
+//! | `cluster`, `newer_entries` | all of it, and what later versions have written |
 //! | `queued_run_context`, `job_slot` | a run of the queue for the agents in it; its place among the jobs of its worker |
 //! | `child_runs`, `child_question`, `child_run_guard`, `placed_agent` | an agent that a worker runs, in the place of a model |
 
@@ -84,11 +86,14 @@ mod cluster_journals;
 mod cluster_lease;
 mod cluster_options;
 mod connection;
+mod encryption;
 mod job_slot;
 mod message_log;
 mod message_source;
 mod millis_since_epoch;
 mod namespace_counters;
+mod newer_entries;
+mod object_pruning;
 mod object_storage;
 mod placed_agent;
 mod queued_run_context;
@@ -98,6 +103,7 @@ mod run_queue;
 mod run_spec;
 mod run_streams;
 mod run_taking;
+mod seal_error;
 mod session_entry;
 mod shared_connection;
 mod state;
@@ -108,9 +114,12 @@ pub use child_runs::ChildRuns;
 pub use cluster::{Cluster, StreamSize};
 pub use cluster_error::ClusterError;
 pub use cluster_journals::ClusterJournals;
-pub use cluster_options::ClusterOptions;
+pub use cluster_options::{ClusterEncryption, ClusterOptions};
+pub use encryption::ContentKey;
 pub use job_slot::{JobSlot, JobWait, RunJob};
 pub use namespace_counters::{NamespaceCounters, NamespaceLimits, NamespaceUse};
+pub use newer_entries::NewerEntries;
+pub use object_pruning::{ObjectPruning, RunObjects};
 pub use object_storage::ObjectStorage;
 pub use placed_agent::{PlacedAgentModel, PlacedAgentOptions};
 pub use queued_run_context::QueuedRunContext;
@@ -119,12 +128,15 @@ pub use run_entry::{QueuedRunEnd, RunEndState, RunEntry, RunPhase};
 pub use run_queue::{QueueDepth, RunQueue, Submission};
 pub use run_spec::{RunParent, RunPriority, RunSpec, SpecFile};
 pub use run_taking::WorkerIdentity;
+pub use seal_error::SealError;
 pub use state::{ClusterBucket, ClusterBucketKind};
 pub use taken_run::TakenRun;
 pub use worker_registry::{WorkerEntry, WorkerPresence, WorkerRegistry, WorkerState};
 
 #[cfg(test)]
 mod cluster_server_tests;
+#[cfg(test)]
+mod encryption_tests;
 #[cfg(test)]
 mod nats_server;
 #[cfg(test)]

@@ -16,10 +16,13 @@ use async_nats::{
 };
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use shelly_core::limits;
+use shelly_core::{hex, limits};
 use tokio::time::timeout;
 
-use super::connection::{ClusterCallError, ClusterHandles, is_answer};
+use super::{
+    connection::{ClusterCallError, ClusterHandles, is_answer},
+    encryption::{ContentSeals, NO_TAG, SealKind, SealPlace, SealTag},
+};
 
 /// The offset after the last byte of a message, in the whole.
 const END: &str = "Shelly-End";
@@ -27,6 +30,8 @@ const END: &str = "Shelly-End";
 const WRITER: &str = "Shelly-Writer";
 /// The time of writing in milliseconds since 1970.
 const WRITTEN: &str = "Shelly-Written";
+/// The tag of the message before, in hexadecimal digits; present on a message that is sealed.
+const AFTER: &str = "Shelly-After";
 /// Present on the last message of an attachment.
 const FINAL: &str = "Shelly-Final";
 
@@ -38,6 +43,8 @@ pub(crate) struct MessageLog {
     pub sequence: u64,
     /// The bytes of all messages.
     pub end: u64,
+    /// The tag of the last message.
+    pub tag: SealTag,
 }
 
 /// A message that was read.
@@ -51,11 +58,14 @@ pub(crate) struct LogMessage {
     /// The time of writing in milliseconds since 1970.
     pub written: u64,
     pub payload: Bytes,
+    /// The tag of a sealed message, and the one that it names as that of the message before; `None` for a plain one.
+    pub tag: SealTag,
+    after: Option<SealTag>,
     writer: String,
 }
 
 impl LogMessage {
-    /// Reads what a message says about itself; an error is the reason for which it is not one of a log.
+    /// Reads what a message says about itself, without opening it; an error is the reason for which it is not one of a log.
     fn parse(sequence: u64, headers: &HeaderMap, payload: Bytes) -> Result<Self, String> {
         let text = |name: &str| headers.get(name).map(|value| value.as_str().to_owned());
         let number = |name: &str| {
@@ -63,9 +73,40 @@ impl LogMessage {
             value.parse::<u64>().map_err(|_| format!("the header {name} of a message is not a number"))
         };
         let end = number(END)?;
-        let start = end.checked_sub(payload.len() as u64).ok_or("a message is longer than everything up to it")?;
-        let (is_final, written) = (text(FINAL).is_some(), number(WRITTEN)?);
-        Ok(Self { sequence, start, end, is_final, written, payload, writer: text(WRITER).unwrap_or_default() })
+        let (is_final, written, writer) = (text(FINAL).is_some(), number(WRITTEN)?, text(WRITER).unwrap_or_default());
+        let after = match text(AFTER) {
+            Some(digits) => {
+                let after = hex::decode_lower::<TAG_BYTES>(&digits);
+                Some(after.ok_or_else(|| format!("the header {AFTER} of a message is not a tag"))?)
+            }
+            None => None,
+        };
+        let tag = after.map_or(NO_TAG, |_| ContentSeals::tag_of(&payload));
+        Ok(Self { sequence, start: 0, end, is_final, written, payload, tag, after, writer })
+    }
+
+    /// Opens the payload of a message of this subject.
+    fn opened(mut self, seals: &ContentSeals, subject: &str) -> Result<Self, ClusterCallError> {
+        let after = self.after.unwrap_or(NO_TAG);
+        let position = position(self.end, self.is_final, &after);
+        let place = SealPlace { kind: SealKind::Message, name: subject, position: &position };
+        match self.after {
+            Some(_) => self.payload = seals.open_sealed(place, &self.payload)?,
+            None => seals.check_plain(place)?,
+        }
+        let start = self.end.checked_sub(self.payload.len() as u64);
+        self.start = start.ok_or_else(|| ClusterCallError::failed("a message is longer than everything up to it"))?;
+        Ok(self)
+    }
+
+    /// Returns `true` if the message was sealed.
+    pub fn is_sealed(&self) -> bool {
+        self.after.is_some()
+    }
+
+    /// Returns `true` if this message was written after the one with this tag. A plain one does not say so.
+    pub fn follows(&self, tag: &SealTag) -> bool {
+        self.after.is_none_or(|after| after == *tag)
     }
 
     /// Reads a message that a consumer has received; `None` if it is not one of a log.
@@ -78,7 +119,7 @@ impl LogMessage {
 impl MessageLog {
     /// Creates the log of a subject that has no messages.
     pub fn new(subject: String) -> Self {
-        Self { subject, sequence: 0, end: 0 }
+        Self { subject, sequence: 0, end: 0, tag: NO_TAG }
     }
 }
 
@@ -86,13 +127,27 @@ impl ClusterHandles {
     /// Returns the first message of a subject whose sequence is at least `from`; `None` if there is none.
     pub async fn next_message(&self, subject: &str, from: u64) -> Result<Option<LogMessage>, ClusterCallError> {
         let read = self.retry(|| self.stream.get_first_raw_message_by_subject(subject, from), is_answer).await;
-        parsed(read)
+        self.opened_message(read, subject)
     }
 
     /// Returns the last message of a subject; `None` if there is none.
     pub async fn last_message(&self, subject: &str) -> Result<Option<LogMessage>, ClusterCallError> {
         let read = self.retry(|| self.stream.get_last_raw_message_by_subject(subject), is_answer).await;
-        parsed(read)
+        self.opened_message(read, subject)
+    }
+
+    /// Returns the time of the last message of a subject, in milliseconds since 1970, also if it cannot be opened.
+    pub async fn last_written(&self, subject: &str) -> Result<Option<u64>, ClusterCallError> {
+        let read = self.retry(|| self.stream.get_last_raw_message_by_subject(subject), is_answer).await;
+        Ok(parsed(read)?.map(|last| last.written))
+    }
+
+    fn opened_message(
+        &self,
+        read: Result<StreamMessage, RawMessageError>,
+        subject: &str,
+    ) -> Result<Option<LogMessage>, ClusterCallError> {
+        parsed(read)?.map(|message| message.opened(&self.seals, subject)).transpose()
     }
 
     /// Returns messages of a subject that follow the sequence `after`, in order: as many as one call brings, none if that
@@ -115,7 +170,8 @@ impl ClusterHandles {
                 return;
             };
             while let Ok(Some(message)) = batch.try_next().await {
-                let Some(message) = LogMessage::of_consumer(&message) else { return };
+                let message = LogMessage::of_consumer(&message).map(|message| message.opened(&self.seals, subject));
+                let Some(Ok(message)) = message else { return };
                 all.push(message);
             }
         };
@@ -148,8 +204,12 @@ impl ClusterHandles {
         is_final: bool,
     ) -> Result<bool, ClusterCallError> {
         loop {
-            let payload = bytes.split_to(bytes.len().min(self.message_bytes));
-            let (end, is_last) = (log.end + payload.len() as u64, bytes.is_empty());
+            let part = bytes.split_to(bytes.len().min(self.message_bytes));
+            let (end, is_last) = (log.end + part.len() as u64, bytes.is_empty());
+            let position = position(end, is_final && is_last, &log.tag);
+            let place = SealPlace { kind: SealKind::Message, name: &log.subject, position: &position };
+            let payload = self.seals.seal(place, part)?;
+            let tag = if self.seals.is_on() { ContentSeals::tag_of(&payload) } else { NO_TAG };
             let written = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
             let mut message = PublishMessage::build()
                 .payload(payload)
@@ -157,11 +217,14 @@ impl ClusterHandles {
                 .header(WRITER, writer)
                 .header(WRITTEN, written.to_string())
                 .expected_last_subject_sequence(log.sequence);
+            if self.seals.is_on() {
+                message = message.header(AFTER, hex::encode(log.tag));
+            }
             if is_final && is_last {
                 message = message.header(FINAL, "1");
             }
             let Some(sequence) = self.publish_after(log, writer, end, message).await? else { return Ok(false) };
-            (log.sequence, log.end) = (sequence, end);
+            (log.sequence, log.end, log.tag) = (sequence, end, tag);
             if is_last {
                 return Ok(true);
             }
@@ -201,8 +264,9 @@ impl ClusterHandles {
         loop {
             let there = self.last_message(&log.subject).await?;
             let (sequence, start, there_to) = there.as_ref().map_or((0, 0, 0), |m| (m.sequence, m.start, m.end));
+            let tag = there.as_ref().map_or(NO_TAG, |last| last.tag);
             if there_to.saturating_add(rest.len() as u64) == end {
-                (log.sequence, log.end) = (sequence, there_to);
+                (log.sequence, log.end, log.tag) = (sequence, there_to, tag);
                 break;
             }
             let Some(message) = there.filter(|_| there_to > end) else { return Ok(false) };
@@ -243,6 +307,15 @@ impl ClusterHandles {
     }
 }
 
+/// The bytes of a tag.
+const TAG_BYTES: usize = size_of::<SealTag>();
+
+/// Returns the place of a message in its subject: its end, whether it is the last one, and the message before.
+fn position(end: u64, is_final: bool, after: &SealTag) -> Vec<u8> {
+    [&end.to_be_bytes()[..], &[u8::from(is_final)], after].concat()
+}
+
+/// Reads a message without opening it.
 fn parsed(read: Result<StreamMessage, RawMessageError>) -> Result<Option<LogMessage>, ClusterCallError> {
     match read {
         Ok(StreamMessage { sequence, headers, payload, .. }) => {

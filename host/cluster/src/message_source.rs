@@ -5,7 +5,11 @@ use std::{collections::VecDeque, mem, path::PathBuf, sync::Arc};
 use bytes::Bytes;
 use shelly_session::{JournalSource, SessionError};
 
-use super::{connection::ClusterConnection, message_log::LogMessage};
+use super::{
+    connection::ClusterConnection,
+    encryption::{NO_TAG, SealTag},
+    message_log::LogMessage,
+};
 
 /// The distance in bytes between messages whose place is remembered.
 const REMEMBERED_STEP: u64 = 64 << 10;
@@ -39,10 +43,12 @@ struct MessagePosition {
     /// The bytes of all messages before, and the line ends in them.
     end: u64,
     lines: u64,
+    /// The tag of the message before.
+    tag: SealTag,
 }
 
 impl MessagePosition {
-    const START: Self = Self { next: 1, end: 0, lines: 0 };
+    const START: Self = Self { next: 1, end: 0, lines: 0, tag: NO_TAG };
 }
 
 impl MessageSource {
@@ -95,7 +101,8 @@ impl MessageSource {
             ahead => ahead,
         };
         let Some(message) = received.filter(|message| message.sequence <= self.last) else { return Ok(false) };
-        if message.start != self.place.end || message.end > self.most {
+        let follows = message.start == self.place.end && message.follows(&self.place.tag);
+        if !follows || message.end > self.most {
             return Err(SessionError::Damaged {
                 path: self.location.clone(),
                 line: self.place.lines + 1,
@@ -111,6 +118,7 @@ impl MessageSource {
             next: message.sequence.saturating_add(1),
             end: message.end,
             lines: self.place.lines + memchr::memchr_iter(b'\n', &message.payload).count() as u64,
+            tag: message.tag,
         };
         (self.current, self.rest) = (message.payload.clone(), message.payload);
         Ok(true)

@@ -18,7 +18,7 @@ mod tests {
         time::{Duration, Instant},
     };
 
-    use crate::{Cluster, ClusterOptions};
+    use crate::{Cluster, ClusterEncryption, ClusterOptions, ContentKey};
 
     /// A server of its own, whose files survive its end.
     pub(crate) struct NatsServer {
@@ -96,6 +96,17 @@ mod tests {
         pub(crate) fn options(&self) -> ClusterOptions {
             let namespace = format!("t{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
             ClusterOptions::new(format!("nats://127.0.0.1:{}", self.port), namespace)
+        }
+
+        /// Returns these options with keys of these names, the first of which encrypts. They are created at the first use.
+        pub(crate) fn encrypted(&self, options: ClusterOptions, keys: &[&str]) -> ClusterOptions {
+            let paths: Vec<_> = keys.iter().map(|name| self.folder.path().join(format!("{name}.key"))).collect();
+            for path in paths.iter().filter(|path| !path.exists()) {
+                ContentKey::create(path).unwrap();
+            }
+            let encryption =
+                ClusterEncryption { key: paths[0].clone(), old_keys: paths[1..].to_vec(), accept_plain: false };
+            ClusterOptions { encryption: Some(encryption), ..options }
         }
 
         /// Returns a namespace of its own, whose leases end after this time.

@@ -1,6 +1,6 @@
 //! Config bundles, components and input files on a server, by their digest.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::jetstream::object_store::{self, GetErrorKind, InfoErrorKind, ObjectInfo, ObjectMetadata, ObjectStore};
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use tokio::{io::AsyncReadExt, time::timeout};
 use super::{
     cluster_error::ClusterError,
     connection::{ClusterCallError, ClusterHandles},
+    encryption::{ContentSeals, SealKind, SealPlace},
     shared_connection::SharedConnection,
 };
 
@@ -22,6 +23,10 @@ pub struct ObjectStorage {
 impl ObjectStorage {
     pub(crate) fn new(shared: SharedConnection) -> Self {
         Self { shared }
+    }
+
+    pub(crate) fn shared(&self) -> &SharedConnection {
+        &self.shared
     }
 
     /// Stores bytes, unless they are there, and returns their digest.
@@ -56,16 +61,27 @@ impl ObjectStorage {
         }
     }
 
-    /// Returns `true` if the server says that it has bytes with this digest.
+    /// Returns `true` if the server says that it has bytes with this digest, and has them for so long a time that
+    /// [`remove_unused`](Self::remove_unused) leaves them to a run that is submitted now.
     ///
     /// # Errors
     ///
     /// [`ClusterError`] if the server fails.
     pub async fn contains(&self, digest: &Sha256Digest) -> Result<bool, ClusterError> {
         let wanted = *digest;
-        let task = move |handles: ClusterHandles| async move { Ok(handles.object_info(&wanted).await?.is_some()) };
+        let task = move |handles: ClusterHandles| async move { handles.has_fresh_object(&wanted, None).await };
         self.shared.call("look for", &place(digest), task).await
     }
+}
+
+/// The age up to which an object is not stored again: it is then not removed for as long a time.
+const FRESH: Duration = Duration::from_secs(limits::CLUSTER_OBJECT_KEPT.as_secs() / 2);
+
+/// Returns the time since this second; `None` if that is no time.
+pub(crate) fn age_of(second: i64) -> Option<Duration> {
+    let at = UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(second).ok()?))?;
+    // Clocks of hosts differ: a time in the future is now.
+    Some(SystemTime::now().duration_since(at).unwrap_or_default())
 }
 
 fn place(digest: &Sha256Digest) -> String {
@@ -73,6 +89,11 @@ fn place(digest: &Sha256Digest) -> String {
 }
 
 impl ClusterHandles {
+    /// Returns the names under which an object may be, the first of which is that of a new one.
+    pub fn object_names(&self, digest: &Sha256Digest) -> Vec<String> {
+        self.seals.hidden_names("object", &digest.hex())
+    }
+
     async fn objects(&self) -> Result<&ObjectStore, ClusterCallError> {
         let open = || self.retry(|| self.open_objects(), |_| false);
         self.parts.objects.get_or_try_init(open).await.map_err(ClusterCallError::Failed)
@@ -91,10 +112,18 @@ impl ClusterHandles {
         self.context.create_object_store(config).await.map_err(|error| format!("the object store {name}: {error}"))
     }
 
+    /// Returns `true` if an object is whole, of this size, and newer than half of the age at which unused ones are removed.
+    async fn has_fresh_object(&self, digest: &Sha256Digest, size: Option<usize>) -> Result<bool, ClusterCallError> {
+        let name = self.object_names(digest).swap_remove(0);
+        let Some(info) = self.object_info(&name).await? else { return Ok(false) };
+        let is_fresh = info.modified.and_then(|at| age_of(at.unix_timestamp())).is_some_and(|age| age < FRESH);
+        Ok(is_fresh && size.is_none_or(|size| size == info.size))
+    }
+
     /// Returns the description of an object that is whole; `None` if there is none.
-    async fn object_info(&self, digest: &Sha256Digest) -> Result<Option<ObjectInfo>, ClusterCallError> {
-        let (store, name) = (self.objects().await?, digest.hex());
-        match self.retry(|| store.info(&name), |error| error.kind() == InfoErrorKind::NotFound).await {
+    async fn object_info(&self, name: &str) -> Result<Option<ObjectInfo>, ClusterCallError> {
+        let store = self.objects().await?;
+        match self.retry(|| store.info(name), |error| error.kind() == InfoErrorKind::NotFound).await {
             Ok(info) => Ok((!info.deleted).then_some(info)),
             Err(error) if error.kind() == InfoErrorKind::NotFound => Ok(None),
             Err(error) => Err(ClusterCallError::failed(error)),
@@ -104,12 +133,15 @@ impl ClusterHandles {
     async fn put_object(&self, digest: &Sha256Digest, bytes: Bytes) -> Result<(), ClusterCallError> {
         // The description is written last: where it is, all parts are. Of two hosts that store the same bytes at once one
         // may leave parts that no description names; nobody is given other bytes by that.
-        if self.object_info(digest).await?.is_some_and(|there| there.size == bytes.len()) {
+        // One that is old is stored again, so that it is not removed before a run that needs it is submitted.
+        if self.has_fresh_object(digest, Some(self.seals.sealed_bytes(bytes.len()))).await? {
             return Ok(());
         }
         let (store, part) = (self.objects().await?, limits::CLUSTER_OBJECT_PART.min(self.message_bytes));
+        let name = self.object_names(digest).swap_remove(0);
+        let bytes = self.seals.seal(SealPlace::new(SealKind::Object, &digest.hex()), bytes)?;
         let put = || async {
-            let metadata = ObjectMetadata { name: digest.hex(), chunk_size: Some(part), ..ObjectMetadata::default() };
+            let metadata = ObjectMetadata { name: name.clone(), chunk_size: Some(part), ..ObjectMetadata::default() };
             store.put(metadata, &mut &bytes[..]).await
         };
         self.retry(put, |_| false).await.map(drop).map_err(ClusterCallError::failed)
@@ -118,28 +150,38 @@ impl ClusterHandles {
     /// Reads an object; its digest is not checked.
     async fn get_object(&self, digest: &Sha256Digest, most: u64) -> Result<Vec<u8>, ClusterCallError> {
         let not_found = || ClusterError::NotFound { what: place(digest) };
-        let info = self.object_info(digest).await?.ok_or_else(not_found)?;
-        if info.size as u64 > most {
-            return Err(ClusterError::TooLarge { what: place(digest), bytes: info.size as u64, most }.into());
+        let mut found = None;
+        for name in self.object_names(digest) {
+            if found.is_none() {
+                found = self.object_info(&name).await?.map(|info| (name, info));
+            }
+        }
+        let (name, info) = found.ok_or_else(not_found)?;
+        let (bytes, more) = (info.size as u64, if self.seals.is_on() { ContentSeals::MORE_BYTES as u64 } else { 0 });
+        if bytes > most.saturating_add(more) {
+            return Err(ClusterError::TooLarge { what: place(digest), bytes, most }.into());
         }
         // A link could name anything, even itself.
         if info.options.as_ref().is_some_and(|options| options.link.is_some()) {
             return Err(ClusterError::invalid(place(digest), "it is a link to another object").into());
         }
-        let read = self.retry(|| self.read_object(digest, info.size), ObjectReadError::is_final).await;
-        read.map_err(|error| match error {
-            ObjectReadError::Missing => not_found().into(),
-            ObjectReadError::Failed(reason) => ClusterCallError::Failed(reason),
-            ObjectReadError::Longer => {
-                ClusterError::invalid(place(digest), "it is longer than its description says").into()
+        let read = self.retry(|| self.read_object(&name, info.size), ObjectReadError::is_final).await;
+        let read = read.map_err(|error| -> ClusterCallError {
+            match error {
+                ObjectReadError::Missing => not_found().into(),
+                ObjectReadError::Failed(reason) => ClusterCallError::Failed(reason),
+                ObjectReadError::Longer => {
+                    ClusterError::invalid(place(digest), "it is longer than its description says").into()
+                }
             }
-        })
+        })?;
+        Ok(self.seals.open(SealPlace::new(SealKind::Object, &digest.hex()), &read.into())?.to_vec())
     }
 
-    async fn read_object(&self, digest: &Sha256Digest, size: usize) -> Result<Vec<u8>, ObjectReadError> {
+    async fn read_object(&self, name: &str, size: usize) -> Result<Vec<u8>, ObjectReadError> {
         let failed = ObjectReadError::Failed;
         let store = self.objects().await.map_err(|error| failed(error.to_string()))?;
-        let mut object = store.get(digest.hex()).await.map_err(|error| match error.kind() {
+        let mut object = store.get(name).await.map_err(|error| match error.kind() {
             GetErrorKind::NotFound => ObjectReadError::Missing,
             _ => failed(error.to_string()),
         })?;

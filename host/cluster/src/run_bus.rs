@@ -1,6 +1,10 @@
 //! Commands to runs at work, and their live events: messages that no stream keeps.
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use async_nats::{Client, Message, Request, RequestErrorKind};
 use bytes::Bytes;
@@ -14,6 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     cluster_error::ClusterError,
     connection::{ClusterCallError, ClusterConnection, ClusterHandles},
+    encryption::{ContentSeals, NO_TAG, SealKind, SealPlace, SealTag},
     run_spec::{RunSpec, not_an_id},
     shared_connection::SharedConnection,
 };
@@ -100,10 +105,16 @@ impl RunBus {
         let connection = self.shared.get().await?;
         let (client, place) = (connection.handles().context.client(), format!("run {run}"));
         let commands = subscribed(&connection, subject, &place).await?;
+        let receiver = Arc::new(CommandReceiver {
+            run: run.to_owned(),
+            seals: Arc::clone(&connection.handles().seals),
+            seen: Mutex::default(),
+        });
         let answer = move |message: Message| {
-            let reply = reply_to(&message, &handler);
-            let client = client.clone();
-            async move { send_reply(&client, message, reply.await).await }
+            let (receiver, client) = (Arc::clone(&receiver), client.clone());
+            let tag = ContentSeals::tag_of(&message.payload);
+            let reply = receiver.reply_to(&message, &handler);
+            async move { receiver.send_reply(&client, message, &tag, reply.await).await }
         };
         let task = connection.spawn(commands.for_each_concurrent(limits::CLUSTER_COMMANDS_AT_ONCE, answer));
         Ok(CommandService { _task: task, _connection: connection })
@@ -118,19 +129,19 @@ impl RunBus {
     /// [`ClusterError::Invalid`] if the reply is none, and if it does not come.
     pub async fn ask(&self, run: &str, command: &RunCommand) -> Result<RunReply, ClusterError> {
         let subject = command_subject(&self.shared.options().namespace, checked(run)?);
-        let command = serde_json::to_vec(command).unwrap_or_default();
-        if command.len() > limits::CLUSTER_COMMAND_BYTES {
-            return Err(ClusterError::too_large("the command", command.len(), limits::CLUSTER_COMMAND_BYTES));
-        }
-        let (place, run) = (format!("run {run}"), run.to_owned());
+        let (place, run, command) = (format!("run {run}"), run.to_owned(), command.clone());
         let task = |handles: ClusterHandles| async move {
-            let request = Request::new().payload(command.into()).timeout(Some(limits::CLUSTER_CALL));
+            let (command, tag) = seal_command(&handles.seals, &run, &command)?;
+            let request = Request::new().payload(command).timeout(Some(limits::CLUSTER_CALL));
             let sent = handles.context.client().send_request(subject, request).await;
             let reply = sent.map_err(|error| match error.kind() {
                 RequestErrorKind::NoResponders => ClusterError::NotAtWork { run: run.clone() }.into(),
                 _ => ClusterCallError::failed(error),
             })?;
-            Ok(parsed("the reply of the worker", &reply.payload, limits::CLUSTER_REPLY_BYTES)?)
+            // A reply to another command does not open.
+            let place = SealPlace { kind: SealKind::Reply, name: &run, position: &tag };
+            let reply = handles.seals.open(place, &reply.payload)?;
+            Ok(parsed("the reply of the worker", &reply, limits::CLUSTER_REPLY_BYTES)?)
         };
         self.shared.call("send a command to", &place, task).await
     }
@@ -145,7 +156,9 @@ impl RunBus {
         if line.len() > limits::CLUSTER_EVENT_LINE_BYTES {
             return Err(ClusterError::too_large("the event", line.len(), limits::CLUSTER_EVENT_LINE_BYTES));
         }
-        let client = self.shared.get().await?.handles().context.client();
+        let connection = self.shared.get().await?;
+        let line = connection.handles().seals.seal(SealPlace::new(SealKind::Event, run), line)?;
+        let client = connection.handles().context.client();
         client
             .publish(subject, line)
             .await
@@ -154,7 +167,7 @@ impl RunBus {
 
     /// Returns the live events of a run from now on. The stream does not end when the run does. Events are missed while the
     /// server is away, and by those who read too slowly; the session has all of them. One that is longer than
-    /// [`limits::CLUSTER_EVENT_LINE_BYTES`] is left out.
+    /// [`limits::CLUSTER_EVENT_LINE_BYTES`], or that does not open, is left out.
     ///
     /// # Errors
     ///
@@ -164,15 +177,17 @@ impl RunBus {
         let connection = self.shared.get().await?;
         let events = subscribed(&connection, subject, &format!("run {run}")).await?;
         // The connection lives as long as the stream.
-        let next = |(mut events, connection): (async_nats::Subscriber, Arc<ClusterConnection>)| async move {
+        let next = |(mut events, connection, run): (async_nats::Subscriber, Arc<ClusterConnection>, String)| async move {
             loop {
                 let payload = events.next().await?.payload;
-                if payload.len() <= limits::CLUSTER_EVENT_LINE_BYTES {
-                    return Some((payload, (events, connection)));
+                // One that does not open was not sent by a worker.
+                let line = connection.handles().seals.open(SealPlace::new(SealKind::Event, &run), &payload);
+                if let Some(line) = line.ok().filter(|line| line.len() <= limits::CLUSTER_EVENT_LINE_BYTES) {
+                    return Some((line, (events, connection, run)));
                 }
             }
         };
-        Ok(stream::unfold((events, connection), next).boxed())
+        Ok(stream::unfold((events, connection, run.to_owned()), next).boxed())
     }
 }
 
@@ -192,26 +207,78 @@ async fn subscribed(
     connection.call(("listen to", place), task).await
 }
 
-/// Returns the reply to a message that should be a command.
-fn reply_to<F>(message: &Message, handler: &F) -> BoxFuture<'static, RunReply>
-where
-    F: Fn(RunCommand) -> BoxFuture<'static, RunReply>,
-{
-    match parsed::<RunCommand>("the command", &message.payload, limits::CLUSTER_COMMAND_BYTES) {
-        Ok(command) => handler(command),
-        Err(error) => Box::pin(async move { RunReply::Refused { reason: error.to_string() } }),
+/// The commands to one run, as its worker receives them.
+struct CommandReceiver {
+    run: String,
+    seals: Arc<ContentSeals>,
+    seen: Mutex<SeenCommands>,
+}
+
+/// The sealed commands that were received and that do something: a server could send one again.
+#[derive(Default)]
+struct SeenCommands(HashSet<SealTag>);
+
+impl SeenCommands {
+    /// Remembers a command; returns `false` if it was received before, or if no more can be remembered.
+    fn is_new(&mut self, command: &RunCommand, tag: SealTag) -> bool {
+        let does_nothing = matches!(command, RunCommand::Questions | RunCommand::Snapshot);
+        if tag == NO_TAG || does_nothing {
+            return true;
+        }
+        self.0.len() < limits::CLUSTER_COMMANDS_SEEN && self.0.insert(tag)
     }
 }
 
-async fn send_reply(client: &Client, message: Message, reply: RunReply) {
-    let Some(to) = message.reply else { return };
-    let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
-    if bytes.len() > limits::CLUSTER_REPLY_BYTES {
-        let reason = format!("the reply has more than {} bytes", limits::CLUSTER_REPLY_BYTES);
-        bytes = serde_json::to_vec(&RunReply::Refused { reason }).unwrap_or_default();
+impl CommandReceiver {
+    /// Returns the reply to a message that should be a command.
+    fn reply_to<F>(&self, message: &Message, handler: &F) -> BoxFuture<'static, RunReply>
+    where
+        F: Fn(RunCommand) -> BoxFuture<'static, RunReply>,
+    {
+        match self.command(&message.payload) {
+            Ok(command) => handler(command),
+            Err(error) => Box::pin(async move { RunReply::Refused { reason: error.to_string() } }),
+        }
     }
-    // Whoever asked stops waiting if it is lost.
-    let _ = client.publish(to, bytes.into()).await;
+
+    fn command(&self, payload: &Bytes) -> Result<RunCommand, ClusterError> {
+        let opened = self.seals.open(SealPlace::new(SealKind::Command, &self.run), payload)?;
+        let command = parsed("the command", &opened, limits::CLUSTER_COMMAND_BYTES)?;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match seen.is_new(&command, ContentSeals::tag_of(payload)) {
+            true => Ok(command),
+            false => Err(ClusterError::invalid("the command", "it was received before, or too many others were")),
+        }
+    }
+
+    async fn send_reply(&self, client: &Client, message: Message, command: &SealTag, reply: RunReply) {
+        let Some(to) = message.reply else { return };
+        let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
+        if bytes.len() > limits::CLUSTER_REPLY_BYTES {
+            let reason = format!("the reply has more than {} bytes", limits::CLUSTER_REPLY_BYTES);
+            bytes = serde_json::to_vec(&RunReply::Refused { reason }).unwrap_or_default();
+        }
+        let place = SealPlace { kind: SealKind::Reply, name: &self.run, position: command };
+        if let Ok(sealed) = self.seals.seal(place, bytes.into()) {
+            // Whoever asked stops waiting if it is lost.
+            let _ = client.publish(to, sealed).await;
+        }
+    }
+}
+
+/// Returns the bytes of a command as they are sent, and their tag.
+pub(crate) fn seal_command(
+    seals: &ContentSeals,
+    run: &str,
+    command: &RunCommand,
+) -> Result<(Bytes, SealTag), ClusterError> {
+    let command = serde_json::to_vec(command).unwrap_or_default();
+    if command.len() > limits::CLUSTER_COMMAND_BYTES {
+        return Err(ClusterError::too_large("the command", command.len(), limits::CLUSTER_COMMAND_BYTES));
+    }
+    let sealed = seals.seal(SealPlace::new(SealKind::Command, run), command.into())?;
+    let tag = ContentSeals::tag_of(&sealed);
+    Ok((sealed, tag))
 }
 
 /// Parses JSON that another host sent.
@@ -265,6 +332,19 @@ mod tests {
         }
         let refused = RunReply::Refused { reason: "no".into() };
         assert_eq!(serde_json::to_value(refused).unwrap(), json!({ "reply": "refused", "reason": "no" }));
+    }
+
+    #[test]
+    fn sealed_command_is_done_once() {
+        let mut seen = SeenCommands::default();
+        let tag = |n: usize| std::array::from_fn(|at| if at < 8 { n.to_le_bytes()[at] } else { 1 });
+        assert!(seen.is_new(&RunCommand::Cancel, tag(0)) && !seen.is_new(&RunCommand::Cancel, tag(0)));
+        assert!(seen.is_new(&RunCommand::Questions, tag(0)), "it does nothing");
+        assert!(seen.is_new(&RunCommand::Cancel, NO_TAG) && seen.is_new(&RunCommand::Cancel, NO_TAG), "plain ones");
+        for n in 1..limits::CLUSTER_COMMANDS_SEEN {
+            assert!(seen.is_new(&RunCommand::Cancel, tag(n)));
+        }
+        assert!(!seen.is_new(&RunCommand::Cancel, tag(limits::CLUSTER_COMMANDS_SEEN)), "no more are remembered");
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl QueuedRunEnd {
 }
 
 /// The version of an entry's form.
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// The entry of a run in its stored form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

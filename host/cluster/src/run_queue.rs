@@ -23,7 +23,7 @@ use super::{
     cluster_error::ClusterError,
     connection::{ClusterCallError, ClusterHandles, random_token},
     millis_since_epoch,
-    run_bus::{RunCommand, command_subject},
+    run_bus::{RunCommand, command_subject, seal_command},
     run_entry::{QueuedRunEnd, RunEndState, RunEntry, RunPhase, StoredRun},
     run_spec::{QueueName, RunPriority, RunSpec, not_an_id},
     run_streams::{NAME_SEPARATOR, ScannedValue},
@@ -65,6 +65,10 @@ pub struct QueueDepth {
 impl RunQueue {
     pub(crate) fn new(shared: SharedConnection) -> Self {
         Self { shared, turn: Arc::default() }
+    }
+
+    pub(crate) fn shared(&self) -> &SharedConnection {
+        &self.shared
     }
 
     /// Submits a run. Submitting the same run again does nothing, so a submitter that does not know whether it succeeded
@@ -286,6 +290,7 @@ impl ClusterHandles {
         let streams = self.run_streams().await?;
         let id = spec.id.clone();
         let value = Bytes::from(StoredRun::new(spec.clone()).to_bytes(random_token()?));
+        let value = self.seal_run(&id, value)?;
         for _ in 0..limits::CLUSTER_CHANGE_TRIES {
             if let Some(revision) = self.create(&streams.entries, &id, &value).await? {
                 let queued = self.publish_run(&spec).await;
@@ -330,9 +335,10 @@ impl ClusterHandles {
             if (is_at_work && !is_new) || self.store_run(&mut stored, revision).await?.is_some() {
                 if is_at_work {
                     // The worker hears it at once; otherwise with its next heartbeat.
-                    let command = serde_json::to_vec(&RunCommand::Cancel).unwrap_or_default();
-                    let subject = command_subject(&self.options.namespace, id);
-                    let _ = self.context.client().publish(subject, command.into()).await;
+                    if let Ok((command, _)) = seal_command(&self.seals, id, &RunCommand::Cancel) {
+                        let subject = command_subject(&self.options.namespace, id);
+                        let _ = self.context.client().publish(subject, command).await;
+                    }
                 }
                 return Ok(stored.entry);
             }
@@ -353,7 +359,7 @@ impl ClusterHandles {
         let streams = self.run_streams().await?;
         let (mut newest, mut bytes) = (BTreeMap::new(), 0_usize);
         let mut each = |found: ScannedValue| {
-            if let Ok(stored) = StoredRun::parse(&found.key, &found.value) {
+            if let Ok(stored) = self.open_run(&found.key, &found.value) {
                 bytes += found.value.len();
                 let order = (millis_since_epoch::of(stored.entry.spec.submitted), found.key);
                 newest.insert(order, (stored.entry, found.value.len()));
@@ -372,7 +378,7 @@ impl ClusterHandles {
         let streams = self.run_streams().await?;
         let mut old = Vec::new();
         let mut each = |found: ScannedValue| {
-            let parsed = StoredRun::parse(&found.key, &found.value);
+            let parsed = self.open_run(&found.key, &found.value);
             if parsed.is_ok_and(|stored| stored.entry.ending().is_some_and(|ending| ending.finished < time)) {
                 old.push((found.key, found.revision));
             }

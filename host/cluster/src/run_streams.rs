@@ -23,6 +23,7 @@ use tokio::time::timeout;
 use super::{
     cluster_error::ClusterError,
     connection::{ClusterCallError, ClusterHandles, RunStreams, bucket, bucket_of, is_answer, random_token},
+    encryption::{SealKind, SealPlace},
     run_entry::{RunPhase, StoredRun},
     run_spec::RunSpec,
 };
@@ -223,7 +224,7 @@ impl ClusterHandles {
         let (mut last, mut open) = (after, BTreeMap::new());
         let mut each = |found: ScannedValue| {
             last = found.revision;
-            if let Ok(stored) = StoredRun::parse(&found.key, &found.value)
+            if let Ok(stored) = self.open_run(&found.key, &found.value)
                 && !matches!(stored.entry.phase, RunPhase::Ended(_))
             {
                 open.insert(found.key, stored.entry.spec);
@@ -255,14 +256,24 @@ impl ClusterHandles {
             let what = format!("the entry of run {id}");
             return Err(ClusterError::too_large(what, value.len(), limits::CLUSTER_RUN_BYTES).into());
         }
-        self.update(&streams.entries, &id, &value, revision).await
+        self.update(&streams.entries, &id, &self.seal_run(&id, value)?, revision).await
     }
 
     /// Returns the entry of a run and its revision; `None` if there is none.
     pub async fn stored_run(&self, id: &str) -> Result<Option<(StoredRun, u64)>, ClusterCallError> {
         let streams = self.run_streams().await?;
         let Some((value, revision)) = self.leader_value(&streams.entries, id).await? else { return Ok(None) };
-        Ok(Some((StoredRun::parse(id, &value)?, revision)))
+        Ok(Some((self.open_run(id, &value)?, revision)))
+    }
+
+    /// Reads the entry that a server has under the id of a run.
+    pub fn open_run(&self, id: &str, value: &Bytes) -> Result<StoredRun, ClusterError> {
+        StoredRun::parse(id, &self.seals.open(SealPlace::new(SealKind::Run, id), value)?)
+    }
+
+    /// Returns the bytes of an entry as the server is given them.
+    pub fn seal_run(&self, id: &str, value: Bytes) -> Result<Bytes, ClusterError> {
+        Ok(self.seals.seal(SealPlace::new(SealKind::Run, id), value)?)
     }
 }
 

@@ -155,7 +155,8 @@ impl ClusterHandles {
         let (message, acker) = message.split();
         let id = std::str::from_utf8(&message.payload).unwrap_or_default().to_owned();
         if !RunSpec::is_id(&id) {
-            return pass_over(&acker, AckKind::Ack).await;
+            // A later version may say more than an id.
+            return pass_over(&acker, AckKind::Nak(Some(limits::CLUSTER_UNREADABLE_DELAY))).await;
         }
         let holder = random_token()?;
         let outcome = self.try_to_take(streams, (&id, message.subject.as_str()), (worker, &holder), offers).await;
@@ -197,8 +198,8 @@ impl ClusterHandles {
                     false => AckKind::Ack,
                 });
             };
-            let Ok(mut stored) = StoredRun::parse(id, &value) else {
-                // A later version may read it, or a person. It is not touched.
+            let Ok(mut stored) = self.open_run(id, &value) else {
+                // A later version may read it, a host with its key, or a person. It is not touched.
                 return answered(AckKind::Nak(Some(limits::CLUSTER_UNREADABLE_DELAY)));
             };
             if stored.entry.ending().is_some() {

@@ -90,6 +90,18 @@ mod tests {
         assert_eq!(failed, []);
     }
 
+    #[test]
+    fn encrypted_cluster_storage_passes_all_checks() {
+        let Some(server) = NatsServer::start() else { return };
+        let failed = failed_checks(|| {
+            let mut namespace = Namespace::new(&server);
+            namespace.options = server.encrypted(namespace.options, &["new", "old"]);
+            namespace.options.retry = Duration::from_secs(2);
+            Box::new(namespace)
+        });
+        assert_eq!(failed, []);
+    }
+
     #[tokio::test(flavor = "multi_thread")]
     async fn run_survives_a_server_that_is_killed() {
         let Some(server) = NatsServer::start() else { return };

@@ -2,11 +2,15 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use shelly_core::limits;
 use shelly_session::{SessionHeader, SessionStatus};
 
-use super::connection::{ClusterCallError, ClusterHandles, key_of};
+use super::{
+    connection::{ClusterCallError, ClusterHandles, key_of},
+    encryption::{SealKind, SealPlace},
+};
 
 /// The number of bytes of a mark that are read: more than any mark has.
 const MARK_BYTES: usize = 128;
@@ -33,7 +37,13 @@ pub(crate) struct SessionEntry {
 }
 
 /// The version of an entry's form.
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
+
+/// The version of an entry, whatever else is in it.
+#[derive(Deserialize)]
+struct SessionEntryVersion {
+    version: u32,
+}
 
 /// The words for statuses in an entry.
 const STATUSES: [(SessionStatus, &str); 4] = [
@@ -64,13 +74,16 @@ impl SessionEntry {
         if value.len() > limits::CLUSTER_ENTRY_BYTES {
             return Err(format!("the entry has more than {} bytes", limits::CLUSTER_ENTRY_BYTES));
         }
-        let entry: Self =
-            serde_json::from_slice(value).map_err(|error| format!("not the entry of a session: {error}"))?;
-        let is_token = !entry.token.is_empty() && entry.token.bytes().all(|byte| byte.is_ascii_hexdigit());
-        match entry.version {
-            VERSION if is_token => Ok(entry),
-            VERSION => Err("the token of the session is not one".into()),
-            version => Err(format!("the entry has version {version}, this shelly-host reads version {VERSION}")),
+        // The version is read first: a later version may have any other form.
+        let none = |error: serde_json::Error| format!("not the entry of a session: {error}");
+        let SessionEntryVersion { version } = serde_json::from_slice(value).map_err(none)?;
+        if version != VERSION {
+            return Err(format!("the entry has version {version}, this shelly-host reads version {VERSION}"));
+        }
+        let entry: Self = serde_json::from_slice(value).map_err(none)?;
+        match !entry.token.is_empty() && entry.token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            true => Ok(entry),
+            false => Err("the token of the session is not one".into()),
         }
     }
 
@@ -121,14 +134,27 @@ impl SessionEntry {
 impl ClusterHandles {
     /// Returns the entry of a session and its revision; `None` if there is no such session.
     pub async fn session_entry(&self, id: &str) -> Result<Option<(SessionEntry, u64)>, ClusterCallError> {
-        let Some((value, revision)) = self.value(&self.entries, &key_of(id)).await? else { return Ok(None) };
-        Ok(Some((SessionEntry::parse(&value).map_err(ClusterCallError::Failed)?, revision)))
+        let key = key_of(id);
+        let Some((value, revision)) = self.value(&self.entries, &key).await? else { return Ok(None) };
+        Ok(Some((self.open_entry(&key, &value)?, revision)))
     }
 
     /// Returns the token of a session; `None` if there is no such session, or if its entry cannot be read.
     pub async fn session_token(&self, id: &str) -> Result<Option<String>, ClusterCallError> {
-        let value = self.value(&self.entries, &key_of(id)).await?;
-        Ok(value.and_then(|(value, _)| SessionEntry::parse(&value).ok()).map(|entry| entry.token))
+        let key = key_of(id);
+        let value = self.value(&self.entries, &key).await?;
+        Ok(value.and_then(|(value, _)| self.open_entry(&key, &value).ok()).map(|entry| entry.token))
+    }
+
+    /// Reads the entry that a server has under a key.
+    pub fn open_entry(&self, key: &str, value: &Bytes) -> Result<SessionEntry, ClusterCallError> {
+        let value = self.seals.open(SealPlace::new(SealKind::Session, key), value)?;
+        SessionEntry::parse(&value).map_err(ClusterCallError::Failed)
+    }
+
+    /// Returns the bytes of an entry as the server is given them.
+    pub fn seal_entry(&self, key: &str, entry: &SessionEntry) -> Result<Bytes, ClusterCallError> {
+        Ok(self.seals.seal(SealPlace::new(SealKind::Session, key), entry.to_bytes().into())?)
     }
 }
 
@@ -157,6 +183,7 @@ mod tests {
             (String::new(), "not the entry of a session"),
             ("{}".into(), "missing field"),
             (entry.replace("\"version\":1", "\"version\":2"), "has version 2"),
+            (r#"{"version":2,"another":"form"}"#.into(), "has version 2"),
             (entry.replace("\"0a\"", "\"a.*\""), "the token"),
             (entry.replace("\"0a\"", "\"\""), "the token"),
             (" ".repeat(limits::CLUSTER_ENTRY_BYTES + 1), "more than"),

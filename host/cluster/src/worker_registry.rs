@@ -76,7 +76,7 @@ pub struct WorkerPresence {
 }
 
 /// The version of an entry's form.
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// The entry of a worker in its stored form.
 #[derive(Serialize, Deserialize)]
@@ -184,7 +184,8 @@ impl Drop for WorkerPresence {
 }
 
 impl ClusterHandles {
-    async fn workers(&self) -> Result<&Store, ClusterCallError> {
+    /// Returns the bucket of workers, which is created if it is missing.
+    pub(crate) async fn workers(&self) -> Result<&Store, ClusterCallError> {
         let config = || bucket(&self.options, "workers", self.options.lease);
         let open = || self.retry(|| bucket_of(&self.context, config()), |_| false);
         self.parts.workers.get_or_try_init(open).await.map_err(ClusterCallError::Failed)

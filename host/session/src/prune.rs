@@ -93,11 +93,20 @@ impl SessionStore {
         Ok(pruned)
     }
 
+    /// Returns `true` if a session cannot be read on this host although it need not be damaged.
+    fn is_unreadable_here(&self, id: &str) -> bool {
+        matches!(self.journals.status(id), Err(SessionError::Newer { .. } | SessionError::Storage { .. }))
+    }
+
     /// Returns the sessions to remove and their bytes, the oldest first. Adds those that stay because they are unfinished to
     /// `stay`.
     fn chosen(&self, policy: &PrunePolicy, stay: &mut Vec<String>) -> Result<Vec<(String, u64)>, SessionError> {
         let PrunePolicy { keep, older_than, most_bytes, unfinished, dry_run: _ } = *policy;
         let mut stays = |id: &str| {
+            // A session of a newer version, or of a key that is missing here, is removed by its name alone.
+            if self.is_unreadable_here(id) {
+                return true;
+            }
             let stays = !unfinished && self.could_go_on(id);
             if stays {
                 stay.push(id.to_owned());

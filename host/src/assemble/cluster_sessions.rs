@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::{
     bucket::StateBucket,
-    cluster::{Cluster, ClusterBucket, ClusterBucketKind, ClusterJournals, ClusterOptions, NamespaceLimits},
+    cluster::{
+        Cluster, ClusterBucket, ClusterBucketKind, ClusterEncryption, ClusterJournals, ClusterOptions, NamespaceLimits,
+    },
     config::{ClusterConfig, ClusterLimitsConfig, Config},
     limits,
 };
@@ -55,11 +57,18 @@ pub(super) fn cluster_journals(config: &Config) -> Option<ClusterJournals> {
 }
 
 fn cluster_options(cluster: &ClusterConfig, config: &Config) -> ClusterOptions {
-    let ClusterConfig { nats: _, namespace, credentials, certificates, replicas, lease, limits: _ } = cluster;
+    let ClusterConfig { nats: _, namespace, credentials, certificates, encryption, replicas, lease, limits: _ } =
+        cluster;
+    let encryption = encryption.as_ref().map(|encryption| ClusterEncryption {
+        key: config.root.join(&encryption.key.file),
+        old_keys: encryption.old_keys.iter().map(|key| config.root.join(&key.file)).collect(),
+        accept_plain: encryption.accept_plain,
+    });
     ClusterOptions {
         servers: cluster.servers(),
         credentials: credentials.as_ref().map(|credentials| config.root.join(&credentials.file)),
         root_certificates: certificates.as_ref().map(|certificates| config.root.join(certificates)),
+        encryption,
         replicas: *replicas,
         lease: lease.unwrap_or(limits::CLUSTER_LEASE),
         ..ClusterOptions::new("", namespace)
@@ -75,7 +84,8 @@ mod tests {
     #[test]
     fn every_key_of_a_cluster_reaches_the_connection() {
         let text = "cluster: {nats: 'nats://a:1, nats://b:2', namespace: team-a, credentials: {file: keys/nats.creds}, \
-                    certificates: ca.pem, replicas: 3, lease: 5s, limits: {runs: 5, tokens: 9, usd: 1}}";
+                    certificates: ca.pem, replicas: 3, lease: 5s, limits: {runs: 5, tokens: 9, usd: 1}, \
+                    encryption: {key: {file: a.key}, old_keys: [{file: b.key}], accept_plain: true}}";
         let config = Config::parse(text, "/project".into()).unwrap();
         let options = cluster_options(config.cluster.as_ref().unwrap(), &config);
         assert_eq!((options.servers.len(), options.servers[1].as_str()), (2, "nats://b:2"));
@@ -83,6 +93,9 @@ mod tests {
         assert_eq!(options.lease, Duration::from_secs(5));
         assert_eq!(options.credentials.as_deref(), Some(Path::new("/project/keys/nats.creds")));
         assert_eq!(options.root_certificates.as_deref(), Some(Path::new("/project/ca.pem")));
+        let encryption = options.encryption.unwrap();
+        assert_eq!((encryption.key.as_path(), encryption.accept_plain), (Path::new("/project/a.key"), true));
+        assert_eq!(encryption.old_keys, [Path::new("/project/b.key")]);
         let limits = namespace_limits(&config);
         assert_eq!((limits.runs, limits.tokens, limits.usd), (Some(5), Some(9), Some("1".parse().unwrap())));
         assert!(cluster_journals(&Config::default()).is_none() && cluster_of(&Config::default()).is_none());

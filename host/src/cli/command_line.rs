@@ -61,7 +61,7 @@ pub(super) enum CliCommand {
     Submit(cluster::SubmitArgs),
     Worker(cluster::WorkerArgs),
     Attach(cluster::AttachArgs),
-    /// Show the workers and the runs of the cluster that the config names, and cancel runs.
+    /// Show the workers and the runs of the cluster that the config names, cancel runs, and remove old ones.
     #[command(subcommand)]
     Cluster(cluster::ClusterCommand),
     Mcp(mcp::McpArgs),

@@ -100,9 +100,11 @@ pub fn read_config_of(folder: &Path, named: Option<&PathBuf>, plugins: &[PathBuf
 }
 
 /// Parses the config of a command that runs an agent of the project in this folder, over what the person has for all projects.
-/// Plugins and default toolboxes are those of this host.
-pub fn parse_config_of(text: &str, folder: PathBuf) -> Result<Config, Report> {
-    let config = user_config().and_then(|user| Config::of_text(text, folder, user, &agents_of_person()));
+/// Plugins and default toolboxes are those of this host; the agents that are installed for the project are those of
+/// `agents`.
+pub fn parse_config_of(text: &str, folder: PathBuf, agents: &Path) -> Result<Config, Report> {
+    let agents = InstalledAgents { project: Some(agents.to_owned()), ..agents_of_person() };
+    let config = user_config().and_then(|user| Config::of_text(text, folder, user, &agents));
     let mut config = config.map_err(ConfigErrors::first)?;
     config.user.skills = home().map(|home| ProjectLayout::new(home).shared_skills());
     Ok(with_default_toolboxes(config, &[]).0)
@@ -131,7 +133,7 @@ fn read_in_folder(path: Option<&Path>, folder: PathBuf, agents: &InstalledAgents
 
 /// Returns the agents that the person has installed for all projects.
 pub fn agents_of_person() -> InstalledAgents {
-    InstalledAgents { person: plugin_dirs(&[]).installed, names_alone: false }
+    InstalledAgents { person: plugin_dirs(&[]).installed, ..InstalledAgents::default() }
 }
 
 /// Searches the config of the current folder.

@@ -35,15 +35,16 @@ pub struct CompletedSession {
 }
 
 impl SessionTarget {
-    /// Returns the recording for the app, and the agent of an existing session.
+    /// Returns the recording for the app, and the agent of an existing session. `is_trusted`: the person has named the
+    /// config, or has consented to it.
     pub fn recording(
         &self,
         config: &Config,
-        named_here: &LaunchFlags,
+        (named_here, is_trusted): (&LaunchFlags, bool),
         task: Option<&str>,
     ) -> Result<(Recording, Option<String>), Report> {
         // A new session needs no look at the others, which may be in a cluster that the person is not asked about yet.
-        let store = || sessions_of(config, named_here.config.is_some());
+        let store = || sessions_of(config, is_trusted);
         let title = task.unwrap_or_default().to_owned();
         let options = named_here.to_options(&config.root);
         let new = |id, follows| Ok((Recording::New { id, title, follows, options }, None));

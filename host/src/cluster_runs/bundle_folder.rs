@@ -12,6 +12,7 @@ use crate::{
     digest::Sha256Digest,
     error::{ErrorKind, Report},
     files, limits,
+    packages::{PackageLock, PackagePlace},
 };
 
 /// The folder in which this host keeps the plugins of bundles. What is in it is verified each time before it is used.
@@ -62,6 +63,41 @@ impl BundleFolder {
         }
         self.remove_oldest(digest);
         Ok(plugins)
+    }
+
+    /// Unpacks the agent packages of a bundle. Returns the folder that has them as a project has those that are
+    /// installed; it need not exist.
+    pub async fn unpack_agents(
+        &self,
+        digest: &Sha256Digest,
+        bundle: &ConfigBundle,
+        objects: &ObjectStorage,
+    ) -> Result<PathBuf, BundleError> {
+        let folder = self.0.join(digest.hex()).join("agents");
+        if bundle.agents.is_empty() {
+            return Ok(folder);
+        }
+        make(&folder)?;
+        let place = PackagePlace::of_project(&folder);
+        let mut lock = PackageLock::default();
+        bundle.agents.iter().for_each(|package| lock.insert_agent(package.clone(), Vec::new()));
+        // What is read again was checked: paths are below the folder of a package.
+        let lock = lock.write(place.lock_file()).and_then(|()| place.read_lock());
+        let lock = lock.map_err(|error| BundleError::Unusable(error.report().to_string()))?;
+        for package in lock.agents() {
+            for (name, wanted) in package.texts() {
+                let path = place.store.folder(&package.digest).join(name);
+                make(files::folder_of(&path))?;
+                if read_bounded(&path).is_ok_and(|bytes| Sha256Digest::of(bytes) == wanted) {
+                    continue;
+                }
+                let bytes =
+                    object(&wanted, limits::CONFIG_BYTES.max(limits::AGENT_PACKAGE_TEXT_BYTES), objects).await?;
+                files::replace(&path, &bytes).map_err(|error| unwritable(&path, &error))?;
+            }
+        }
+        self.remove_oldest(digest);
+        Ok(folder)
     }
 
     /// Removes the bundles that were unpacked first, if there are too many. Whoever needs one again gets it again.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -46,12 +46,13 @@ impl AcceptPolicy {
 
 /// The parts of this host's environment that configs of others are combined with.
 pub trait BundleEnvironment: Send + Sync {
-    /// Parses a config for the project in this folder, over what the person of this host has for all projects.
+    /// Parses a config for the project in this folder, over what the person of this host has for all projects. The
+    /// agents that are installed for it are those of `agents`, a folder with a lock file.
     ///
     /// # Errors
     ///
     /// A [`Report`] that names the position and the mend.
-    fn config(&self, text: &str, root: PathBuf) -> Result<Config, Report>;
+    fn config(&self, text: &str, root: PathBuf, agents: &Path) -> Result<Config, Report>;
 
     /// Builds an app for a config, and the inbox of its questions; `None` if a policy answers them. `plugins` are further
     /// plugin directories that the person has named.
@@ -166,7 +167,12 @@ impl BundleHosts {
             Err(BundleError::Failed(report)) => return Err(NotAccepted::Failed(report)),
         };
         let own = self.own.app();
-        let mut config = match self.environment.config(&bundle.config, own.config.root.clone()) {
+        let agents = match self.folder.unpack_agents(digest, &bundle, &self.objects).await {
+            Ok(agents) => agents,
+            Err(BundleError::Unusable(why)) => return Ok(Err(why)),
+            Err(BundleError::Failed(report)) => return Err(NotAccepted::Failed(report)),
+        };
+        let mut config = match self.environment.config(&bundle.config, own.config.root.clone(), &agents) {
             Ok(config) => config,
             Err(report) => return Ok(Err(format!("its config cannot be used here: {}", report.with_hint()))),
         };

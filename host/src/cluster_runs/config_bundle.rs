@@ -16,6 +16,7 @@ use crate::{
     digest::Sha256Digest,
     error::{ErrorKind, Report, cut, legible, why_unreadable},
     files, limits,
+    packages::{LockedAgentPackage, PackageError, PackagePlace},
     plugin::{PluginKind, PluginLocation},
 };
 
@@ -25,8 +26,8 @@ const VERSION: u32 = 1;
 /// The file name of a manifest.
 const MANIFEST: &str = "plugin.toml";
 
-/// The config of a project and the digests of the plugins that it names. Plugins that come with the host, files of the
-/// project and credentials are no part of it: each host has its own.
+/// The config of a project, the agent packages that are installed in it, and the digests of the plugins that both name.
+/// Plugins that come with the host, files of the project and credentials are no part of it: each host has its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigBundle {
     version: u32,
@@ -34,6 +35,9 @@ pub struct ConfigBundle {
     pub(super) config: String,
     /// The plugins, by their ids.
     pub(super) plugins: Vec<BundledPlugin>,
+    /// The agent packages that the project's lock file names. Their texts are objects of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) agents: Vec<LockedAgentPackage>,
 }
 
 /// A plugin of a bundle.
@@ -61,7 +65,7 @@ pub(super) struct BundledFile {
 pub struct PackedBundle {
     digest: Sha256Digest,
     list: Bytes,
-    /// The files of the plugins, with their digests.
+    /// The files of the plugins and the texts of agents, with their digests.
     files: Vec<(Sha256Digest, PathBuf)>,
 }
 
@@ -106,7 +110,8 @@ impl ConfigBundle {
                 .cause(format!("{what}, more than {}", limits::CLUSTER_BUNDLE_PLUGINS))
                 .hint("name under `plugin_dirs` a folder with the plugins that agents use alone"));
         }
-        let list = serde_json::to_vec(&Self { version: VERSION, config, plugins });
+        let agents = pack_agents(&app.config.root, &mut paths)?;
+        let list = serde_json::to_vec(&Self { version: VERSION, config, plugins, agents });
         let list = list.map_err(|error| Report::new(ErrorKind::Bug, "cannot pack the config").cause(error))?;
         Ok(PackedBundle { digest: Sha256Digest::of(&list), list: list.into(), files: paths })
     }
@@ -133,6 +138,12 @@ impl ConfigBundle {
         bundle.check().map(|()| bundle)
     }
 
+    /// Returns the objects that the bundle names.
+    pub(super) fn objects(&self) -> impl Iterator<Item = Sha256Digest> {
+        let of_plugins = self.plugins.iter().flat_map(|plugin| plugin.files.iter().map(|file| file.digest));
+        of_plugins.chain(self.agents.iter().flat_map(LockedAgentPackage::texts).map(|(_, digest)| digest))
+    }
+
     /// Checks names and sizes: they become paths on this host.
     fn check(&self) -> Result<(), String> {
         let shown = |name: &str| cut(&legible(name), limits::NAME_SHOWN_CHARS);
@@ -141,6 +152,9 @@ impl ConfigBundle {
         }
         if self.plugins.len() > limits::CLUSTER_BUNDLE_PLUGINS {
             return Err(format!("the bundle has more than {} plugins", limits::CLUSTER_BUNDLE_PLUGINS));
+        }
+        if self.agents.len() > limits::LOCKED_AGENT_PACKAGES {
+            return Err(format!("the bundle has more than {} agent packages", limits::LOCKED_AGENT_PACKAGES));
         }
         let mut ids = BTreeSet::new();
         for BundledPlugin { id, files } in &self.plugins {
@@ -205,6 +219,23 @@ impl PackedBundle {
         // Last, so that whoever has the list gets everything that it names.
         objects.put(self.list.clone()).await.map(drop).map_err(|error| error.report())
     }
+}
+
+/// Returns the agent packages of the project in this folder, and adds the paths of their texts.
+fn pack_agents(root: &Path, paths: &mut Vec<(Sha256Digest, PathBuf)>) -> Result<Vec<LockedAgentPackage>, Report> {
+    let place = PackagePlace::of_project(root);
+    if place.lock_file().symlink_metadata().is_err() {
+        return Ok(Vec::new());
+    }
+    let report = |error: PackageError| error.report();
+    let lock = place.read_lock().map_err(report)?;
+    for package in lock.agents() {
+        // The config of this app has its agents, so the texts are there; they are checked all the same.
+        let texts = place.store.read_agent(package).map_err(report)?.unwrap_or_default();
+        let folder = place.store.folder(&package.digest);
+        paths.extend(texts.iter().map(|(path, text)| (Sha256Digest::of(text), folder.join(path))));
+    }
+    Ok(lock.agents().cloned().collect())
 }
 
 /// Returns the ids of the plugins that agents or models of a config may use, in order.

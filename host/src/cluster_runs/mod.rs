@@ -12,10 +12,12 @@
 //! - `recorded_progress.rs` reads from the journal of a session how far a run has come, and `queued_run_end.rs` writes its
 //!   end.
 //! - `run_steering.rs` answers the commands of those who watch a run, and sends them its events.
+//! - `cluster_pruning.rs` removes what no run needs any more.
 //! - `worker_status.rs` counts for Prometheus.
 
 mod bundle_folder;
 mod bundle_hosts;
+mod cluster_pruning;
 mod cluster_worker;
 mod config_bundle;
 mod queued_run_end;
@@ -27,6 +29,7 @@ mod worker_state;
 mod worker_status;
 
 pub use bundle_hosts::{AcceptPolicy, BundleEnvironment};
+pub use cluster_pruning::ClusterPruning;
 pub use cluster_worker::ClusterWorker;
 pub use config_bundle::{ConfigBundle, PackedBundle};
 pub use queued_run_end::failure_report;

@@ -27,6 +27,8 @@ pub struct ClusterConfig {
     /// A file with certificates in PEM form of the authorities that are trusted instead of those of the system; a
     /// relative path is below the config's root.
     pub certificates: Option<PathBuf>,
+    /// The keys with which all content is encrypted before it is sent; `None`: the server can read it.
+    pub encryption: Option<ClusterEncryptionConfig>,
     /// The number of servers that keep each message, from 1 to 5, when the namespace is used for the first time.
     #[serde(default = "one")]
     pub replicas: usize,
@@ -62,6 +64,35 @@ pub struct ClusterLimitsConfig {
 pub struct ClusterCredentialsConfig {
     /// A credentials file with a JWT and an NKey seed, as `nsc` writes it; a relative path is below the config's root.
     pub file: PathBuf,
+}
+
+/// The encryption of everything that a cluster stores, with keys that its server never has.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterEncryptionConfig {
+    /// The key with which content is encrypted.
+    pub key: ClusterKeyConfig,
+    /// Keys that were used before: content that was encrypted with them is still read.
+    #[serde(default)]
+    pub old_keys: Vec<ClusterKeyConfig>,
+    /// If `true`, content that is not encrypted is used too. Whoever has the server can then replace any content.
+    #[serde(default)]
+    pub accept_plain: bool,
+}
+
+/// A key for the content of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterKeyConfig {
+    /// A file that `shelly-host cluster key` has made, the same on all hosts; a relative path is below the config's root.
+    pub file: PathBuf,
+}
+
+impl ClusterEncryptionConfig {
+    /// Returns the key that encrypts, and then the old ones.
+    pub fn keys(&self) -> impl Iterator<Item = &ClusterKeyConfig> {
+        std::iter::once(&self.key).chain(&self.old_keys)
+    }
 }
 
 fn one() -> usize {
@@ -104,6 +135,18 @@ impl ClusterConfig {
             let hint = format!("use a time from {} to {}", shown(least), shown(most));
             return wrong(format!("lease: is {}", shown(lease)), &hint);
         }
+        if let Some(encryption) = &self.encryption {
+            if encryption.keys().any(|key| key.file.as_os_str().is_empty()) {
+                return wrong(
+                    "encryption: a key names no file".into(),
+                    "make one with `shelly-host cluster key FILE` and write {file: FILE}",
+                );
+            }
+            if encryption.keys().count() > limits::CLUSTER_KEYS {
+                let what = format!("encryption: there are more than {} keys", limits::CLUSTER_KEYS);
+                return wrong(what, "leave out the oldest keys, whose content is gone");
+            }
+        }
         let ClusterLimitsConfig { runs, tokens, usd } = &self.limits;
         let zero = [("runs", *runs == Some(0)), ("tokens", *tokens == Some(0)), ("usd", *usd == Some(Usd::ZERO))];
         match zero.iter().find(|(_, is_zero)| *is_zero) {
@@ -136,6 +179,10 @@ mod tests {
             ("nats: 'nats://a:1', namespace: a, replicas: 6", "cluster.replicas: is 6"),
             ("nats: 'nats://a:1', namespace: a, lease: 1s", "cluster.lease: is 1s"),
             ("nats: 'nats://a:1', namespace: a, lease: 301s", "cluster.lease: is 5m 1s"),
+            (
+                "nats: 'nats://a:1', namespace: a, encryption: {key: {file: ''}}",
+                "cluster.encryption: a key names no file",
+            ),
             ("nats: 'nats://a:1', namespace: a, limits: {runs: 0}", "cluster.limits.runs: is 0"),
             ("nats: 'nats://a:1', namespace: a, limits: {tokens: 0}", "cluster.limits.tokens: is 0"),
             ("nats: 'nats://a:1', namespace: a, limits: {usd: 0}", "cluster.limits.usd: is 0"),
@@ -144,6 +191,16 @@ mod tests {
             assert!(refused.contains(why), "{refused}, not {why}");
         }
         assert!(!parsed("nats: 'nats://me:secret@a:1', namespace: a").unwrap_err().contains("secret"));
+        let keys = |old: usize| {
+            let old_keys = vec!["{file: b}"; old].join(", ");
+            parsed(&format!(
+                "nats: 'nats://a:1', namespace: a, encryption: {{key: {{file: a}}, old_keys: [{old_keys}]}}"
+            ))
+        };
+        let most = crate::limits::CLUSTER_KEYS;
+        let config = keys(most - 1).unwrap().cluster.unwrap();
+        assert_eq!(config.encryption.unwrap().keys().count(), most);
+        assert!(keys(most).unwrap_err().contains("more than 8 keys"));
     }
 
     #[test]
@@ -157,6 +214,11 @@ mod tests {
              there, with the credentials in `/project/keys/nats.creds`, trusting the authorities in `/project/ca.pem`"
         );
         assert!(config.facts().contains(&line));
+        let keys = "nats: 'nats://a:1', namespace: team-a, encryption: {key: {file: a.key}, old_keys: [{file: b.key}]";
+        let line = parsed(&format!("{keys}}}")).unwrap().cluster_fact().unwrap();
+        assert!(line.ends_with("sent there, encrypted with the keys in `/project/a.key`, `/project/b.key`"), "{line}");
+        let line = parsed(&format!("{keys}, accept_plain: true}}")).unwrap().cluster_fact().unwrap();
+        assert!(line.ends_with("; content that is not encrypted is used too"), "{line}");
         assert_eq!(Config::parse("", "/project".into()).unwrap().cluster_fact(), None);
     }
 }

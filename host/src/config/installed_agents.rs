@@ -13,6 +13,8 @@ use crate::{
 pub struct InstalledAgents {
     /// The folder with the lock file and the store of the person, whose agents are part of the user-wide config.
     pub person: Option<PathBuf>,
+    /// The folder with the lock file and the store of the project; `None`: that of the project itself.
+    pub project: Option<PathBuf>,
     /// Takes only the names of agents, from the lock files: for a command that must work while files of packages are
     /// missing.
     pub names_alone: bool,
@@ -31,7 +33,7 @@ pub(super) struct InstalledAgentPackage {
 impl InstalledAgents {
     /// Returns the agent packages of the project in this folder.
     pub(super) fn of_project(&self, root: &Path) -> Result<Vec<InstalledAgentPackage>, Report> {
-        self.read(&PackagePlace::of_project(root))
+        self.read(&PackagePlace::of_project(self.project.as_deref().unwrap_or(root)))
     }
 
     /// Adds the agent packages of the person to the user-wide config.

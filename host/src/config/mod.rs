@@ -67,7 +67,9 @@ pub use agent_package::AgentPackageConfig;
 pub use agent_package_origin::AgentPackageOrigin;
 pub use agent_plugins::{PluginRoles, PluginSection};
 pub use agent_tools::AgentToolUse;
-pub use cluster::{ClusterConfig, ClusterCredentialsConfig, ClusterLimitsConfig};
+pub use cluster::{
+    ClusterConfig, ClusterCredentialsConfig, ClusterEncryptionConfig, ClusterKeyConfig, ClusterLimitsConfig,
+};
 pub use config::{Config, ConfigErrors, ProjectApprovals};
 pub use context::ContextConfig;
 pub use description::{AgentRuntimeInfo, ConfigRuntimeInfo, EffectiveConfig, PluginRuntimeInfo, StepOrder};

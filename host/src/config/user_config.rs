@@ -107,6 +107,10 @@ impl Config {
         if let Some(cluster) = &mut self.cluster {
             cluster.credentials.iter_mut().map(|credentials| &mut credentials.file).for_each(below);
             cluster.certificates.iter_mut().for_each(below);
+            if let Some(encryption) = &mut cluster.encryption {
+                below(&mut encryption.key.file);
+                encryption.old_keys.iter_mut().map(|key| &mut key.file).for_each(below);
+            }
         }
         if let Some(index) = self.plugin_index.as_mut().filter(|index| !index.contains("://")) {
             *index = folder.join(&*index).to_string_lossy().into_owned();

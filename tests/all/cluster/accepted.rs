@@ -21,6 +21,31 @@ fn submit_from(place: &Place, id: &str, arguments: &[&str]) {
 }
 
 #[test]
+fn installed_agent_goes_to_the_worker_with_its_skill() {
+    let model = ModelServer::start(|asked| {
+        let is_critic = asked.contains("Be strict.") && asked.contains("Look twice.");
+        says(if is_critic { "Strict." } else { "Lenient." })
+    });
+    let Some(project) = ClusterProject::new(&model, "", "") else { return };
+    let other = Place::untrusted();
+    other.file("shelly.yaml", project.config(&model, "", ""));
+    let manifest = "id = \"reviewer\"\nversion = \"1.0.0\"\ndescription = \"Reviews\"\n\
+                    files = [\"agents.yaml\", \"skills/look/SKILL.md\"]\n";
+    other.file("reviewer/agent.toml", manifest);
+    let agents = "agents: [{name: critic, description: Finds mistakes, instructions: Be strict.}]\n";
+    other.file("reviewer/agents.yaml", agents);
+    other.file("reviewer/skills/look/SKILL.md", "Look twice.\n");
+    let installed = other.run(&["agent", "install", "./reviewer", "--yes"]);
+    assert_eq!(installed.code, 0, "{}", installed.shown());
+    let _worker = WorkerProcess::start(&project.place, &["--accept", "any"]);
+    submit_from(&other, "strict", &["--agent", "critic", "Review."]);
+    let run = project.wait_for("strict", |run| run["state"] == json!("completed") || run["state"] == json!("failed"));
+    assert_eq!(run["answer"], json!("Strict."), "{run}");
+    // A worker that has not installed it does not take the run for its own.
+    assert!(!project.place.path().join("shelly.lock").exists());
+}
+
+#[test]
 fn worker_declines_configs_that_are_not_its_own() {
     let model = ModelServer::start(|asked| says(if asked.contains("Be terse.") { "Terse." } else { "Long." }));
     let Some(project) = ClusterProject::new(&model, "", "") else { return };

@@ -15,6 +15,7 @@ use shelly_host::cluster::{RunEndState, RunEntry};
 
 use super::{
     ClusterProject, PATIENCE, WorkerProcess,
+    housekeeping::contents,
     nats_server::{NatsServer, free_port},
     run_in,
     shared_state::last_message,
@@ -140,6 +141,26 @@ fn delegation_three_deep_needs_one_job_a_worker() {
 fn runs_of_id(project: &ClusterProject, id: &str) -> RunEntry {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async { project.cluster().runs().entry(id).await.unwrap().unwrap() })
+}
+
+#[test]
+fn server_cannot_read_an_encrypted_delegation() {
+    let model = ModelServer::start(|asked| match asked.contains("YOU-PAINT") {
+        true => says("secret-of-the-painter"),
+        false => lead(asked, "secret-of-the-painter"),
+    });
+    let keys = ", encryption: {key: {file: content.key}}";
+    let Some(project) = ClusterProject::new(&model, &agents(""), keys) else { return };
+    assert_eq!(project.run(&["cluster", "key", "content.key"]).code, 0);
+    let _workers = [worker(&project, "cpu"), worker(&project, "gpu")];
+    project.submit("cat", &["Have a cat painted."]);
+    let run = project.wait_until("cat", "completed");
+    assert_eq!(run["answer"], json!("The painter has done it."), "{run}");
+    let files = contents(&project.place.path().join("nats"));
+    assert!(files.contains("shelly.team-a.session.child-"), "the files of the server were read");
+    for secret in ["YOU-PAINT", "Paint a cat.", "secret-of-the-painter"] {
+        assert!(!files.contains(secret), "{secret}");
+    }
 }
 
 #[test]

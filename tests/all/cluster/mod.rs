@@ -13,6 +13,8 @@ mod fault_harness;
 mod fault_trial;
 #[cfg(unix)]
 mod faults;
+#[cfg(unix)]
+mod housekeeping;
 pub mod nats_server;
 #[cfg(unix)]
 mod options;

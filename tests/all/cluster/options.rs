@@ -82,6 +82,7 @@ fn cluster_commands_need_consent_and_a_cluster() {
         &["cluster", "status"],
         &["cluster", "runs"],
         &["cluster", "cancel", "a"],
+        &["cluster", "prune"],
     ];
     for arguments in commands {
         let ran = place.run(arguments);
@@ -100,7 +101,15 @@ fn cluster_commands_need_consent_and_a_cluster() {
     assert!(listener.accept().is_err(), "somebody connected");
     drop(listener);
     // With consent for this command, the server is missed.
-    for arguments in [&["submit", "--trust", "Go."][..], &["worker", "--trust"]] {
+    for arguments in [
+        &["submit", "--trust", "Go."][..],
+        &["worker", "--trust"],
+        &["attach", "--trust", "a"],
+        &["cluster", "status", "--trust"],
+        &["cluster", "runs", "--trust"],
+        &["cluster", "cancel", "--trust", "a"],
+        &["cluster", "prune", "--trust"],
+    ] {
         let ran = place.run(arguments);
         let address = format!("nats://127.0.0.1:{port}");
         assert!(ran.code == 1 && ran.stderr.contains(&address), "{arguments:?}: {}", ran.shown());

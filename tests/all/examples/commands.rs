@@ -79,6 +79,8 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
             ("worker --jobs 4", How::By("all/cluster/walk.rs")),
             ("submit", How::By("all/cluster/walk.rs")),
             ("cluster status", How::By("all/cluster/walk.rs")),
+            ("cluster key", How::By("all/cluster/housekeeping.rs")),
+            ("cluster prune", How::By("all/cluster/housekeeping.rs")),
             ("attach typos-1", How::By("all/cluster/walk.rs")),
         ],
     ),

@@ -39,6 +39,35 @@ fn cluster_is_not_reached_before_consent() {
 }
 
 #[test]
+fn session_commands_need_consent_to_a_cluster() {
+    let place = Place::untrusted();
+    let port = free_port();
+    place.file(".shelly/config.yaml", config(port));
+    for arguments in [
+        &["trace", "last"][..],
+        &["session", "list"],
+        &["session", "show", "last"],
+        &["session", "search", "words"],
+        &["session", "export", "last"],
+        &["session", "undo", "last"],
+        &["session", "fork", "last"],
+        &["session", "copy", "last", "--to", "local"],
+        &["session", "rm", "a"],
+        &["session", "prune", "--older-than", "1d"],
+        &["run", "--session", "a", "Go."],
+    ] {
+        let refused = place.run(arguments);
+        let says = "in a cluster that you have not trusted yet";
+        assert!(refused.code == 2 && refused.stderr.contains(says), "{arguments:?}: {}", refused.shown());
+        // With consent for this command, the server is missed.
+        let ran = place.run(&[arguments, &["--trust"]].concat());
+        let address = format!("nats://127.0.0.1:{port}");
+        let is_missed = ran.code != 0 && ran.stderr.contains(&address) && !ran.stderr.contains(says);
+        assert!(is_missed, "{arguments:?}: {}", ran.shown());
+    }
+}
+
+#[test]
 fn session_is_copied_to_a_cluster_and_back() {
     let place = Place::untrusted();
     let port = free_port();

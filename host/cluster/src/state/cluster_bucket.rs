@@ -30,6 +30,8 @@ use super::{
 use crate::{
     ClusterJournals,
     connection::{ClusterCallError, ClusterConnection, ClusterHandles, bucket_of, random_token},
+    encryption::{SealKind, SealPlace},
+    seal_error::SealError,
 };
 
 /// The beginning of the keys of parts. No key of the host begins so: an `=` there is followed by two hexadecimal digits.
@@ -235,6 +237,29 @@ fn part_key(token: &str, part: usize) -> String {
     format!("{PARTS}.{token}.{part}")
 }
 
+/// Opens what the server has under a key. A value without its key is left alone; one that was changed is damaged.
+fn open(
+    handles: &ClusterHandles,
+    store: &Store,
+    key: &str,
+    revision: u64,
+    value: &Bytes,
+) -> Result<Bytes, BucketError> {
+    let name = format!("{}{key}", store.prefix);
+    handles.seals.open(SealPlace::new(SealKind::State, &name), value).map_err(|error| match error {
+        SealError::Changed { .. } | SealError::Plain { .. } => {
+            BucketError::Damaged { key: key.to_owned(), revision, reason: error.to_string() }
+        }
+        error => failed(error.into()),
+    })
+}
+
+/// Returns a value as the server is given it under a key.
+fn seal(handles: &ClusterHandles, store: &Store, key: &str, value: Bytes) -> Result<Bytes, BucketError> {
+    let name = format!("{}{key}", store.prefix);
+    handles.seals.seal(SealPlace::new(SealKind::State, &name), value).map_err(|error| failed(error.into()))
+}
+
 /// Reads a value, and the token of its parts if it has some.
 async fn read(
     handles: &ClusterHandles,
@@ -247,7 +272,13 @@ async fn read(
         let Some((bytes, revision)) = handles.leader_value(store, key).await.map_err(failed)? else { return Ok(None) };
         let damaged = |reason: String| BucketError::Damaged { key: key.to_owned(), revision, reason };
         last = revision;
-        let StoredValue { token, content } = StoredValue::parse(&bytes).map_err(damaged)?;
+        let opened = open(handles, store, key, revision, &bytes)?;
+        if StoredValue::is_newer(&opened) {
+            // One that is damaged may be replaced; this one is not.
+            let reason = format!("a newer shelly-host has written `{key}`; update this one");
+            return Err(BucketError::Unavailable { reason });
+        }
+        let StoredValue { token, content } = StoredValue::parse(&opened).map_err(damaged)?;
         let parts = match content {
             StoredContent::Whole(value) => {
                 return Ok(Some((BucketEntry { value: value.to_vec(), revision }, None)));
@@ -276,10 +307,13 @@ async fn read_parts(
 ) -> Result<Option<Vec<u8>>, BucketError> {
     let mut value = Vec::new();
     for part in 0..parts.parts {
-        match handles.leader_value(store, &part_key(token, part)).await.map_err(failed)? {
-            Some((bytes, _)) if value.len() + bytes.len() <= parts.bytes => value.extend_from_slice(&bytes),
-            _ => return Ok(None),
+        let key = part_key(token, part);
+        let Some((bytes, revision)) = handles.leader_value(store, &key).await.map_err(failed)? else { return Ok(None) };
+        let bytes = open(handles, store, &key, revision, &bytes)?;
+        if value.len() + bytes.len() > parts.bytes {
+            return Ok(None);
         }
+        value.extend_from_slice(&bytes);
     }
     Ok(Some(value))
 }
@@ -301,13 +335,15 @@ async fn write(
             for part in 0..parts.parts {
                 let from = part * handles.message_bytes;
                 let bytes = value.slice(from..value.len().min(from + handles.message_bytes));
-                let put = handles.retry(|| store.put(part_key(&token, part), bytes.clone()), |_| false).await;
+                let key = part_key(&token, part);
+                let bytes = seal(handles, store, &key, bytes)?;
+                let put = handles.retry(|| store.put(key.clone(), bytes.clone()), |_| false).await;
                 put.map_err(|error| failed(ClusterCallError::failed(error)))?;
             }
             StoredContent::Parts(parts)
         }
     };
-    let bytes = StoredValue { token: token.clone(), content }.to_bytes();
+    let bytes = seal(handles, store, key, StoredValue { token: token.clone(), content }.to_bytes())?;
     let written = match expected {
         None => handles.create(store, key, &bytes).await,
         Some(revision) => handles.update(store, key, &bytes, revision).await,

@@ -112,6 +112,44 @@ mod tests {
     }
 
     #[test]
+    fn encrypted_bucket_passes_all_checks() {
+        let Some(server) = NatsServer::start() else { return };
+        let failed = failed_bucket_checks(|| {
+            let mut namespace = SharedNamespace::new(&server);
+            namespace.options = server.encrypted(namespace.options, &["a"]);
+            Box::new(namespace)
+        });
+        assert_eq!(failed, []);
+    }
+
+    #[test]
+    fn value_that_was_moved_or_is_plain_is_damaged() {
+        let Some(server) = NatsServer::start() else { return };
+        let mut namespace = SharedNamespace::new(&server);
+        namespace.options = server.encrypted(namespace.options, &["a"]);
+        let bucket = namespace.open(ClusterBucketKind::Kv);
+        for key in ["a.b", "a.c"] {
+            bucket.write(key, None, Some(key.as_bytes())).unwrap();
+        }
+        let moved = bucket.raw("a.b");
+        assert!(!moved.windows(3).any(|part| part == b"a.b"));
+        bucket.put_raw("a.c", moved);
+        let refused = bucket.get("a.c").unwrap_err();
+        assert!(matches!(refused, BucketError::Damaged { .. }), "{refused}");
+        assert!(refused.to_string().contains("moved from another place"), "{refused}");
+        let plain = SharedNamespace {
+            options: ClusterOptions { encryption: None, ..namespace.options.clone() },
+            _server: server.clone(),
+        };
+        let plain = plain.open(ClusterBucketKind::Kv);
+        plain.write("a.d", None, Some(b"plain")).unwrap();
+        let refused = bucket.get("a.d").unwrap_err();
+        assert!(refused.to_string().contains("is not encrypted"), "{refused}");
+        let refused = plain.get("a.b").unwrap_err();
+        assert!(matches!(refused, BucketError::Unavailable { .. }), "it is not replaced: {refused}");
+    }
+
+    #[test]
     fn kv_store_in_a_cluster_passes_all_checks() {
         let Some(server) = NatsServer::start() else { return };
         assert_eq!(failed_kv_checks(|| Box::new(SharedNamespace::new(&server))), []);
@@ -128,7 +166,7 @@ mod tests {
         let Some(server) = NatsServer::start() else { return };
         let bucket = SharedNamespace::new(&server).open(ClusterBucketKind::Kv);
         bucket.write("a.fine", None, Some(b"fine")).unwrap();
-        for garbage in ["", "{}", "1w", "2w0123456789abcdef01234567", &"x".repeat(700 << 10)] {
+        for garbage in ["", "{}", "1w", "x", &"x".repeat(700 << 10)] {
             bucket.put_raw("a.b", Bytes::from(garbage.to_owned()));
             let refused = bucket.get("a.b").unwrap_err();
             assert!(matches!(refused, BucketError::Damaged { .. }), "{refused}");
@@ -146,6 +184,19 @@ mod tests {
         assert!(matches!(store.get("k"), Err(KvError::Cluster { .. })));
         assert!(store.write("k", KvPrecondition::Anything, Some(b"new")).unwrap());
         assert_eq!(store.get("k").unwrap().unwrap().value, b"new");
+    }
+
+    #[test]
+    fn value_of_a_later_version_is_left_alone() {
+        let Some(server) = NatsServer::start() else { return };
+        let bucket = SharedNamespace::new(&server).open(ClusterBucketKind::Kv);
+        let later = Bytes::from_static(b"2 in another form");
+        bucket.put_raw("plugin.p.key.k", later.clone());
+        let refused = bucket.get("plugin.p.key.k").unwrap_err();
+        assert!(matches!(&refused, BucketError::Unavailable { reason } if reason.contains("newer")), "{refused}");
+        let mut store = BucketKvBackend::new(Arc::new(bucket.clone()), "plugin.p".into(), KV_CHECK_QUOTA);
+        assert!(store.get("k").is_err() && store.write("k", KvPrecondition::Anything, Some(b"new")).is_err());
+        assert_eq!(bucket.raw("plugin.p.key.k"), later);
     }
 
     #[test]
@@ -197,6 +248,12 @@ mod tests {
         fn put_raw(&self, key: &'static str, value: Bytes) -> u64 {
             let put = self.on(|_, store| async move { Ok(store.put(key, value).await.unwrap()) });
             put.unwrap()
+        }
+
+        /// Returns the bytes that the server has under a key.
+        fn raw(&self, key: &'static str) -> Bytes {
+            let read = self.on(|_, store| async move { Ok(store.get(key).await.unwrap().unwrap()) });
+            read.unwrap()
         }
 
         /// Returns the number of all subjects of the bucket that have a message.

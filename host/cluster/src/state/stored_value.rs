@@ -62,6 +62,11 @@ impl StoredValue {
         bytes.into()
     }
 
+    /// Returns `true` if a later version of this program has written these bytes.
+    pub fn is_newer(bytes: &[u8]) -> bool {
+        bytes.first().is_some_and(|version| version.is_ascii_digit() && *version > VERSION)
+    }
+
     /// Reads a value, which may be anything; an error is the reason for which it is none.
     pub fn parse(bytes: &Bytes) -> Result<Self, String> {
         let [VERSION, kind, ..] = bytes[..] else {
@@ -100,6 +105,8 @@ mod tests {
             let value = StoredValue { token: TOKEN.into(), content: of };
             assert_eq!(StoredValue::parse(&value.to_bytes()), Ok(value));
         }
+        let newer = [&b"2w"[..], b"9", b"1w", b"x", b""].map(StoredValue::is_newer);
+        assert_eq!(newer, [true, true, false, false, false]);
         let parts = StoredParts::of(&content, 5);
         assert_eq!((parts.parts, parts.describes(&content), parts.describes(b"some Content")), (3, true, false));
     }

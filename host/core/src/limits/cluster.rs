@@ -114,3 +114,13 @@ pub const CLUSTER_COMMANDS_AT_ONCE: usize = 16;
 pub const CLUSTER_EVENT_LINE_BYTES: usize = 256 << 10;
 /// The time after which a watcher of a run looks at its entry although no change was announced.
 pub const CLUSTER_WATCH_CHECK: Duration = Duration::from_secs(10);
+/// The maximum number of keys for content that a host reads: one that encrypts, and those of earlier rotations.
+pub const CLUSTER_KEYS: usize = 8;
+/// The maximum bytes of the file of a key for content, which has 64 digits.
+pub const CLUSTER_KEY_FILE_BYTES: u64 = 256;
+/// The maximum number of encrypted commands that the worker of a run does: it remembers each, so as to do none twice.
+pub const CLUSTER_COMMANDS_SEEN: usize = 10_000;
+/// The time for which an object stays that no run names: somebody may be submitting one.
+pub const CLUSTER_OBJECT_KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// The maximum number of objects that are looked at to remove those that are not used.
+pub const CLUSTER_OBJECTS_LISTED: usize = 100_000;

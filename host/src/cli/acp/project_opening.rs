@@ -14,7 +14,7 @@ use crate::{
         ask,
         config_path::{read_config_of, search_in},
         launch,
-        project_sessions::sessions_of,
+        project_sessions::{check_cluster_trust, sessions_of},
         render::name,
         runner_args::RunnerArgs,
         secrets, trust,
@@ -83,7 +83,11 @@ impl ProjectOpening {
 pub fn sessions_in(folder: &Path, named: Option<&PathBuf>, is_trusted: bool) -> Result<SessionStore, Report> {
     let folder = real(folder)?;
     match read_config_of(&folder, named, &[]) {
-        Ok(config) => sessions_of(&config, is_trusted || named.is_some()),
+        Ok(config) => {
+            // Nobody is at a terminal.
+            check_cluster_trust(&config, is_trusted || named.is_some())?;
+            sessions_of(&config, true)
+        }
         // Sessions can be read whatever is wrong with the config.
         Err(_) => {
             let found = named.cloned().or_else(|| search_in(&folder).used().map(|found| found.path.clone()));

@@ -159,7 +159,8 @@ impl ChatArgs {
         let (mut recording, agent) = match self.continued() {
             Some(id) => {
                 let target = SessionTarget::There { id, up_to_damage: false };
-                target.recording(&config, &self.runner.named(), None)?
+                let is_trusted = self.runner.config.is_some() || self.runner.trust;
+                target.recording(&config, (&self.runner.named(), is_trusted), None)?
             }
             None => (Recording::Off, None),
         };

@@ -119,7 +119,7 @@ impl AttachArgs {
         // Before the recorded ones are read, so that none is missed between the two.
         let mut lines = cluster.bus().follow(&id).await.map_err(report)?;
         let mut entries = cluster.runs().watch(&id).await.map_err(report)?;
-        let mut last_time = self.show_recorded(&sessions_of(config, self.config.config.is_some())?, &session);
+        let mut last_time = self.show_recorded(&sessions_of(config, self.config.is_trusted())?, &session);
         let is_attended = self.output == CliOutputFormat::Text && ask::is_attended();
         let (mut typed, mut asked): (_, Option<RemoteQuestion>) = (TypedLines::new(), None);
         let mut told = String::new();

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::{
     app,
-    cli::{config_path::read_config_silently, project_sessions::check_cluster_trust},
+    cli::{config_path::read_config_silently, project_sessions::admit_cluster},
     cluster::{Cluster, RunEntry, RunSpec},
     config::Config,
     error::{ErrorKind, Report, cut, legible},
@@ -17,13 +17,21 @@ pub struct ClusterConfigArgs {
     /// The config file (default: .shelly/config.yaml or shelly.yaml).
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Trust the cluster that the config names for this command without asking; see shelly-host config trust.
+    #[arg(long)]
+    pub trust: bool,
 }
 
 impl ClusterConfigArgs {
+    /// Returns `true` if the person has named the config, or consents to its cluster for this command.
+    pub fn is_trusted(&self) -> bool {
+        self.config.is_some() || self.trust
+    }
+
     /// Reads the config and returns it with its cluster, to which the person has consented.
     pub fn open(&self) -> Result<(Config, Cluster), Report> {
         let config = read_config_silently(self.config.as_ref())?;
-        check_cluster_trust(&config, self.config.is_some())?;
+        admit_cluster(&config, self.is_trusted())?;
         let cluster = cluster_of(&config)?;
         Ok((config, cluster))
     }

@@ -5,7 +5,10 @@ use std::time::SystemTime;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::cluster_access::{ClusterConfigArgs, run_of};
+use super::{
+    cluster_access::{ClusterConfigArgs, run_of},
+    cluster_upkeep::{ClusterKeyArgs, ClusterPruneArgs},
+};
 use crate::{
     app,
     cli::{
@@ -14,10 +17,10 @@ use crate::{
         session::{table, when},
     },
     cluster::{
-        ClusterError, NamespaceLimits, NamespaceUse, QueueDepth, RunEntry, RunPhase, StreamSize, WorkerEntry,
-        WorkerState,
+        ClusterError, NamespaceLimits, NamespaceUse, NewerEntries, QueueDepth, RunEntry, RunPhase, StreamSize,
+        WorkerEntry, WorkerState,
     },
-    error::Report,
+    error::{Report, count},
     limits,
 };
 
@@ -27,6 +30,8 @@ pub enum ClusterCommand {
     Status(ClusterStatusArgs),
     Runs(ClusterRunsArgs),
     Cancel(ClusterCancelArgs),
+    Prune(ClusterPruneArgs),
+    Key(ClusterKeyArgs),
 }
 
 /// Show the workers, the queue, the runs at work and the use of the server.
@@ -89,6 +94,8 @@ impl ClusterCommand {
             Self::Status(status) => status.output,
             Self::Runs(runs) => runs.output,
             Self::Cancel(cancel) => cancel.output,
+            Self::Prune(prune) => prune.output,
+            Self::Key(key) => key.output,
         };
         let done = runtime().and_then(|runtime| {
             runtime.block_on(async {
@@ -96,6 +103,8 @@ impl ClusterCommand {
                     Self::Status(status) => status.run().await,
                     Self::Runs(runs) => runs.run().await,
                     Self::Cancel(cancel) => cancel.run().await,
+                    Self::Prune(prune) => prune.run().await,
+                    Self::Key(key) => key.run(),
                 }
             })
         });
@@ -113,8 +122,12 @@ impl ClusterStatusArgs {
         let at_work = cluster.runs().list(limits::CLUSTER_RUNS_LISTED).await.map_err(report)?;
         let at_work: Vec<_> =
             at_work.into_iter().filter(|entry| matches!(entry.phase, RunPhase::Running { .. })).collect();
+        let newer = cluster.newer_entries().await.map_err(report)?;
         let sizes = cluster.sizes().await.map_err(report)?;
-        let reserved = cluster.counters().reserved().await.map_err(report)?;
+        let reserved = match cluster.counters().reserved().await {
+            Err(ClusterError::Newer { .. }) => None,
+            reserved => Some(reserved.map_err(report)?),
+        };
         let of_namespace = app::namespace_limits(&config);
         let namespace = config.cluster.as_ref().map(|cluster| cluster.namespace.clone()).unwrap_or_default();
         if self.output == CliOutputFormat::Json {
@@ -123,17 +136,22 @@ impl ClusterStatusArgs {
                 "workers": workers.iter().map(worker_json).collect::<Vec<_>>(),
                 "queue": depths.iter().map(depth_json).collect::<Vec<_>>(),
                 "runs": at_work.iter().map(run_json).collect::<Vec<_>>(),
-                "reserved": json!({"runs": reserved.runs, "tokens": reserved.tokens, "usd": reserved.usd}),
+                "reserved": reserved.map(|all| json!({"runs": all.runs, "tokens": all.tokens, "usd": all.usd})),
                 "limits": json!({"runs": of_namespace.runs, "tokens": of_namespace.tokens, "usd": of_namespace.usd}),
                 "streams": sizes.iter().map(size_json).collect::<Vec<_>>(),
+                "newer": json!({"runs": newer.runs, "workers": newer.workers, "sessions": newer.sessions}),
             });
             return print(&indented_json(&status));
         }
         let now = SystemTime::now();
         let mut parts = vec![format!("namespace {}", name(&namespace)), workers_text(&workers), queue_text(&depths)];
         parts.push(if at_work.is_empty() { "no run is at work".into() } else { runs_text(&at_work, now) });
-        parts.push(reserved_text(&reserved, &of_namespace));
+        parts.push(match &reserved {
+            Some(reserved) => reserved_text(reserved, &of_namespace),
+            None => "reserved: not known, because a newer shelly-host wrote it".into(),
+        });
         parts.push(sizes_text(&sizes));
+        parts.extend(newer_text(&newer));
         print(&parts.join("\n\n"))
     }
 }
@@ -281,6 +299,20 @@ fn reserved_text(reserved: &NamespaceUse, of_namespace: &NamespaceLimits) -> Str
     )
 }
 
+/// Returns the words for what a newer version has written, if there is any.
+fn newer_text(newer: &NewerEntries) -> Option<String> {
+    let NewerEntries { runs, workers, sessions } = *newer;
+    let parts = [(runs, "run", "runs"), (workers, "worker", "workers"), (sessions, "session", "sessions")];
+    let parts = parts.iter().filter(|(number, ..)| *number > 0);
+    let parts: Vec<_> = parts.map(|(number, one, many)| count(*number as u64, one, many)).collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "left alone, because a newer shelly-host wrote them: {}; update this host to see them",
+            parts.join(", ")
+        )
+    })
+}
+
 fn sizes_text(sizes: &[StreamSize]) -> String {
     let head = ["STREAM", "MESSAGES", "SIZE"].map(str::to_owned);
     let row = |it: &StreamSize| [name(&it.name), it.messages.to_string(), size(it.bytes)];
@@ -323,6 +355,10 @@ mod tests {
         }
         assert!(!text.contains('\u{1b}'));
         assert_eq!(run_json(&entries[1])["worker"], json!("w-1"));
+        let newer = NewerEntries { runs: 1, workers: 0, sessions: 2 };
+        let text = newer_text(&newer).unwrap();
+        assert!(text.contains("1 run, 2 sessions"), "{text}");
+        assert_eq!(newer_text(&NewerEntries::default()), None);
         assert!(listed("0").is_err() && listed(&(limits::CLUSTER_RUNS_LISTED + 1).to_string()).is_err());
     }
 }

@@ -4,11 +4,12 @@
 //! - `submit.rs` puts runs into the queue, and `run_end.rs` prints how they end.
 //! - `worker.rs` works on runs, with what `worker_environment.rs` gives it of this host.
 //! - `attach.rs` shows a run and steers it; `event_line.rs` formats its events, and `remote_question.rs` its questions.
-//! - `cluster_command.rs` lists workers and runs.
+//! - `cluster_command.rs` lists workers and runs, and `cluster_upkeep.rs` removes old ones and makes keys.
 
 mod attach;
 mod cluster_access;
 mod cluster_command;
+mod cluster_upkeep;
 mod event_line;
 mod remote_question;
 mod run_end;

@@ -32,8 +32,9 @@ use crate::{
 
 /// Put a task into the queue of the cluster that the config names, for a worker on any host.
 ///
-/// The config and the plugins that it names go to the worker, each by its digest. The project's files, agents that were
-/// installed, and credentials do not: a worker uses those of its own host. The run is recorded in a session of the cluster.
+/// The config, the agents that are installed in the project, and the plugins of both go to the worker, each by its
+/// digest. The project's files and credentials do not: a worker uses those of its own host. The run is recorded in a
+/// session of the cluster.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{
     app::App,
@@ -27,8 +27,8 @@ impl WorkerEnvironment {
 }
 
 impl BundleEnvironment for WorkerEnvironment {
-    fn config(&self, text: &str, root: PathBuf) -> Result<Config, Report> {
-        parse_config_of(text, root)
+    fn config(&self, text: &str, root: PathBuf, agents: &Path) -> Result<Config, Report> {
+        parse_config_of(text, root, agents)
     }
 
     fn app(&self, config: Config, plugins: &[PathBuf]) -> Result<(App, Option<ApprovalInbox>), Report> {

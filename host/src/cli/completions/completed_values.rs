@@ -155,6 +155,8 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("attach", "id", CompletedValue::Sessions),
     row("cluster runs", "limit", CompletedValue::Nothing),
     row("cluster cancel", "id", CompletedValue::Sessions),
+    row("cluster prune", "older_than", CompletedValue::Nothing),
+    row("cluster key", "file", CompletedValue::Files),
     row("openapi", "api", CompletedValue::Apis),
     row("openapi approve", "operations", CompletedValue::Nothing),
     row("conformance", "kind", CompletedValue::PluginKinds),

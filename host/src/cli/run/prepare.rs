@@ -72,8 +72,9 @@ pub(super) fn prepare(
     if task.is_none() {
         input::refuse_without_task(input.as_deref())?;
     }
+    let is_trusted = with.runner.config.is_some() || with.runner.trust;
     if task.is_none()
-        && let Some(CompletedSession { header, agents, answer }) = place.over(&config, with.runner.config.is_some())?
+        && let Some(CompletedSession { header, agents, answer }) = place.over(&config, is_trusted)?
     {
         tell("the session is already complete; its last answer:\n");
         let answer = Box::new(answer);
@@ -90,7 +91,7 @@ pub(super) fn prepare(
     }
     let is_attended = ask::is_attended();
     let (broker, inbox) = ask::broker(with.runner.approve, is_attended);
-    let (recording, agent) = place.recording(&config, &with.runner.named(), task.as_deref())?;
+    let (recording, agent) = place.recording(&config, (&with.runner.named(), is_trusted), task.as_deref())?;
     let app = with.runner.app(config, broker.clone())?;
     let agent = with.runner.agent.clone().or(agent);
     let standing = app.standing(&trust::store(), with.runner.config.is_some())?;

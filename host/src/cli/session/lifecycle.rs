@@ -191,7 +191,7 @@ fn told(removed: &[(String, u64)], freed: u64, dry_run: bool) -> String {
 }
 
 /// Parses an age such as 30d.
-fn age(text: &str) -> Result<Duration, String> {
+pub fn age(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|_| "not a duration; write a number and its unit, such as 30d or 12h".into())
 }

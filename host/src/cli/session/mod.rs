@@ -17,6 +17,7 @@ mod transcript_words;
 mod undo;
 
 pub use export::exported_markdown;
+pub use lifecycle::age;
 pub use list::session_table;
 pub use session_command::SessionCommand;
 pub use session_project_args::SessionProjectArgs;

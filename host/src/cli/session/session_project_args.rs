@@ -24,6 +24,9 @@ pub struct SessionProjectArgs {
     /// The project's config file (default: .shelly/config.yaml or shelly.yaml).
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Trust the cluster that the config names for this command without asking; see shelly-host config trust.
+    #[arg(long)]
+    pub trust: bool,
 }
 
 impl SessionProjectArgs {
@@ -71,7 +74,7 @@ impl SessionProjectArgs {
     /// Returns the store of the cluster that the config names; `None` if it names none.
     pub fn cluster_store(&self) -> Result<Option<SessionStore>, Report> {
         let found = || search().used().map(|found| found.path.clone());
-        cluster_sessions(self.config.clone().or_else(found).as_deref(), self.config.is_some())
+        cluster_sessions(self.config.clone().or_else(found).as_deref(), self.config.is_some() || self.trust)
     }
 
     /// Returns the folder of the project.

@@ -1,0 +1,70 @@
+//! Removes from the server of a cluster the entries of old runs, and what no run needs any more.
+
+use std::time::{Duration, SystemTime};
+
+use super::config_bundle::ConfigBundle;
+use crate::{
+    cluster::{Cluster, ClusterError, ObjectPruning, RunObjects},
+    error::Report,
+    limits,
+};
+
+/// The result of removing what is old.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterPruning {
+    /// The number of entries of runs that were removed.
+    pub runs: usize,
+    /// The objects.
+    pub objects: ObjectPruning,
+    /// The reason for which no object was looked at, if so.
+    pub skipped: Option<String>,
+}
+
+impl ClusterPruning {
+    /// Removes the entries of runs that ended longer ago than this, and then the config bundles, plugins and input
+    /// files that no entry names. An object that is younger than [`limits::CLUSTER_OBJECT_KEPT`] stays: a run that
+    /// needs it may be on its way. If it is not known what all runs need, all objects stay.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the server fails.
+    pub async fn of(cluster: &Cluster, older_than: Duration) -> Result<Self, Report> {
+        let before = SystemTime::now().checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
+        let runs = cluster.runs().remove_ended_before(before).await.map_err(|error| error.report())?;
+        let (objects, skipped) = match remove_unused(cluster).await? {
+            Ok(objects) => (objects, None),
+            Err(reason) => (ObjectPruning::default(), Some(reason)),
+        };
+        Ok(Self { runs, objects, skipped })
+    }
+}
+
+/// Removes the objects that no run needs; the inner error is the reason for which that is not known.
+async fn remove_unused(cluster: &Cluster) -> Result<Result<ObjectPruning, String>, Report> {
+    let report = |error: ClusterError| error.report();
+    let found = match cluster.runs().objects().await {
+        Err(error @ ClusterError::TooLarge { .. }) => return Ok(Err(error.to_string())),
+        found => found.map_err(report)?,
+    };
+    let RunObjects { bundles, files, unreadable } = found;
+    if unreadable > 0 {
+        return Ok(Err(format!("{unreadable} runs cannot be read here, and may need any of them")));
+    }
+    let (objects, mut used) = (cluster.objects(), files);
+    for digest in bundles {
+        used.insert(digest);
+        let list = match objects.get(&digest, limits::CLUSTER_BUNDLE_BYTES).await {
+            // Its runs cannot begin either.
+            Err(ClusterError::NotFound { .. }) => continue,
+            Err(error @ (ClusterError::TooLarge { .. } | ClusterError::Invalid { .. } | ClusterError::Sealed(_))) => {
+                return Ok(Err(error.to_string()));
+            }
+            list => list.map_err(report)?,
+        };
+        match ConfigBundle::parse(&list) {
+            Ok(bundle) => used.extend(bundle.objects()),
+            Err(reason) => return Ok(Err(reason)),
+        }
+    }
+    objects.remove_unused(used, limits::CLUSTER_OBJECT_KEPT).await.map(Ok).map_err(report)
+}
