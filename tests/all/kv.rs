@@ -338,7 +338,7 @@ fn kv_store_of_a_session_is_in_its_cluster() {
     assert_eq!(on_new_host("one", &[("kv_put", json!({"key": "k", "value": "of one"}))]), "kept\n");
     assert_eq!(on_new_host("one", &read), "of one\n");
     assert_eq!(on_new_host("two", &read), "nothing\n");
-    let removed = place.run(&["session", "rm", "--config", "shelly.yaml", "one"]);
+    let removed = place.run(&["session", "rm", "--trust", "--config", "shelly.yaml", "one"]);
     assert_eq!(removed.code, 0, "{}", removed.shown());
     assert_eq!(on_new_host("one", &read), "nothing\n", "the store is removed with its session");
 }

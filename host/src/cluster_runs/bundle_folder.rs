@@ -158,7 +158,7 @@ mod tests {
         for (n, digest) in digests.iter().enumerate() {
             let path = folder.path().join(digest.hex());
             fs::create_dir(&path).unwrap();
-            let time = SystemTime::UNIX_EPOCH + crate::limits::CLUSTER_LEASE * u32::try_from(n).unwrap();
+            let time = SystemTime::UNIX_EPOCH + limits::CLUSTER_LEASE * u32::try_from(n).unwrap();
             fs::File::open(&path).unwrap().set_modified(time).unwrap();
         }
         fs::create_dir(folder.path().join("of somebody else")).unwrap();

@@ -66,7 +66,7 @@ fn killed_worker_is_replaced_without_repeated_steps() {
     assert_eq!(first.load(Ordering::SeqCst), 1, "the first step is in the journal");
     assert_eq!(second.load(Ordering::SeqCst), 2, "the reply to the second one was lost with the worker");
     let steps = project.run(&["session", "show", "--config", "shelly.yaml", "run"]);
-    assert_eq!(steps.stdout.matches("Where are we?").count(), 1, "{}", steps.shown());
+    assert_eq!(steps.stdout.matches("user\n  Where are we?").count(), 1, "{}", steps.shown());
 }
 
 #[test]

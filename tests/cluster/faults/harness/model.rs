@@ -219,7 +219,8 @@ impl ModelConversation {
         let (Self { run, kind, depth, results }, step) = (self, self.results.len());
         let answer = || self.says(&kind.answer(run));
         if let Some(name) = kind.effect(run, *depth, step) {
-            return self.calls("exec_run", &json!({"command": "effect", "args": [format!("{name}.XXXXXX")]}));
+            return self
+                .calls("exec_run", &json!({"command": "effect", "args": [format!("{name}.{}", "X".repeat(6))]}));
         }
         match kind {
             TaskKind::Look if step < 3 => self.calls("list_agents", &json!({})),

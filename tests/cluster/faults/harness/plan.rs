@@ -36,7 +36,7 @@ impl FaultPlan {
             workers: 3,
             jobs: 4,
             lease: Duration::from_secs(4),
-            thinking: Duration::from_millis(60),
+            thinking: Duration::from_millis(500),
             disturbed: Duration::from_secs(25),
         }
     }
