@@ -194,8 +194,8 @@ impl StoredRun {
         Ok(stored)
     }
 
-    /// Returns the bytes of the entry with this stamp.
-    pub fn to_bytes(&mut self, stamp: String) -> Vec<u8> {
+    /// Stamps the entry, and returns its bytes.
+    pub fn stamped(&mut self, stamp: String) -> Vec<u8> {
         self.stamp = stamp;
         // Maps have text as keys, and numbers that JSON has: serialization cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
@@ -276,14 +276,14 @@ mod tests {
             let mut written = stored();
             written.entry.spec.submitted = UNIX_EPOCH;
             (written.entry.phase, written.entry.declined) = (phase, Some(UNIX_EPOCH));
-            let bytes = written.to_bytes("0a".into());
+            let bytes = written.stamped("0a".into());
             assert_eq!(StoredRun::parse("a", &bytes), Ok(written));
         }
     }
 
     #[test]
     fn entry_that_is_none_is_refused_by_name() {
-        let text = String::from_utf8(stored().to_bytes(String::new())).unwrap();
+        let text = String::from_utf8(stored().stamped(String::new())).unwrap();
         let mut noisy = stored();
         noisy.entry.warnings = vec![String::new(); limits::CLUSTER_RUN_WARNINGS + 1];
         let mut other = stored();
@@ -294,8 +294,8 @@ mod tests {
             (text.replace("\"version\":1", "\"version\":2,\"entry\":7,\"x\":1"), "has version 2"),
             (text.replace("\"id\":\"a\"", "\"id\":\"b\""), "another run"),
             (text.replace("\"session\":\"s\"", "\"session\":\"\""), "names no session"),
-            (String::from_utf8(noisy.to_bytes(String::new())).unwrap(), "too many remarks"),
-            (String::from_utf8(other.to_bytes(String::new())).unwrap(), "no valid id"),
+            (String::from_utf8(noisy.stamped(String::new())).unwrap(), "too many remarks"),
+            (String::from_utf8(other.stamped(String::new())).unwrap(), "no valid id"),
             (" ".repeat(limits::CLUSTER_RUN_BYTES + 1), "more than"),
         ] {
             let refused = StoredRun::parse("a", value.as_bytes()).unwrap_err().to_string();
@@ -313,7 +313,7 @@ mod tests {
             error: Some(Value::String("e".repeat(limits::CLUSTER_VALUE_BYTES - 2))),
             ..ended(RunEndState::Completed)
         });
-        let bytes = stored.to_bytes(String::new());
+        let bytes = stored.stamped(String::new());
         assert!(bytes.len() <= limits::CLUSTER_RUN_BYTES, "{}", bytes.len());
         let read = StoredRun::parse("a", &bytes).unwrap().entry;
         let ending = read.ending().unwrap();

@@ -289,7 +289,7 @@ impl ClusterHandles {
     async fn submit_run(&self, spec: RunSpec) -> Result<Submission, ClusterCallError> {
         let streams = self.run_streams().await?;
         let id = spec.id.clone();
-        let value = Bytes::from(StoredRun::new(spec.clone()).to_bytes(random_token()?));
+        let value = Bytes::from(StoredRun::new(spec.clone()).stamped(random_token()?));
         let value = self.seal_run(&id, value)?;
         for _ in 0..limits::CLUSTER_CHANGE_TRIES {
             if let Some(revision) = self.create(&streams.entries, &id, &value).await? {

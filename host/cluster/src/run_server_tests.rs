@@ -183,7 +183,7 @@ mod tests {
         let written = |handles: ClusterHandles| async move {
             let store = &handles.run_streams().await?.entries;
             let (mut stored, revision) = handles.stored_run("a").await?.expect("an entry");
-            let value = |stored: &mut StoredRun, stamp: &str| Bytes::from(stored.to_bytes(stamp.into()));
+            let value = |stored: &mut StoredRun, stamp: &str| Bytes::from(stored.stamped(stamp.into()));
             let (own, other) = (value(&mut stored, "0a"), value(&mut stored, "0b"));
             let once = handles.update(store, "a", &own, revision).await?;
             let again = handles.update(store, "a", &own, revision).await?;
@@ -322,7 +322,7 @@ mod tests {
         let cluster = server.cluster(LONG);
         let entry_alone = |handles: ClusterHandles| async move {
             let store = &handles.run_streams().await?.entries;
-            let value = StoredRun::new(spec("a")).to_bytes("0a".into());
+            let value = StoredRun::new(spec("a")).stamped("0a".into());
             handles.create(store, "a", &Bytes::from(value)).await
         };
         with(&cluster, entry_alone).await.unwrap();

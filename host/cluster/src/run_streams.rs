@@ -251,7 +251,7 @@ impl ClusterHandles {
     /// Replaces the entry of a run if it has this revision, and returns the next one; `None` if it was changed.
     pub async fn store_run(&self, stored: &mut StoredRun, revision: u64) -> Result<Option<u64>, ClusterCallError> {
         let streams = self.run_streams().await?;
-        let (id, value) = (stored.entry.spec.id.clone(), Bytes::from(stored.to_bytes(random_token()?)));
+        let (id, value) = (stored.entry.spec.id.clone(), Bytes::from(stored.stamped(random_token()?)));
         if value.len() > limits::CLUSTER_RUN_BYTES {
             let what = format!("the entry of run {id}");
             return Err(ClusterError::too_large(what, value.len(), limits::CLUSTER_RUN_BYTES).into());

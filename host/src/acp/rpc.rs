@@ -277,10 +277,10 @@ mod tests {
 
     #[test]
     fn large_response_is_a_failure_and_not_answered() {
-        let outcome = Err(RpcError::new(RpcError::INVALID_REQUEST, "long"));
-        let failed = IncomingMessage::Response { id: RpcId::Number(3), outcome: outcome.clone() };
+        let too_long = RpcError::new(RpcError::INVALID_REQUEST, "long");
+        let failed = IncomingMessage::Response { id: RpcId::Number(3), outcome: Err(too_long.clone()) };
         let beginning = br#"{"jsonrpc":"2.0","id":3,"result":{"content":"aaaa"#;
-        assert_eq!(IncomingMessage::of_beginning(beginning, outcome.unwrap_err()), Ok(failed));
+        assert_eq!(IncomingMessage::of_beginning(beginning, too_long), Ok(failed));
         let many = format!(r#"{{"jsonrpc":"2.0","id":4,"result":[{}1]}}"#, "1,".repeat(limits::ACP_MESSAGE_VALUES));
         let taken = IncomingMessage::parse(many.as_bytes());
         assert!(matches!(taken, Ok(IncomingMessage::Response { id: RpcId::Number(4), outcome: Err(_) })), "{taken:?}");

@@ -130,8 +130,8 @@ impl Model for QueueModel {
             }),
             Property::<Self>::always("writers do not mix their lines", |_, state| {
                 let expected = |at: usize, line: &ModelLine| match *line {
-                    ModelLine::Began(step) => at % 2 == 0 && step == at / 2,
-                    ModelLine::Ended(step, _) => at % 2 == 1 && step == at / 2,
+                    ModelLine::Began(step) => at.is_multiple_of(2) && step == at / 2,
+                    ModelLine::Ended(step, _) => !at.is_multiple_of(2) && step == at / 2,
                 };
                 state.journal.iter().enumerate().all(|(at, line)| expected(at, line))
             }),

@@ -118,7 +118,7 @@ mod tests {
         let longest = format!("a={}", "x".repeat(limits::TRACESTATE_BYTES - 2));
         assert_eq!(headers(Some(&longest)).len(), 2);
         for bad in [None, Some(""), Some("a=1\r\nx: y"), Some("a=é"), Some(&*format!("{longest}x"))] {
-            assert_eq!(headers(bad), [parent.clone()], "{bad:?}");
+            assert_eq!(headers(bad), std::slice::from_ref(&parent), "{bad:?}");
         }
         assert_eq!(PropagatedSpan::parse(None, Some("a=1")), None);
         assert_eq!(PropagatedSpan::parse(Some("00-1-2-3"), Some("a=1")), None);
