@@ -141,11 +141,14 @@ pub(super) async fn read_json_bytes(request: &mut ServedRequest, most: usize) ->
 
 /// Parses a body.
 pub(super) fn parse_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Box<Problem>> {
-    serde_json::from_slice(body).map_err(|error| {
-        Problem::bad_request("the body cannot be used")
-            .cause(error.to_string())
-            .mend("GET /openapi.json describes the body")
-    })
+    let unusable = |cause: String| {
+        Problem::bad_request("the body cannot be used").cause(cause).mend("GET /openapi.json describes the body")
+    };
+    // A list of its values in their order would be read as an object too.
+    if let Some(byte) = body.iter().find(|byte| !byte.is_ascii_whitespace()).filter(|byte| **byte == b'[') {
+        return Err(unusable(format!("it begins with `{}`: an object is expected", char::from(*byte))));
+    }
+    serde_json::from_slice(body).map_err(|error| unusable(error.to_string()))
 }
 
 impl NewRunBody {
