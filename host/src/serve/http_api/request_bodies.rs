@@ -254,3 +254,19 @@ impl From<VerdictBody> for Verdict {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn body_is_an_object() {
+        for (body, why) in
+            [("[null, null]", "begins with `[`"), (" \n[]", "begins with `[`"), ("7", "invalid type"), ("", "EOF")]
+        {
+            let refused = parse_json::<FireTriggerBody>(body.as_bytes()).unwrap_err();
+            assert!(format!("{refused:?}").contains(why), "{body}: {refused:?}");
+        }
+        assert!(parse_json::<FireTriggerBody>(br#" {"payload": [1]}"#).is_ok());
+    }
+}
