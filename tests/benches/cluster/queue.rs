@@ -197,7 +197,7 @@ pub fn measure_waiting(program: &Path, smoke: bool) -> Result<(), BoxError> {
         Ok((0..runs).all(|number| !figures.model.record(&format!("r-{number}")).requests.is_empty()))
     })?;
     // The question follows the reply.
-    figures.runtime.block_on(sleep(Duration::from_secs(2)));
+    figures.runtime.block_on(async { sleep(Duration::from_secs(2)).await });
     let after = memory(&figures);
     let of_each = |(before, after): (Option<u64>, Option<u64>)| Some(after?.saturating_sub(before?) / runs as u64);
     println!("\n| memory of a run that waits for an answer, of {runs} | |\n|---|---|");
