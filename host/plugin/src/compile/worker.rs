@@ -172,14 +172,15 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let first = build(1, b"");
-        let kept = first.functions.unwrap();
-        // The compiler's threads work side by side, and once in thousands of builds it gives a function another key.
-        let compiles_nothing = |_| {
+        // The code is always the same. The compiler's own key of a function is not: about one in five builds has a function
+        // with another key, which is then compiled again.
+        let kept_by_next = |_| {
+            let kept = build(1, b"").functions.unwrap();
             let again = build(1, &kept);
             assert!(again.code == first.code);
-            again.functions.is_none()
+            again.functions.is_none().then_some(kept)
         };
-        assert!((0..3).any(compiles_nothing), "nothing is compiled");
+        let kept = (0..20).find_map(kept_by_next).expect("nothing is compiled");
         let changed = build(2, &kept);
         let (fresh, of_changed) = (build(2, b""), changed.functions.unwrap());
         assert!(changed.code == fresh.code, "the code is that of a build without kept functions");
