@@ -7,12 +7,7 @@ mod tests {
     use async_nats::{HeaderMap, jetstream::message::StreamMessage};
     use bytes::Bytes;
     use futures_util::FutureExt;
-    use shelly_core::{
-        agent::journal::{JournalRecord, Recorder},
-        digest::Sha256Digest,
-        event::AnsweredBy,
-        limits,
-    };
+    use shelly_core::{agent::journal::Recorder, digest::Sha256Digest, limits};
     use shelly_session::{
         JournalAttachment, NewSession, PrunePolicy, SessionError, SessionOpenOptions, SessionStore, SessionStoreOptions,
     };
@@ -22,7 +17,7 @@ mod tests {
         RunCommand, RunEndState, RunReply, RunSpec, SealError, WorkerIdentity,
         connection::{ClusterCallError, ClusterHandles, random_token},
         encryption::{ContentSeals, SealKind, SealPlace},
-        nats_server::NatsServer,
+        nats_server::{NatsServer, record},
         run_bus::{command_subject, seal_command},
     };
 
@@ -34,15 +29,6 @@ mod tests {
     fn store(options: &ClusterOptions) -> SessionStore {
         let journals = ClusterJournals::connect(options.clone()).unwrap_or_else(|error| panic!("{}", error.report()));
         SessionStore::with_journals(Arc::new(journals), "/none", SessionStoreOptions::default())
-    }
-
-    fn record(text: &str) -> JournalRecord {
-        JournalRecord::Decided {
-            agent: "ada".into(),
-            question: text.to_owned(),
-            outcome: "allowed".into(),
-            by: AnsweredBy::Person,
-        }
     }
 
     /// Creates a session with these records, each in a message of its own.

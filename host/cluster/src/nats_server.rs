@@ -1,7 +1,7 @@
 //! A server for tests, which `tests/cluster/nats-server.sh` gets. Where it is not there, each test says so and does nothing.
 
 #[cfg(test)]
-pub(crate) use tests::NatsServer;
+pub(crate) use tests::{NatsServer, record};
 
 #[cfg(test)]
 mod tests {
@@ -18,7 +18,19 @@ mod tests {
         time::{Duration, Instant},
     };
 
+    use shelly_core::{agent::journal::JournalRecord, event::AnsweredBy};
+
     use crate::{Cluster, ClusterEncryption, ClusterOptions, ContentKey};
+
+    /// Returns a record of a session with this text.
+    pub(crate) fn record(text: &str) -> JournalRecord {
+        JournalRecord::Decided {
+            agent: "ada".into(),
+            question: text.to_owned(),
+            outcome: "allowed".into(),
+            by: AnsweredBy::Person,
+        }
+    }
 
     /// A server of its own, whose files survive its end.
     pub(crate) struct NatsServer {

@@ -12,16 +12,17 @@ mod tests {
 
     use async_nats::HeaderMap;
     use bytes::Bytes;
-    use shelly_core::{
-        agent::journal::{JournalRecord, Recorder},
-        event::AnsweredBy,
-    };
+    use shelly_core::agent::journal::Recorder;
     use shelly_session::{
         JournalStorage, NewSession, SessionError, SessionOpenOptions, SessionStore, SessionStoreOptions,
         storage_contract::{StorageFixture, failed_checks},
     };
 
-    use crate::{ClusterJournals, ClusterOptions, connection::ClusterCallError, nats_server::NatsServer};
+    use crate::{
+        ClusterJournals, ClusterOptions,
+        connection::ClusterCallError,
+        nats_server::{NatsServer, record},
+    };
 
     /// A namespace of its own.
     struct Namespace {
@@ -63,15 +64,6 @@ mod tests {
 
     fn store(journals: ClusterJournals) -> SessionStore {
         SessionStore::with_journals(Arc::new(journals), "/none", SessionStoreOptions::default())
-    }
-
-    fn record(text: &str) -> JournalRecord {
-        JournalRecord::Decided {
-            agent: "ada".into(),
-            question: text.to_owned(),
-            outcome: "allowed".into(),
-            by: AnsweredBy::Person,
-        }
     }
 
     fn named(id: &str) -> NewSession {

@@ -8,10 +8,10 @@
 //! A worker that loses its session leaves the run here, and the next one counts a death. The code gives the run back at once,
 //! and counts the same.
 //!
-//! What is checked is what the book promises: a run ends once; a call that cannot be repeated is made at most once; no two
+//! Checked are the promises of the book: a run ends once; a call that cannot be repeated is made at most once; no two
 //! writers mix their lines; a worker that lost the session makes no further call; whatever dies, the run ends.
 //!
-//! What is not covered: more workers, steps and faults than [`QueueModel`] has; the loss of what the server has
+//! Not covered are more workers, steps and faults than [`QueueModel`] has; the loss of what the server has
 //! acknowledged; replies that are lost (the code recognizes its own write, which makes a repeated call the same as one);
 //! clocks; budgets and limits, and runs that a worker declines or that wait for room; children on other hosts; and whether
 //! the code does what the model does. The tests with a server and with real processes are for that.

@@ -22,7 +22,7 @@ pub enum ProxyMode {
     Silent,
     /// Bytes go through after a pause.
     Late(Duration),
-    /// What the client of a new connection sends reaches the server twice, by two connections: each message comes a second
+    /// Sends the bytes of a new connection's client to the server twice, by two connections: each message comes a second
     /// time, sooner or later than the first one.
     Doubled,
 }
