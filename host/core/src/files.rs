@@ -4,6 +4,7 @@
 use std::{
     fs,
     io::{self, Read, Write},
+    ops::{Deref, DerefMut},
     path::{Component, Path, PathBuf},
     sync::OnceLock,
     time::SystemTime,
@@ -303,6 +304,46 @@ pub fn lock_folder(path: &Path) -> io::Result<Option<fs::File>> {
     }
 }
 
+/// A file that is locked as long as this value lives. The lock is advisory: it only excludes those who lock the file as well.
+#[derive(Debug)]
+pub struct LockedFile(fs::File);
+
+impl LockedFile {
+    /// Locks a file; `None` if it is locked already, by this process or another.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also where a file system has no locks.
+    pub fn try_new(file: fs::File) -> io::Result<Option<Self>> {
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+impl Deref for LockedFile {
+    type Target = fs::File;
+
+    fn deref(&self) -> &fs::File {
+        &self.0
+    }
+}
+
+impl DerefMut for LockedFile {
+    fn deref_mut(&mut self) -> &mut fs::File {
+        &mut self.0
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // To close the file is not enough: a child that is just being started has a copy of it until its program is loaded.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Splits a text into the part between a first line `---` and the next such line, and the rest. Returns `None` if the text
 /// does not begin with such a line or the second one is missing.
 pub fn front_matter(text: &str) -> Option<(&str, &str)> {
@@ -468,5 +509,17 @@ mod tests {
         }
         assert_eq!(fs::read(folder.path().join("new")).unwrap(), b"2");
         assert!(!create_shared(&folder.path().join("new"), b"3").unwrap());
+    }
+
+    #[test]
+    fn lock_ends_although_a_copy_of_the_file_is_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || fs::File::create(folder.path().join("a")).unwrap();
+        let locked = LockedFile::try_new(open()).unwrap().unwrap();
+        assert!(LockedFile::try_new(open()).unwrap().is_none());
+        // As a child has it that is being started.
+        let _copy = locked.try_clone().unwrap();
+        drop(locked);
+        assert!(LockedFile::try_new(open()).unwrap().is_some());
     }
 }

@@ -249,6 +249,13 @@ fn unexpected(metadata: &fs::Metadata) -> io::Error {
 
 struct DiskFile(fs::File);
 
+impl Drop for DiskFile {
+    fn drop(&mut self) {
+        // To close the file is not enough: a child that is just being started has a copy of it until its program is loaded.
+        let _ = self.0.unlock();
+    }
+}
+
 impl StoredFile for DiskFile {
     fn len(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())

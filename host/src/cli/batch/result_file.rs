@@ -1,7 +1,7 @@
 //! The results file: the results of earlier starts are read, and new ones are appended.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, OpenOptions},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
     thread,
@@ -18,14 +18,15 @@ use super::{
 use crate::{
     capability::Usd,
     error::{ErrorKind, Report, why_unreadable, without_number},
-    files, limits,
+    files::{self, LockedFile},
+    limits,
     model::Usage,
 };
 
 /// A results file that is open for writing. It is locked: another batch cannot write to it at the same time.
 #[derive(Debug)]
 pub(super) struct ResultFile {
-    file: File,
+    file: LockedFile,
     path: PathBuf,
     /// `true` if the file was not there before.
     pub is_new: bool,
@@ -62,15 +63,15 @@ impl ResultFile {
             files::open(path).map_err(|error| unwritable(path, &error))?;
         }
         let file = options.open(path).map_err(|error| unwritable(path, &error))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { file, path: path.to_owned(), is_new }),
-            Err(TryLockError::WouldBlock) => {
+        match LockedFile::try_new(file) {
+            Ok(Some(file)) => Ok(Self { file, path: path.to_owned(), is_new }),
+            Ok(None) => {
                 let report = Report::new(ErrorKind::Usage, format!("the results file {} is in use", shown(path)));
                 Err(report
                     .cause("another batch writes to it")
                     .hint("wait until that batch has ended, or name another file with --output"))
             }
-            Err(TryLockError::Error(error)) => Err(unwritable(path, &error)),
+            Err(error) => Err(unwritable(path, &error)),
         }
     }
 
@@ -190,7 +191,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Report {
 }
 
 /// Appends results until no more come. Results that came in the meantime are written at once, and synced together.
-fn append(mut file: File, mut queue: mpsc::Receiver<String>) -> io::Result<()> {
+fn append(mut file: LockedFile, mut queue: mpsc::Receiver<String>) -> io::Result<()> {
     let mut together = Vec::new();
     while let Some(line) = queue.blocking_recv() {
         together.extend_from_slice(line.as_bytes());

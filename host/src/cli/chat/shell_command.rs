@@ -163,10 +163,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let is_up = folder.path().join("up").display().to_string();
         // The shell ends once the program is in a session of its own.
-        let command = format!("setsid sh -c 'echo >{is_up}; sleep 60' & until [ -s {is_up} ]; do :; done; exit 0");
+        let command = format!("setsid sh -c 'echo $$ >{is_up}; sleep 60' & until [ -s {is_up} ]; do :; done; exit 0");
         let mut escaped = ShellCommand::start(&command).unwrap();
         wait_for_end(&escaped.child).unwrap();
         escaped.kill();
         assert!(escaped.end().await.failure.unwrap().contains("still runs"));
+        // The runtime ends only once nobody has the output any more.
+        let session = std::fs::read_to_string(&is_up).unwrap().trim().parse().unwrap();
+        let session = rustix::process::Pid::from_raw(session).unwrap();
+        rustix::process::kill_process_group(session, rustix::process::Signal::KILL).unwrap();
     }
 }
