@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use futures_util::StreamExt;
+use futures_util::{StreamExt, future::join_all};
 use serde_json::json;
 use shelly_core::{
     agent::{RemoteTaskOwner, journal::RemoteTaskRecord},
     capability::{BudgetUsage, Usd},
     limits,
 };
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
 use tokio_util::task::TaskTracker;
 
 use super::{
@@ -58,19 +61,41 @@ impl Drop for ChildRunGuard {
     }
 }
 
-/// Cancels a run and returns its end; `None`: it was never submitted, or the server failed.
+/// Cancels the runs on workers that the run `parent` has left behind when it ended, and returns what they have spent. Those
+/// that have not ended after [`limits::CLUSTER_CHILD_END`] are left out, and so are runs that `parent` has not submitted,
+/// whatever somebody else calls them.
+pub async fn spent_by_runs_left(runs: &dyn ChildRuns, parent: &str, ids: Vec<String>) -> BudgetUsage {
+    let ending = |id: String| async move {
+        let entry = runs.entry(&id).await.ok()??;
+        let is_own = entry.spec.parent.is_some_and(|of| of.run.as_deref() == Some(parent));
+        if is_own { cancelled(runs, &id).await } else { None }
+    };
+    let ids = ids.into_iter().take(limits::CLUSTER_WAITING_RUNS);
+    let ends = join_all(ids.map(|id| timeout(limits::CLUSTER_CHILD_END, ending(id)))).await;
+    let mut sum = BudgetUsage::default();
+    for ending in ends.into_iter().filter_map(|end| end.ok().flatten()) {
+        sum += spent(&ending);
+    }
+    sum
+}
+
+/// Cancels a run, waits for its end however long that takes, and returns it; `None`: it was never submitted, or the server
+/// failed.
 async fn cancelled(runs: &dyn ChildRuns, id: &str) -> Option<QueuedRunEnd> {
     let entry = runs.cancel(id).await.ok()?;
     if let RunPhase::Ended(ending) = entry.phase {
         return Some(ending);
     }
-    let mut entries = runs.watch(id).await.ok()?;
-    while let Some(Ok(entry)) = entries.next().await {
-        if let RunPhase::Ended(ending) = entry.phase {
-            return Some(ending);
+    loop {
+        let mut entries = runs.watch(id).await.ok()?;
+        while let Some(Ok(entry)) = entries.next().await {
+            if let RunPhase::Ended(ending) = entry.phase {
+                return Some(ending);
+            }
         }
+        // The run is watched again, as often as the server ends the watch.
+        sleep(limits::CLUSTER_RETRY_PAUSE).await;
     }
-    None
 }
 
 /// Returns what a run has spent.

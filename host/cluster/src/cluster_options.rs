@@ -25,6 +25,8 @@ pub struct ClusterOptions {
     pub lease: Duration,
     /// The time for which a call is repeated while the server does not answer.
     pub retry: Duration,
+    /// The time after the first refusal by a worker at which a run ends that no other worker has accepted.
+    pub decline: Duration,
 }
 
 /// The keys under which content is stored, which the server never has.
@@ -50,6 +52,7 @@ impl ClusterOptions {
             replicas: 1,
             lease: limits::CLUSTER_LEASE,
             retry: limits::CLUSTER_RETRY,
+            decline: limits::CLUSTER_DECLINE,
         }
     }
 

@@ -319,10 +319,15 @@ mod tests {
             let pruned = objects.remove_unused(named.bundles.clone(), Duration::ZERO).await.unwrap();
             assert_eq!((pruned.removed, pruned.kept), (0, 3), "none is older than {:?}", limits::CLUSTER_OBJECT_KEPT);
             // The age is that of the bound otherwise.
-            let used = named.bundles;
-            let pruned =
-                with(&options, |handles| async move { handles.prune_objects(&used, Duration::ZERO).await }).await;
-            assert_eq!((pruned.removed, pruned.kept), (2, 1));
+            let used = Arc::new(named.bundles);
+            let prune = |most| {
+                let used = Arc::clone(&used);
+                with(&options, move |handles| async move { handles.prune_objects(&used, Duration::ZERO, most).await })
+            };
+            let pruned = prune(2).await;
+            assert_eq!((pruned.removed, pruned.kept), (1, 1), "no more than two are looked at");
+            let pruned = prune(limits::CLUSTER_OBJECTS_LISTED).await;
+            assert_eq!((pruned.removed, pruned.kept), (1, 1));
             assert!(objects.contains(&digests[0]).await.unwrap() && !objects.contains(&digests[1]).await.unwrap());
             assert_eq!(objects.get(&digests[0], 99).await.unwrap(), "used");
             assert!(matches!(objects.get(&digests[1], 99).await, Err(ClusterError::NotFound { .. })));

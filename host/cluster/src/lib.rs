@@ -110,6 +110,7 @@ mod state;
 mod taken_run;
 mod worker_registry;
 
+pub use child_run_guard::spent_by_runs_left;
 pub use child_runs::ChildRuns;
 pub use cluster::{Cluster, StreamSize};
 pub use cluster_error::ClusterError;

@@ -75,7 +75,9 @@ impl ObjectStorage {
     ) -> Result<ObjectPruning, ClusterError> {
         let shared = self.shared();
         let age = older_than.max(limits::CLUSTER_OBJECT_KEPT);
-        let task = move |handles: ClusterHandles| async move { handles.prune_objects(&used, age).await };
+        let task = move |handles: ClusterHandles| async move {
+            handles.prune_objects(&used, age, limits::CLUSTER_OBJECTS_LISTED).await
+        };
         shared.call("remove objects of", &shared.options().namespace, task).await
     }
 }
@@ -104,11 +106,12 @@ impl ClusterHandles {
         }
     }
 
-    /// Removes objects of at least this age that are not used.
+    /// Removes objects of at least this age that are not used, among the first `most` that the server has.
     pub(crate) async fn prune_objects(
         &self,
         used: &BTreeSet<Sha256Digest>,
         age: Duration,
+        most: usize,
     ) -> Result<ObjectPruning, ClusterCallError> {
         let bucket = format!("shelly-{}-objects", self.options.namespace);
         // Without the bucket, nobody has stored an object.
@@ -118,7 +121,7 @@ impl ClusterHandles {
         let used: HashSet<String> = used.iter().flat_map(|digest| self.object_names(digest)).collect();
         let (mut pruning, mut from) = (ObjectPruning::default(), 1);
         let descriptions = format!("$O.{bucket}.M.>");
-        for _ in 0..limits::CLUSTER_OBJECTS_LISTED {
+        for _ in 0..most {
             let next = self.retry(|| stream.get_first_raw_message_by_subject(&descriptions, from), is_answer).await;
             let message = match next {
                 Ok(message) => message,

@@ -106,7 +106,6 @@ impl RunQueue {
     ///
     /// [`ClusterError`] if the server fails.
     pub async fn list(&self, most: usize) -> Result<Vec<RunEntry>, ClusterError> {
-        let most = most.min(limits::CLUSTER_RUNS_LISTED);
         let task = move |handles: ClusterHandles| async move { handles.list_runs(most).await };
         self.shared.call("list the runs of", &self.shared.options().namespace, task).await
     }
@@ -278,6 +277,38 @@ async fn watch_run(handles: ClusterHandles, id: String, sender: mpsc::Sender<Res
     }
 }
 
+/// The newest runs among those that were added, within the bounds of a list.
+struct NewestRuns {
+    most: usize,
+    /// Each entry with the bytes of its value, by the time of submission and the id.
+    runs: BTreeMap<(u64, String), (RunEntry, usize)>,
+    /// The bytes of all values.
+    bytes: usize,
+}
+
+impl NewestRuns {
+    /// Creates a list of at most `most` runs and [`limits::CLUSTER_RUNS_LISTED`].
+    fn new(most: usize) -> Self {
+        Self { most: most.min(limits::CLUSTER_RUNS_LISTED), runs: BTreeMap::new(), bytes: 0 }
+    }
+
+    /// Adds a run whose value has this many bytes, and removes the oldest runs for which there is no room.
+    fn add(&mut self, entry: RunEntry, bytes: usize) {
+        let order = (millis_since_epoch::of(entry.spec.submitted), entry.spec.id.clone());
+        self.bytes += bytes;
+        self.runs.insert(order, (entry, bytes));
+        while self.runs.len() > self.most || self.bytes > limits::CLUSTER_LIST_BYTES {
+            let Some((_, (_, removed))) = self.runs.pop_first() else { break };
+            self.bytes -= removed;
+        }
+    }
+
+    /// Returns the runs, the newest first.
+    fn into_list(self) -> Vec<RunEntry> {
+        self.runs.into_values().rev().map(|(entry, _)| entry).collect()
+    }
+}
+
 impl ClusterHandles {
     async fn watch_entry(&self, id: &str) -> Option<Watch> {
         let streams = self.run_streams().await.ok()?;
@@ -357,21 +388,15 @@ impl ClusterHandles {
 
     async fn list_runs(&self, most: usize) -> Result<Vec<RunEntry>, ClusterCallError> {
         let streams = self.run_streams().await?;
-        let (mut newest, mut bytes) = (BTreeMap::new(), 0_usize);
+        let mut newest = NewestRuns::new(most);
         let mut each = |found: ScannedValue| {
             if let Ok(stored) = self.open_run(&found.key, &found.value) {
-                bytes += found.value.len();
-                let order = (millis_since_epoch::of(stored.entry.spec.submitted), found.key);
-                newest.insert(order, (stored.entry, found.value.len()));
-            }
-            while newest.len() > most || bytes > limits::CLUSTER_LIST_BYTES {
-                let Some((_, (_, removed))) = newest.pop_first() else { break };
-                bytes -= removed;
+                newest.add(stored.entry, found.value.len());
             }
             true
         };
         self.scan(&streams.entries, 0, &mut each).await?;
-        Ok(newest.into_values().rev().map(|(entry, _)| entry).collect())
+        Ok(newest.into_list())
     }
 
     async fn remove_ended_before(&self, time: SystemTime) -> Result<usize, ClusterCallError> {
@@ -410,5 +435,33 @@ impl ClusterHandles {
             taken,
         };
         Ok(all.into_iter().map(depth).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the number and the oldest of the runs that a list keeps of so many, each of so many bytes.
+    fn kept_of(count: usize, bytes: usize) -> (usize, String) {
+        let mut newest = NewestRuns::new(usize::MAX);
+        for n in (0..count).rev() {
+            let submitted = SystemTime::UNIX_EPOCH + limits::CLUSTER_CALL * u32::try_from(n).unwrap();
+            let spec = RunSpec { submitted, ..RunSpec::new(format!("a{n}"), "s", None) };
+            newest.add(StoredRun::new(spec).entry, bytes);
+        }
+        let list = newest.into_list();
+        assert_eq!(list[0].spec.id, format!("a{}", count - 1), "the newest is the first");
+        (list.len(), list[list.len() - 1].spec.id.clone())
+    }
+
+    #[test]
+    fn list_keeps_the_newest_runs_within_its_bounds() {
+        let most = limits::CLUSTER_RUNS_LISTED;
+        assert_eq!(kept_of(most, 1), (most, "a0".into()));
+        assert_eq!(kept_of(most + 1, 1), (most, "a1".into()));
+        let most = limits::CLUSTER_LIST_BYTES / limits::CLUSTER_RUN_BYTES;
+        assert_eq!(kept_of(most, limits::CLUSTER_RUN_BYTES), (most, "a0".into()));
+        assert_eq!(kept_of(most + 1, limits::CLUSTER_RUN_BYTES), (most, "a1".into()));
     }
 }

@@ -4,7 +4,11 @@
 mod tests {
     use std::{
         collections::BTreeSet,
-        sync::Arc,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        thread,
         time::{Duration, Instant, SystemTime},
     };
 
@@ -12,7 +16,10 @@ mod tests {
     use bytes::Bytes;
     use futures_util::StreamExt;
     use shelly_core::{capability::Budget, limits};
-    use tokio::time::{sleep, timeout};
+    use tokio::{
+        runtime::Builder,
+        time::{sleep, timeout},
+    };
 
     use crate::{
         Cluster, ClusterError, NamespaceLimits, QueuedRunEnd, RunEndState, RunEntry, RunPhase, RunPriority, RunQueue,
@@ -258,6 +265,7 @@ mod tests {
         let waiting = entry(&runs, "a").await;
         assert_eq!(waiting.phase, RunPhase::Queued { waits_for: Some("no trust".into()) });
         assert!(waiting.declined.is_some());
+        assert!(runs.take(&worker("w"), NOW).await.unwrap().is_none(), "others may take it first");
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -394,6 +402,81 @@ mod tests {
         };
         assert_eq!(with(&cluster, there).await, Some(revision));
         assert_eq!(runs.depths().await.unwrap()[0].taken, 1, "it is offered again later");
+        let offers = |handles: ClusterHandles| async move {
+            let mut queues = handles.run_streams().await?.queue.consumers();
+            let queue = queues.next().await.expect("a queue").map_err(ClusterCallError::failed)?;
+            Ok(queue.delivered.consumer_sequence)
+        };
+        assert_eq!(with(&cluster, offers).await, 1, "and not again and again");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn worker_passes_over_a_bounded_number_of_runs() {
+        let Some(server) = NatsServer::start() else { return };
+        let runs = server.cluster(LONG).runs();
+        let more = 3;
+        for n in 0..limits::CLUSTER_TAKE_SKIPPED + more {
+            let gone = RunSpec { priority: RunPriority::High, ..spec(&format!("gone{n}")) };
+            runs.submit(gone.clone()).await.unwrap();
+            runs.cancel(&gone.id).await.unwrap();
+        }
+        runs.submit(spec("a")).await.unwrap();
+        assert_eq!(runs.take(&worker("w"), NOW).await.unwrap().expect("a run of the next queue").id(), "a");
+        let depths = runs.depths().await.unwrap();
+        assert_eq!(
+            (depths[0].priority, depths[0].waiting),
+            (RunPriority::High, more as u64),
+            "they were not looked at"
+        );
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn namespace_has_a_bounded_number_of_queues() {
+        let Some(server) = NatsServer::start() else { return };
+        let runs = server.cluster(LONG).runs();
+        let labelled = |n: usize| RunSpec { labels: BTreeSet::from([format!("l{n}")]), ..spec(&format!("a{n}")) };
+        for n in 0..limits::CLUSTER_QUEUES {
+            runs.submit(labelled(n)).await.unwrap();
+        }
+        let refused = runs.submit(labelled(limits::CLUSTER_QUEUES)).await.unwrap_err();
+        assert!(matches!(&refused, ClusterError::Refused { reason, .. } if reason.contains("consumers")), "{refused}");
+        let id = labelled(limits::CLUSTER_QUEUES).id;
+        assert!(runs.entry(&id).await.unwrap().is_none(), "it does not begin when there is room");
+        assert_eq!(runs.submit(RunSpec { id, ..labelled(0) }).await, Ok(Submission::New), "known queues take more");
+        assert_eq!(runs.depths().await.unwrap().len(), limits::CLUSTER_QUEUES);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn entry_that_others_change_all_the_time_is_given_up() {
+        let Some(server) = NatsServer::start() else { return };
+        let cluster = server.cluster(LONG);
+        let runs = cluster.runs();
+        runs.submit(spec("a")).await.unwrap();
+        let run = take(&runs, "w").await;
+        // A connection of its own, which works while the thread of the other one waits.
+        let other = Cluster::new(cluster.options().clone());
+        other.connect().await.unwrap();
+        let (held, tries) = (Arc::clone(&run.held), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&tries);
+        let contested = |handles: ClusterHandles| async move {
+            let change = move |_: &mut RunEntry| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                let other = other.clone();
+                let rewritten = thread::spawn(move || {
+                    let rewrite = |handles: ClusterHandles| async move {
+                        let (mut stored, revision) = handles.stored_run("a").await?.expect("an entry");
+                        handles.store_run(&mut stored, revision).await
+                    };
+                    Builder::new_current_thread().enable_all().build().unwrap().block_on(with(&other, rewrite))
+                });
+                assert!(rewritten.join().unwrap().is_some());
+            };
+            handles.change_held(&held, change).await
+        };
+        let failed = cluster.shared.call("test", "the server", contested).await.unwrap_err();
+        assert!(failed.to_string().contains("others change the entry all the time"), "{failed}");
+        assert_eq!(tries.load(Ordering::Relaxed), limits::CLUSTER_CHANGE_TRIES);
+        run.finish(answer("done")).await.unwrap();
     }
 
     #[tokio::test(flavor = "multi_thread")]

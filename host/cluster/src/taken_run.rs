@@ -159,8 +159,8 @@ impl TakenRun {
         Ok(is_last)
     }
 
-    /// Gives the run back because this worker does not accept it. Returns `true` if no worker has accepted it for
-    /// [`limits::CLUSTER_DECLINE`], and it ended as refused.
+    /// Gives the run back because this worker does not accept it. Returns `true` if no worker has accepted it for the time
+    /// that the [options](super::ClusterOptions::decline) say, and it ended as refused.
     ///
     /// # Errors
     ///
@@ -169,7 +169,8 @@ impl TakenRun {
         let reason = shelly_core::error::cut(reason, limits::CLUSTER_REASON_CHARS);
         // Clocks of hosts differ: a time in the future is now.
         let since = self.entry.declined.map_or(Duration::ZERO, |since| since.elapsed().unwrap_or_default());
-        let is_refused = since >= limits::CLUSTER_DECLINE;
+        let patience = self.connection.handles().options.decline;
+        let is_refused = since >= patience;
         let change = move |entry: &mut RunEntry| match is_refused {
             true => entry.end(QueuedRunEnd::because(RunEndState::Refused, "not_accepted", &reason)),
             false => {
@@ -178,7 +179,8 @@ impl TakenRun {
             }
         };
         self.change("give back", change).await?;
-        let answer = if is_refused { AckKind::Ack } else { AckKind::Nak(Some(limits::CLUSTER_DECLINE_DELAY)) };
+        let answer =
+            if is_refused { AckKind::Ack } else { AckKind::Nak(Some(patience / limits::CLUSTER_DECLINE_OFFERS)) };
         self.release(answer).await;
         Ok(is_refused)
     }

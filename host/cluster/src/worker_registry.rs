@@ -243,6 +243,7 @@ impl fmt::Debug for WorkerPresence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nats_server::NatsServer;
 
     fn entry(id: &str) -> WorkerEntry {
         WorkerEntry {
@@ -261,6 +262,24 @@ mod tests {
     #[test]
     fn worker_is_read_as_it_was_written() {
         assert_eq!(WorkerEntry::parse("w", &entry("w").to_bytes()), Some(entry("w")));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn list_of_workers_is_bounded() {
+        let Some(server) = NatsServer::start() else { return };
+        let cluster = server.cluster(limits::CLUSTER_LEASE);
+        let announce = |handles: ClusterHandles| async move {
+            for n in 0..=limits::CLUSTER_WORKERS {
+                handles.put_worker(&entry(&format!("w{n}"))).await?;
+            }
+            Ok(())
+        };
+        cluster.shared.call("test", "the server", announce).await.unwrap();
+        let listed = cluster.workers().list().await.unwrap();
+        let is_listed = |n: usize| listed.iter().any(|worker| worker.id == format!("w{n}"));
+        // More of them than one request brings.
+        assert_eq!(listed.len(), limits::CLUSTER_WORKERS);
+        assert!(is_listed(limits::CLUSTER_WORKERS - 1) && !is_listed(limits::CLUSTER_WORKERS));
     }
 
     #[test]

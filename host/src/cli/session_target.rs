@@ -115,3 +115,11 @@ pub fn read(store: &SessionStore, id: &str) -> Result<(SessionHeader, JournalSta
     }
     Ok((header, JournalState::of(records).map_err(|error| error.to_string())?))
 }
+
+/// Returns a remark for a person who undoes file changes of a session with boards; `None` if the session has none, or cannot
+/// be read. Boards in a cluster are newer than any journal, so nothing takes their changes back.
+pub fn boards_that_stay(store: &SessionStore, id: &str) -> Option<&'static str> {
+    let (_, state) = read(store, id).ok()?;
+    let has_boards = !state.tasks().is_empty() || !state.blackboards().is_empty();
+    has_boards.then_some("only files are undone: the task board and the blackboards of the session stay as they are")
+}

@@ -74,17 +74,36 @@ pub(super) struct BundleHosts {
     environment: Arc<dyn BundleEnvironment>,
     objects: ObjectStorage,
     folder: BundleFolder,
-    /// The configs of others that were loaded, the newest last.
-    loaded: Mutex<VecDeque<LoadedBundle>>,
+    loaded: Mutex<LoadedBundles>,
     /// Held while a config is loaded: runs of one config that come together load it once.
     loading: tokio::sync::Mutex<()>,
 }
 
-#[derive(Clone)]
+/// The configs of others that were loaded, the one that was used last at the end.
+#[derive(Default)]
+struct LoadedBundles(VecDeque<LoadedBundle>);
+
 struct LoadedBundle {
     digest: Sha256Digest,
     /// The host of its runs; `Err`: the reason why none is accepted.
     decision: Result<RunHost, String>,
+}
+
+impl LoadedBundles {
+    /// Returns the decision about a config; `None` if it is not loaded.
+    fn decision(&self, digest: &Sha256Digest) -> Option<Result<RunHost, String>> {
+        self.0.iter().find(|loaded| loaded.digest == *digest).map(|loaded| loaded.decision.clone())
+    }
+
+    /// Notes that a config is used, and unloads the one that was not used for longest if there are too many. The runs of a
+    /// host that is unloaded hold it until they have ended.
+    fn note(&mut self, digest: Sha256Digest, decision: Result<RunHost, String>) {
+        self.0.retain(|loaded| loaded.digest != digest);
+        self.0.push_back(LoadedBundle { digest, decision });
+        while self.0.len() > limits::CLUSTER_BUNDLES_LOADED {
+            self.0.pop_front();
+        }
+    }
 }
 
 /// The reason why a run is not accepted.
@@ -139,23 +158,17 @@ impl BundleHosts {
             )));
         }
         let _loading = self.loading.lock().await;
-        let known = self.loaded().iter().find(|loaded| loaded.digest == digest).map(|loaded| loaded.decision.clone());
+        let known = self.loaded().decision(&digest);
         let decision = match known {
             // The person may have consented since then.
             Some(Err(_)) | None => self.load(&digest).await?,
             Some(decision) => decision,
         };
-        let mut loaded = self.loaded();
-        loaded.retain(|loaded| loaded.digest != digest);
-        loaded.push_back(LoadedBundle { digest, decision: decision.clone() });
-        // The runs of a host that is unloaded hold it until they have ended.
-        while loaded.len() > limits::CLUSTER_BUNDLES_LOADED {
-            loaded.pop_front();
-        }
+        self.loaded().note(digest, decision.clone());
         decision.map_err(NotAccepted::Declined)
     }
 
-    fn loaded(&self) -> MutexGuard<'_, VecDeque<LoadedBundle>> {
+    fn loaded(&self) -> MutexGuard<'_, LoadedBundles> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -232,5 +245,27 @@ impl BundleHosts {
                 Some(format!("its config names what the operator of the worker has not trusted: {}", new.join("; ")))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn config_that_was_not_used_for_longest_is_unloaded() {
+        let digests: Vec<_> = (0..=limits::CLUSTER_BUNDLES_LOADED).map(|n| Sha256Digest::of(n.to_string())).collect();
+        let (last, first) = digests.split_last().unwrap();
+        let mut loaded = LoadedBundles::default();
+        for digest in first {
+            loaded.note(*digest, Err("not here".into()));
+        }
+        loaded.note(digests[0], Err("still not".into()));
+        assert_eq!(loaded.0.len(), limits::CLUSTER_BUNDLES_LOADED, "none is there twice");
+        assert_eq!(loaded.decision(&digests[0]).and_then(Result::err).as_deref(), Some("still not"));
+        loaded.note(*last, Err("new".into()));
+        assert_eq!(loaded.0.len(), limits::CLUSTER_BUNDLES_LOADED);
+        assert!(loaded.decision(&digests[0]).is_some() && loaded.decision(last).is_some());
+        assert!(loaded.decision(&digests[1]).is_none(), "it was not used for longest");
     }
 }

@@ -80,8 +80,13 @@ fn ending(
     });
     let value = value.filter(|_| is_whole);
     let error = error.map(|error| clean(error, secrets));
+    with_spending(QueuedRunEnd { answer, value, error, ..QueuedRunEnd::new(state) }, spent)
+}
+
+/// Returns an end with this usage and cost.
+pub(super) fn with_spending(ending: QueuedRunEnd, spent: &UsageTally) -> QueuedRunEnd {
     let cost_usd = (spent.usd != Usd::ZERO || spent.usage.total() == 0).then(|| dollars(spent.usd));
-    QueuedRunEnd { answer, value, error, usage: spent.usage, cost_usd, ..QueuedRunEnd::new(state) }
+    QueuedRunEnd { usage: spent.usage, cost_usd, ..ending }
 }
 
 /// Returns the beginning of a text, of at most so many bytes.

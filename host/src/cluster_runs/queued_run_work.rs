@@ -11,8 +11,8 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{
     bundle_folder::{BundleError, object},
     bundle_hosts::NotAccepted,
-    queued_run_end::{end_of_failure, end_of_record, end_of_snapshot},
-    recorded_progress::{RecordedProgress, recorded_progress},
+    queued_run_end::{end_of_failure, end_of_record, end_of_snapshot, with_spending},
+    recorded_progress::{RecordedProgress, recorded_progress, sum},
     run_steering::SteeredRun,
     worker_state::ClusterWorkerState,
 };
@@ -22,6 +22,7 @@ use crate::{
     capability::Ceiling,
     cluster::{
         ClusterError, JobSlot, QueuedRunContext, QueuedRunEnd, RunEndState, RunQueue, RunSpec, SpecFile, TakenRun,
+        spent_by_runs_left,
     },
     error::{ErrorKind, Report},
     event::PropagatedSpan,
@@ -208,7 +209,7 @@ impl QueuedRunWork<'_> {
         schema: Option<&AnswerSchema>,
         ceiling: &Ceiling,
     ) -> Result<(Arc<HostedRun>, UsageTally), QueuedRunOutcome> {
-        let give_up = Instant::now() + limits::CLUSTER_SESSION_WAIT;
+        let give_up = Instant::now() + self.worker.options.session_wait;
         loop {
             if self.taken.lost().is_cancelled() {
                 return Err(QueuedRunOutcome::Dropped("another worker has it now".into()));
@@ -238,9 +239,10 @@ impl QueuedRunWork<'_> {
                     self.pause().await;
                     continue;
                 }
-                Ok(SessionState::Free(RecordedProgress::Ended { outcome, spent, tool_calls })) => {
+                Ok(SessionState::Free(RecordedProgress::Ended { outcome, spent, tool_calls, left })) => {
                     let ending = end_of_record(&outcome, schema, &spent, &host.secrets());
-                    return Err(QueuedRunOutcome::ended(QueuedRunEnd { tool_calls, ..ending }));
+                    let ending = QueuedRunEnd { tool_calls, ..ending };
+                    return Err(QueuedRunOutcome::ended(self.with_runs_left(ending, &spent, left).await));
                 }
                 Ok(SessionState::Free(RecordedProgress::NotBegun)) => (task.clone(), UsageTally::default()),
                 Ok(SessionState::Free(RecordedProgress::Unfinished { spent })) => (None, spent),
@@ -330,9 +332,10 @@ impl QueuedRunWork<'_> {
                     is_stopping = true;
                     host.shut_down().await;
                 }
-                // The first time is an orderly end, the second one drops what does not end.
+                // The first time is an orderly end, for which its agents wait a while themselves before they record it; the
+                // second one drops what does not end.
                 () = either(&cancelled, cancel), if cancel_again.is_none() => {
-                    cancel_again = Some(Instant::now() + limits::CANCEL_GRACE);
+                    cancel_again = Some(Instant::now() + limits::CANCEL_GRACE * 2);
                     run.cancel();
                 }
                 () = again => {
@@ -362,9 +365,10 @@ impl QueuedRunWork<'_> {
         // Another process had the session, or wrote the end, after this one had looked into it.
         if snapshot.state == HostedRunState::Failed && snapshot.agent.is_none() {
             match self.session_state(host).await {
-                Ok(SessionState::Free(RecordedProgress::Ended { outcome, spent, tool_calls })) => {
+                Ok(SessionState::Free(RecordedProgress::Ended { outcome, spent, tool_calls, left })) => {
                     let ending = end_of_record(&outcome, schema, &spent, &host.secrets());
-                    return QueuedRunOutcome::ended(QueuedRunEnd { tool_calls, ..ending });
+                    let ending = QueuedRunEnd { tool_calls, ..ending };
+                    return QueuedRunOutcome::ended(self.with_runs_left(ending, &spent, left).await);
                 }
                 Ok(SessionState::InUse) => {
                     let what = format!("its session `{}` is in use by another process", self.spec.session);
@@ -377,25 +381,47 @@ impl QueuedRunWork<'_> {
             // They are only shown.
             let _ = self.taken.warn(warning).await;
         }
-        match end_of_snapshot(snapshot, before, &host.secrets()) {
-            Some(ending) if snapshot.answer.is_none() && self.spec.parent.is_some() => {
-                QueuedRunOutcome::ended(QueuedRunEnd { tool_calls: self.recorded_calls(host).await, ..ending })
-            }
-            Some(ending) => QueuedRunOutcome::ended(ending),
-            None => QueuedRunOutcome::GivenBack,
+        let Some(ending) = end_of_snapshot(snapshot, before, &host.secrets()) else {
+            return QueuedRunOutcome::GivenBack;
+        };
+        // The journal says what a run without an answer has called, which its parent run is charged, and what others still
+        // spend for it.
+        let is_charged = snapshot.answer.is_none() && self.spec.parent.is_some();
+        if !is_charged && !host.app().config.has_placed_agents() {
+            return QueuedRunOutcome::ended(ending);
         }
+        QueuedRunOutcome::ended(match self.recorded(host).await {
+            Some(RecordedProgress::Ended { spent, tool_calls, left, .. }) => {
+                self.with_runs_left(QueuedRunEnd { tool_calls, ..ending }, &spent, left).await
+            }
+            // It failed before it began.
+            _ => ending,
+        })
     }
 
-    /// Returns the tool calls of a run that ended without an answer, which its parent run is charged.
-    async fn recorded_calls(&self, host: &RunHost) -> u64 {
+    /// Reads the progress of the run from its session; `None` if that fails.
+    async fn recorded(&self, host: &RunHost) -> Option<RecordedProgress> {
         let (store, session, id) = (host.app().sessions(), self.spec.session.clone(), self.spec.id.clone());
         let has_task = self.spec.task.is_some();
         let read = spawn_blocking(move || recorded_progress(&store, &session, &id, has_task)).await;
-        match read {
-            Ok(Ok(RecordedProgress::Ended { tool_calls, .. })) => tool_calls,
-            // It failed before it began.
-            _ => 0,
+        read.ok()?.ok()
+    }
+
+    /// Returns an end with the cost of the runs on other workers that this one has left behind, which are told to end: a run
+    /// that needs longer for it than its parent run waits is charged here. `spent` is what the journal counts without them.
+    async fn with_runs_left(&self, ending: QueuedRunEnd, spent: &UsageTally, left: Vec<String>) -> QueuedRunEnd {
+        if left.is_empty() {
+            return ending;
         }
+        let lost = self.taken.lost();
+        let more = tokio::select! {
+            () = self.worker.stop.cancelled() => return ending,
+            () = lost.cancelled() => return ending,
+            more = spent_by_runs_left(&self.worker.cluster, &self.spec.id, left) => more,
+        };
+        let tool_calls = ending.tool_calls.saturating_add(more.tool_calls);
+        let spent = sum(spent, &UsageTally { completions: 0, usage: more.usage, usd: more.usd });
+        with_spending(QueuedRunEnd { tool_calls, ..ending }, &spent)
     }
 
     /// Returns the boards of the recorded run that waits for this one.

@@ -1,5 +1,7 @@
 //! The progress of a run of the queue, as the journal of its session tells it.
 
+use std::collections::BTreeMap;
+
 use crate::{
     agent::journal::{JournalRecord, RecordedRunEnd},
     model::UsageTally,
@@ -25,6 +27,8 @@ pub(super) enum RecordedProgress {
         spent: UsageTally,
         /// Its tool calls, with those of all agents that worked for it.
         tool_calls: u64,
+        /// The ids of the tasks that agents of other hosts had when it ended: their cost is not counted above.
+        left: Vec<String>,
     },
 }
 
@@ -38,6 +42,8 @@ struct RunSearch<'a> {
     outcome: Option<RecordedRunEnd>,
     spent: UsageTally,
     tool_calls: u64,
+    /// The ids of the tasks of agents of other hosts whose cost is not recorded, by the messages that gave them.
+    left: BTreeMap<String, String>,
 }
 
 /// Reads the progress of the run `id` from its session. `has_task`: the run was submitted with a task, which carries its id
@@ -55,7 +61,7 @@ pub(super) fn recorded_progress(
     if !store.contains(session) {
         return Ok(RecordedProgress::NotBegun);
     }
-    let mut search = RunSearch { id, has_task, run: None, outcome: None, spent: UsageTally::default(), tool_calls: 0 };
+    let mut search = RunSearch::new(id, has_task);
     for line in store.read(session)? {
         let line = line?;
         if let JournalLineContent::Record(record) = line.what {
@@ -65,24 +71,41 @@ pub(super) fn recorded_progress(
     Ok(search.progress())
 }
 
-impl RunSearch<'_> {
+impl<'a> RunSearch<'a> {
+    fn new(id: &'a str, has_task: bool) -> Self {
+        let (spent, left) = (UsageTally::default(), BTreeMap::new());
+        Self { id, has_task, run: None, outcome: None, spent, tool_calls: 0, left }
+    }
+
+    /// Begins to count with this run.
+    fn begin(&mut self, run: u64) {
+        *self = Self { run: Some(run), ..Self::new(self.id, self.has_task) };
+    }
+
     fn see(&mut self, run: u64, record: &JournalRecord) {
         match record {
             JournalRecord::Began { delegation_key: None, input, .. } => {
                 let is_it = || input.iter().any(|message| message.queued_run() == Some(self.id));
                 if !self.has_task || is_it() {
-                    (self.run, self.outcome, self.spent) = (Some(run), None, UsageTally::default());
+                    self.begin(run);
                 }
             }
             // The task was given to a run that had been cut off before.
             JournalRecord::Sent { message } if self.has_task && message.queued_run() == Some(self.id) => {
-                (self.run, self.outcome, self.spent) = (Some(run), None, UsageTally::default());
+                self.begin(run);
             }
             JournalRecord::Ended { outcome, account, .. } if self.run == Some(run) => {
                 (self.outcome, self.tool_calls) = (Some(outcome.clone()), account.total().tool_calls);
             }
             // A run on another worker has its own session; what it has spent counts here.
             JournalRecord::GaveRemoteTask { given } => {
+                // One that ends after the run itself is left behind by it.
+                if self.run.is_some() && self.outcome.is_none() {
+                    match (&given.task, given.spent) {
+                        (Some(task), None) => self.left.insert(given.message.clone(), task.clone()),
+                        _ => self.left.remove(&given.message),
+                    };
+                }
                 let spent = given.spent.unwrap_or_default();
                 self.pay(UsageTally {
                     completions: u64::from(given.spent.is_some()),
@@ -110,9 +133,12 @@ impl RunSearch<'_> {
         match (self.run, self.outcome) {
             (None, _) => RecordedProgress::NotBegun,
             (Some(_), None) => RecordedProgress::Unfinished { spent: self.spent },
-            (Some(_), Some(outcome)) => {
-                RecordedProgress::Ended { outcome, spent: self.spent, tool_calls: self.tool_calls }
-            }
+            (Some(_), Some(outcome)) => RecordedProgress::Ended {
+                outcome,
+                spent: self.spent,
+                tool_calls: self.tool_calls,
+                left: self.left.into_values().collect(),
+            },
         }
     }
 }
@@ -167,8 +193,7 @@ mod tests {
     }
 
     fn progress(id: &str, has_task: bool, records: &[(u64, JournalRecord)]) -> RecordedProgress {
-        let mut search =
-            RunSearch { id, has_task, run: None, outcome: None, spent: UsageTally::default(), tool_calls: 0 };
+        let mut search = RunSearch::new(id, has_task);
         records.iter().for_each(|(run, record)| search.see(*run, record));
         search.progress()
     }
@@ -196,14 +221,15 @@ mod tests {
         };
         assert_eq!(progress("a", true, &all[..3]), RecordedProgress::NotBegun);
         assert_eq!(progress("a", true, &all[..6]), RecordedProgress::Unfinished { spent: spent(7, 2) });
-        let of_first = RecordedProgress::Ended { outcome: first_end, spent: spent(7, 2), tool_calls: 0 };
+        let of_first =
+            RecordedProgress::Ended { outcome: first_end, spent: spent(7, 2), tool_calls: 0, left: Vec::new() };
         assert_eq!(progress("a", true, &all[..7]), of_first);
         assert_eq!(progress("a", true, &all), of_first, "a later run of the session changes nothing");
         assert_eq!(progress("b", true, &all[..9]), RecordedProgress::Unfinished { spent: spent(100, 1) });
         assert_eq!(progress("c", true, &all), RecordedProgress::NotBegun);
         assert_eq!(
             progress("c", false, &all),
-            RecordedProgress::Ended { outcome: last_end, spent: spent(100, 1), tool_calls: 0 }
+            RecordedProgress::Ended { outcome: last_end, spent: spent(100, 1), tool_calls: 0, left: Vec::new() }
         );
     }
 
@@ -223,6 +249,17 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!((unfinished(3), unfinished(4)), ((1, 2), (2, 42)));
+        // What it has left behind is known by its id, also if its cost came after the end.
+        let (end, _) = ended("Done.");
+        let left = |records: &[(u64, JournalRecord)]| match progress("a", true, records) {
+            RecordedProgress::Ended { left, spent, .. } => (left, spent.usage.input_tokens),
+            other => panic!("{other:?}"),
+        };
+        let late = [all[0].clone(), all[1].clone(), (1, end.clone()), all[3].clone()];
+        let of_child = (vec!["child-1".to_owned()], 0);
+        assert_eq!((left(&late[..3]), left(&late[..])), (of_child.clone(), of_child));
+        let in_time = [all[0].clone(), all[1].clone(), all[3].clone(), (1, end)];
+        assert_eq!(left(&in_time[..]), (Vec::<String>::new(), 40));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use tokio_util::sync::CancellationToken;
@@ -32,6 +32,8 @@ pub struct ClusterWorkerOptions {
     pub accept: AcceptPolicy,
     /// The folder in which configs of others are unpacked.
     pub cache: PathBuf,
+    /// The time for which a run waits here for a session that another process has, before it goes back to the queue.
+    pub session_wait: Duration,
 }
 
 /// The parts of a worker that its runs need.

@@ -62,7 +62,7 @@ impl Config {
     /// others that have it to workers. Teams that are left to workers are agents in it. Returns `None` if no agent or team
     /// has the key.
     pub(crate) fn placed(&self, here: Option<&str>) -> Option<Self> {
-        if self.everyone().all(|own| own.worker_labels.is_none()) {
+        if !self.has_placed_agents() {
             return None;
         }
         let mut config = self.clone();
@@ -78,6 +78,11 @@ impl Config {
         config.teams = teams;
         config.agents.extend(elsewhere.iter().map(|team| team.own.elsewhere()));
         Some(config)
+    }
+
+    /// Returns `true` if an agent or team has the key `place`.
+    pub(crate) fn has_placed_agents(&self) -> bool {
+        self.everyone().any(|own| own.worker_labels.is_some())
     }
 
     /// Returns the labels of the workers that run an agent or team, which is the entry agent if none is named.

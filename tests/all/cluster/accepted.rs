@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use shelly_host::{
     cluster::{RunEntry, RunPhase, RunSpec},
     digest::Sha256Digest,
+    limits,
 };
 
 use super::{ClusterProject, PATIENCE, WorkerProcess, run_in};
@@ -120,12 +121,14 @@ fn bundles_that_cannot_be_used_are_declined_by_name() {
     submit("missing", missing);
     submit("newer", put(r#"{"version": 99}"#));
     submit("broken", put("{}"));
+    submit("large", put(&" ".repeat(usize::try_from(limits::CLUSTER_BUNDLE_BYTES).unwrap() + 1)));
     submit("wrong", put(r#"{"version": 1, "config": "agents: 7", "plugins": []}"#));
     let _worker = WorkerProcess::start(&project.place, &["--accept", "any"]);
     for (id, says) in [
         ("missing", missing.to_string()),
         ("newer", "has version 99, and this host reads up to version 1".into()),
         ("broken", "the config bundle cannot be read".into()),
+        ("large", format!("more than {}", limits::CLUSTER_BUNDLE_BYTES)),
         ("wrong", "its config cannot be used here".into()),
     ] {
         let waits = |entry: &RunEntry| match &entry.phase {

@@ -11,7 +11,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use shelly_host::cluster::{RunEndState, RunEntry};
+use shelly_host::{
+    cluster::{RunEndState, RunEntry},
+    limits,
+};
 
 use super::{
     ClusterProject, PATIENCE, WorkerProcess,
@@ -51,6 +54,15 @@ fn calls_twice(tool: &str, arguments: &Value) -> String {
     answer("200 OK", &json!({"choices": [choice]}).to_string())
 }
 
+/// A reply of a model that calls a tool and has cost ten tokens.
+fn calls_for_ten_tokens(tool: &str, arguments: &Value) -> String {
+    let function = json!({"name": tool, "arguments": arguments.to_string()});
+    let call = json!({"id": "c1", "type": "function", "function": function});
+    let choice = json!({"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"});
+    let usage = json!({"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10});
+    answer("200 OK", &json!({"choices": [choice], "usage": usage}).to_string())
+}
+
 fn worker(project: &ClusterProject, labels: &str) -> WorkerProcess {
     WorkerProcess::start(&project.place, &["--approve", "all", "--jobs", "1", "--labels", labels])
 }
@@ -80,7 +92,8 @@ fn tokens(run: &RunEntry) -> u64 {
     run.ending().unwrap().usage.total()
 }
 
-fn wait_for_requests(count: &AtomicUsize, wanted: usize) {
+/// Waits until a count of requests to a model is reached.
+pub fn wait_for_requests(count: &AtomicUsize, wanted: usize) {
     let began = Instant::now();
     while count.load(Ordering::SeqCst) < wanted {
         assert!(began.elapsed() < PATIENCE, "the model is not asked");
@@ -246,6 +259,43 @@ fn cancelled_parent_cancels_its_child() {
     assert_eq!(cancelled.code, 0, "{}", cancelled.shown());
     project.wait_until("cat", "cancelled");
     assert_eq!(only_run_of(&project, "painter").ending().unwrap().state, RunEndState::Cancelled);
+    gate.open();
+}
+
+#[test]
+fn child_that_ends_late_is_charged_to_its_cancelled_parent() {
+    let (gate, paints) = (ReplyGate::default(), Arc::new(AtomicUsize::new(0)));
+    let model = ModelServer::start({
+        let (gate, paints) = (gate.clone(), Arc::clone(&paints));
+        move |asked| match (asked.contains("YOU-PAINT"), asked.contains("\"tool\"")) {
+            (false, _) => lead(asked, "A black cat."),
+            (true, false) => calls_for_ten_tokens("exec_run", &json!({"command": "pwd"})),
+            (true, true) => {
+                paints.fetch_add(1, Ordering::SeqCst);
+                gate.wait();
+                says("A black cat.")
+            }
+        }
+    });
+    let Some(project) = ClusterProject::new(&model, &agents(", toolboxes: [exec]"), "") else { return };
+    let (_of_lead, of_painter) = (worker(&project, "cpu"), worker(&project, "gpu"));
+    project.submit("cat", &["Have a cat painted."]);
+    wait_for_requests(&paints, 1);
+    of_painter.signal("-STOP");
+    let cancelled = project.run(&["cluster", "cancel", "--config", "shelly.yaml", "cat"]);
+    assert_eq!(cancelled.code, 0, "{}", cancelled.shown());
+    // Longer than the agents of one process are waited for.
+    thread::sleep(limits::CANCEL_GRACE * 3 / 2);
+    of_painter.signal("-CONT");
+    let run = project.wait_until("cat", "cancelled");
+    let painter = only_run_of(&project, "painter");
+    assert_eq!((painter.ending().unwrap().state, tokens(&painter)), (RunEndState::Cancelled, 10), "{painter:?}");
+    let cat = runs_of_id(&project, "cat");
+    assert_eq!(
+        (tokens(&cat), cat.ending().unwrap().tool_calls),
+        (10, 2),
+        "its own call, and that of the painter: {run}"
+    );
     gate.open();
 }
 

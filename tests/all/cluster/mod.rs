@@ -4,6 +4,8 @@
 #[cfg(unix)]
 mod accepted;
 #[cfg(unix)]
+mod attached_terminal;
+#[cfg(unix)]
 mod delegation;
 #[cfg(unix)]
 #[allow(dead_code, unused_imports, reason = "the benchmark of clusters uses more of it")]
@@ -15,6 +17,8 @@ mod fault_trial;
 mod faults;
 #[cfg(unix)]
 mod housekeeping;
+#[cfg(unix)]
+mod lost_runs;
 pub mod nats_server;
 #[cfg(unix)]
 mod options;
@@ -26,6 +30,8 @@ mod shared_state;
 mod steering;
 #[cfg(unix)]
 mod walk;
+#[cfg(unix)]
+mod worker_bounds;
 
 #[cfg(unix)]
 use {
@@ -154,8 +160,13 @@ impl WorkerProcess {
     }
 
     fn wait_to_hear(&self, words: &str) {
+        self.wait_to_hear_one(&[words]);
+    }
+
+    /// Waits until it has said one of these.
+    fn wait_to_hear_one(&self, words: &[&str]) {
         let began = Instant::now();
-        while !self.said().contains(words) {
+        while !words.iter().any(|words| self.said().contains(words)) {
             assert!(began.elapsed() < PATIENCE, "{}", self.said());
             thread::sleep(Duration::from_millis(20));
         }
@@ -167,11 +178,16 @@ impl WorkerProcess {
         self.child.wait().unwrap();
     }
 
+    /// Sends a signal, such as `-STOP`.
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let kill = Command::new("kill").args([name, &id]).status().unwrap();
+        assert!(kill.success());
+    }
+
     /// Sends SIGTERM, and returns the exit code.
     fn terminate(&mut self) -> i32 {
-        let id = self.child.id().to_string();
-        let kill = Command::new("kill").args(["-TERM", &id]).status().unwrap();
-        assert!(kill.success());
+        self.signal("-TERM");
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 }

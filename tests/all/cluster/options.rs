@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use shelly_host::limits;
+use shelly_host::{capability::Budget, limits};
 
 use super::{ClusterProject, WorkerProcess, free_port, run_in};
 use crate::{
@@ -47,11 +47,21 @@ fn submitted_options_reach_the_run() {
         "0.5",
         "--max-tokens",
         "100000",
+        "--id",
+        "city",
         "--wait",
         "Where is it?",
     ]);
     assert_eq!(ran.code, 0, "{}", ran.shown());
     assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), json!({"city": "Paris"}));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let spec = runtime.block_on(async { project.cluster().runs().entry("city").await.unwrap().unwrap() }).spec;
+    assert_eq!((spec.agent.as_deref(), spec.model.as_deref(), spec.files.len()), (Some("helper"), Some("cheap"), 1));
+    let budget = Budget { usd: "0.5".parse().ok(), tokens: Some(100_000), ..Budget::default() };
+    assert_eq!(spec.budget, budget);
+    // The first agent of the config is another one.
+    let sessions = project.run(&["session", "list", "--config", "shelly.yaml"]);
+    assert!(sessions.stdout.contains("helper"), "{}", sessions.shown());
     let many = "{\"task\": \"Go.\"}\n".repeat(limits::CLUSTER_SUBMITTED_RUNS + 1);
     project.place.file("many.jsonl", many);
     for (arguments, says) in [
@@ -157,7 +167,8 @@ fn worker_takes_its_options() {
     project.submit("refused", &["--plugins", "plugins", "--label", "gpu", "Where are we?"]);
     assert_eq!(project.wait_until("refused", "completed")["answer"], json!("Done."));
     let sessions = project.run(&["session", "show", "--config", "shelly.yaml", "--full", "refused"]);
-    assert!(sessions.code == 0 && !sessions.stdout.contains("[DIR]"), "{}", sessions.shown());
+    let is_refused = sessions.stdout.contains("needs a person's consent") && !sessions.stdout.contains("[DIR]");
+    assert!(sessions.code == 0 && is_refused, "{}", sessions.shown());
     let metrics = get("/metrics");
     for line in ["shelly_worker_runs_taken_total 1", "shelly_worker_runs_left_total{outcome=\"completed\"} 1"] {
         assert!(metrics.contains(line), "{line}: {metrics}");

@@ -13,6 +13,7 @@ use shelly_host::{
 
 use super::{ClusterProject, WorkerProcess, run_in};
 use crate::{
+    PLUGIN_ROOT,
     serve::{ModelServer, calls, says},
     support::Place,
 };
@@ -71,6 +72,41 @@ fn runs_of_one_parent_share_its_boards() {
     let removed = project.run(&["session", "rm", "--config", "shelly.yaml", "lead"]);
     assert_eq!(removed.code, 0, "{}", removed.shown());
     assert!(keys("lead").is_empty(), "boards are removed with their session");
+}
+
+#[test]
+fn undo_takes_back_files_and_leaves_boards() {
+    let model = ModelServer::start(|asked| match (asked.contains("Take it."), asked.matches("\"tool\"").count()) {
+        (false, 0) => calls("fs_write", &json!({"path": "docs/plan.txt", "content": "dig\n"})),
+        (false, 1) => calls("shared_tasks_create", &json!({"title": "dig"})),
+        (false, _) => says("Planned."),
+        (true, 2) => calls("shared_tasks_claim", &json!({"id": "task-1"})),
+        (true, _) => says(&last_message(asked)),
+    });
+    // An agent on another worker is one with which the boards are shared.
+    let agents = "toolboxes: [tasks], agent_tools: [painter], \
+                  plugins: {filesystem: {files: [{path: docs, mode: read}], powers: [propose-files]}}}, \
+                  {name: painter, description: Paints., place: [gpu]";
+    let Some(project) = ClusterProject::new(&model, agents, "") else { return };
+    let config = project.config(&model, agents, "");
+    project.place.file("shelly.yaml", format!("plugin_dirs: ['{PLUGIN_ROOT}']\n{config}"));
+    let plan = project.place.file("docs/old.txt", "old\n").with_file_name("plan.txt");
+    let run = |task: &str| {
+        let ran = project.run(&["run", "--config", "shelly.yaml", "--approve", "all", "--session", "art", task]);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        ran.stdout
+    };
+    assert_eq!(run("Plan it."), "Planned.\n");
+    assert!(plan.exists());
+    let bucket = ClusterBucket::new(&project.cluster().journals(), ClusterBucketKind::Boards);
+    let keys = bucket.keys("session.art").unwrap();
+    assert!(keys.iter().any(|key| key == "session.art.tasks"), "the board is shared: {keys:?}");
+    let undone = project.run(&["session", "undo", "--config", "shelly.yaml", "--yes", "art"]);
+    assert!(undone.code == 0 && undone.stdout == "undone\n", "{}", undone.shown());
+    assert!(undone.stderr.contains("the task board and the blackboards of the session stay"), "{}", undone.shown());
+    assert!(!plan.exists());
+    let claimed = run("Take it.");
+    assert!(claimed.contains("in_progress"), "the task is still there: {claimed}");
 }
 
 #[test]

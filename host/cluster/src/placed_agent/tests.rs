@@ -11,9 +11,13 @@ use shelly_core::{
     capability::{BudgetAccount, BudgetUsage, Ceiling, CeilingBound, Grant},
     chat::{Chat, Message},
 };
+use tokio::sync::Semaphore;
 
 use super::*;
-use crate::{run_entry::RunEntry, run_queue::Submission, worker_registry::WorkerEntry};
+use crate::{
+    child_run_guard::spent_by_runs_left, job_slot::RunJob, run_entry::RunEntry, run_queue::Submission,
+    worker_registry::WorkerEntry,
+};
 
 /// A cluster in memory, whose only worker is the test.
 #[derive(Default)]
@@ -278,6 +282,27 @@ async fn missing_worker_is_named_after_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn bounded_number_of_runs_of_a_worker_wait() {
+    let runs = FakeRuns::ending_next(completed("A cat.", 1));
+    let most = limits::CLUSTER_WAITING_RUNS;
+    let (jobs, waiting) = (Arc::new(Semaphore::new(most + 1)), Arc::new(Semaphore::new(most)));
+    let taken = || RunJob::new(Arc::clone(&jobs), Arc::clone(&jobs).try_acquire_owned().unwrap(), Arc::clone(&waiting));
+    let others: Vec<_> = (0..most).map(|_| taken()).collect();
+    let mut waits: Vec<_> = others.iter().map(|job| job.slot().begin_wait().unwrap()).collect();
+    let own = taken();
+    let waiting_model = || {
+        let mut model = model(&runs, &broker());
+        model.options.parent.slot = Some(own.slot());
+        model
+    };
+    let refused = run(waiting_model(), Budget::default()).await.0.unwrap_err();
+    assert!(refused.contains(&format!("{most} runs of this worker wait for others already")), "{refused}");
+    assert!(runs.specs().is_empty(), "nothing is submitted that nobody waits for");
+    waits.pop();
+    assert_eq!(run(waiting_model(), Budget::default()).await.0.unwrap(), "A cat.");
+}
+
+#[tokio::test(start_paused = true)]
 async fn server_that_stays_away_ends_the_wait() {
     let runs = Arc::new(FakeRuns::default());
     runs.state().is_away = true;
@@ -341,6 +366,27 @@ async fn dropped_parent_cancels_its_run() {
         cancellations.wait().await;
         assert_eq!(runs.state().entries[0].cancel_requested, !is_left, "another host goes on with it: {is_left}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_left_behind_are_cancelled_and_counted() {
+    let runs = FakeRuns::default();
+    runs.state().next = Some(running());
+    for (id, parent) in [("child-1", "parent"), ("child-2", "parent"), ("other", "somebody")] {
+        let parent = RunParent { run: Some(parent.into()), session: "s".into(), call: "1".into(), depth: 0 };
+        let spec = RunSpec { parent: Some(parent), ..RunSpec::new(id, id, Some("Paint.".into())) };
+        runs.submit(spec).await.unwrap();
+    }
+    let ids = || ["child-1", "child-2", "other", "none"].map(str::to_owned).to_vec();
+    let began = Instant::now();
+    assert_eq!(spent_by_runs_left(&runs, "parent", ids()).await, BudgetUsage::default(), "they do not end");
+    let waited = began.elapsed();
+    assert!(waited >= limits::CLUSTER_CHILD_END && waited < limits::CLUSTER_CHILD_END * 2, "{waited:?}");
+    let cancelled: Vec<bool> = runs.state().entries.iter().map(|entry| entry.cancel_requested).collect();
+    assert_eq!(cancelled, [true, true, false], "the run of somebody else goes on");
+    runs.state().obeys = true;
+    let spent = spent_by_runs_left(&runs, "parent", ids()).await;
+    assert_eq!((spent.usage, spent.tool_calls, spent.usd), (usage(14), 4, "0.5".parse().unwrap()));
 }
 
 #[tokio::test(start_paused = true)]

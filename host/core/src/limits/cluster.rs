@@ -82,10 +82,10 @@ pub const CLUSTER_UNREADABLE_DELAY: Duration = Duration::from_secs(60);
 pub const CLUSTER_MISSING_DELAY: Duration = Duration::from_secs(2);
 /// The number of offers after which a run without an entry is one that was removed.
 pub const CLUSTER_MISSING_OFFERS: i64 = 4;
-/// The delay after which a run is offered again that a worker declined: time for others to take it.
-pub const CLUSTER_DECLINE_DELAY: Duration = Duration::from_secs(10);
 /// The time after the first refusal by a worker at which a run ends that no other worker has accepted.
 pub const CLUSTER_DECLINE: Duration = Duration::from_secs(300);
+/// The number of offers of a run within that time if workers decline it: 10 s between two of them let others take it.
+pub const CLUSTER_DECLINE_OFFERS: u32 = 30;
 /// The time between two looks for runs whose submitter died before it had queued them.
 pub const CLUSTER_REPAIR: Duration = Duration::from_secs(15);
 /// The maximum number of attempts to change a value that others change at the same time.

@@ -19,6 +19,9 @@ pub const CLUSTER_PLACE_CHECK: Duration = Duration::from_secs(5);
 pub const CLUSTER_PLACE_WAIT: Duration = Duration::from_secs(120);
 /// The maximum time of a task on another worker, whatever its budget says.
 pub const CLUSTER_CHILD_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// The maximum wait at the end of a run for the ends of runs on other workers that it has left behind, whose cost is charged
+/// to it: their workers hear of the end at once, or when they renew their leases.
+pub const CLUSTER_CHILD_END: Duration = Duration::from_secs(30);
 /// The number of failures in a row after which a parent run no longer waits for a run on another worker: the server did not
 /// answer in any of them for [`CLUSTER_RETRY`](super::CLUSTER_RETRY).
 pub const CLUSTER_CHILD_FAILURES: u32 = 5;

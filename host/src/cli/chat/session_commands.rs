@@ -38,7 +38,9 @@ impl<W: Write> ChatLoop<W> {
         let Some(change) = history.last() else { return Ok(format!("{warnings}this session has no changes to undo")) };
         let change = change.map_err(cannot)?;
         let shown = change.shown().map_err(|error| cannot(error.to_string()))?;
-        let text = format!("{warnings}change of `{}`:\n{}", name(change.tool()), coloured(&shown));
+        let remark = session_target::boards_that_stay(&self.app.sessions(), &id);
+        let remark = remark.map(|remark| format!("{DIM}{remark}{PLAIN}\n")).unwrap_or_default();
+        let text = format!("{warnings}{remark}change of `{}`:\n{}", name(change.tool()), coloured(&shown));
         self.ask_to_undo(change);
         Ok(text)
     }

@@ -141,7 +141,7 @@ impl AttachArgs {
                     if now != told {
                         tell(&format!("{DIM}{}{PLAIN}\n", name(&now)));
                         told = now;
-                        asked = self.next_question(cluster, &id, asked).await;
+                        asked = self.next_question(cluster, &id, asked, &mut typed).await;
                     }
                 }
                 line = lines.next() => {
@@ -154,7 +154,7 @@ impl AttachArgs {
                     last_time.clear();
                     self.show(&event)?;
                     if is_about_questions(&event) {
-                        asked = self.next_question(cluster, &id, asked).await;
+                        asked = self.next_question(cluster, &id, asked, &mut typed).await;
                     }
                 }
                 line = next_line(&mut typed, is_asked) => match line {
@@ -165,13 +165,10 @@ impl AttachArgs {
                     TypedLine::NotText => warn("the answer is not UTF-8 text"),
                     TypedLine::Text(line) => {
                         let Some(question) = asked.take() else { continue };
-                        match answer(cluster, &id, &question, &line).await {
-                            Ok(()) => asked = self.next_question(cluster, &id, None).await,
-                            Err(report) => {
-                                warn(&report.with_hint());
-                                asked = self.next_question(cluster, &id, None).await;
-                            }
+                        if let Err(report) = answer(cluster, &id, &question, &line).await {
+                            warn(&report.with_hint());
                         }
+                        asked = self.next_question(cluster, &id, None, &mut typed).await;
                     }
                 },
             }
@@ -221,6 +218,7 @@ impl AttachArgs {
         cluster: &Cluster,
         id: &str,
         asked: Option<RemoteQuestion>,
+        typed: &mut TypedLines,
     ) -> Option<RemoteQuestion> {
         if self.output == CliOutputFormat::Json {
             return None;
@@ -234,8 +232,13 @@ impl AttachArgs {
             tell(&format!("\n{DIM}{}{PLAIN}\n", ask::WITHDRAWN));
         }
         let question = open.into_iter().next()?;
+        let is_attended = ask::is_attended();
+        if is_attended {
+            // Nobody can answer what they have not seen.
+            typed.forget();
+        }
         tell_prose(&question.shown());
-        if !ask::is_attended() {
+        if !is_attended {
             tell("\n");
         }
         Some(question)

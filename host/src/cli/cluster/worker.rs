@@ -223,6 +223,7 @@ impl WorkerArgs {
             limits: app::namespace_limits(config),
             accept: self.accept.into(),
             cache: cache.join("bundles"),
+            session_wait: limits::CLUSTER_SESSION_WAIT,
         })
     }
 }

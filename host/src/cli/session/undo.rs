@@ -9,8 +9,9 @@ use crate::{
     cli::{
         ask::{self, Consent, ConsentPrompt, coloured},
         command_runtime::runtime,
-        render::{name, print, tell, warn},
+        render::{DIM, PLAIN, name, print, tell, warn},
         session_name::named,
+        session_target::boards_that_stay,
         trust,
     },
     error::{ErrorKind, Report},
@@ -19,7 +20,7 @@ use crate::{
 /// Undo file changes of a session: the newest change set that is not undone yet.
 ///
 /// A change set is what one tool result changed. It is shown, and you are asked. If one of its files has been modified
-/// since, nothing of the change set is undone.
+/// since, nothing of the change set is undone. Task boards and blackboards stay as they are.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -68,6 +69,11 @@ impl SessionUndoArgs {
             0 => print(&format!("nothing to undo in the session {}", name(&id)))?,
             1 => print("undone")?,
             count => print(&format!("undone: {count} change sets"))?,
+        }
+        if undone > 0
+            && let Some(remark) = boards_that_stay(&store, &id)
+        {
+            tell(&format!("{DIM}{remark}{PLAIN}\n"));
         }
         Ok(0)
     }
