@@ -1,5 +1,6 @@
-//! Builds every guest, sets the path of each for the tests, and generates random modules.
+//! Builds every guest, sets the path of each for the tests, and generates random modules and the schema of a protocol.
 
+mod acp_schema;
 mod smith;
 
 use std::{env, error::Error, fs, path::PathBuf};
@@ -26,5 +27,6 @@ fn run() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("this is run by cargo")?);
     fs::write(out.join("guests.rs"), generate(&builder, &folders, &built)?)?;
     fs::write(out.join("smith.rs"), smith::generate(&out)?)?;
+    fs::write(out.join("acp_schema.json"), acp_schema::generate())?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, error::TrySendError};
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     calls_in_progress::CallsInProgress,
@@ -12,10 +12,11 @@ use super::{
     conversation_worker::{ConversationRecord, ConversationWorker},
     editor_connection::EditorConnection,
     editor_files::EditorFiles,
+    open_requests::OpenRequestHandle,
     options::{AcpOptions, OpenedProject},
     protocol::ContentBlock,
     questions::EditorQuestions,
-    rpc::{RpcError, RpcId},
+    rpc::RpcError,
 };
 use crate::{app::App, change::EditorBuffers, limits};
 
@@ -100,18 +101,22 @@ impl Conversation {
     /// # Errors
     ///
     /// The error that answers a prompt for which there is no room.
-    pub fn prompt(&self, id: RpcId, blocks: Vec<ContentBlock>) -> Result<(), RpcError> {
-        let cancel = self.state.token();
+    pub fn prompt(&self, request: OpenRequestHandle, blocks: Vec<ContentBlock>) -> Result<(), RpcError> {
         let prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let closed = || RpcError::new(RpcError::CANCELLED, "the conversation is closed; open the session again");
         let prompts = prompts.ok_or_else(closed)?;
-        prompts.try_send(QueuedPrompt { id, blocks, cancel }).map_err(|error| match error {
+        prompts.try_send(QueuedPrompt { request, blocks }).map_err(|error| match error {
             TrySendError::Full(_) => {
                 let most = limits::ACP_PROMPTS_WAITING;
                 RpcError::new(RpcError::INVALID_REQUEST, format!("{most} prompts wait already; wait for an answer"))
             }
             TrySendError::Closed(_) => closed(),
         })
+    }
+
+    /// Returns the token of a new prompt.
+    pub fn token(&self) -> CancellationToken {
+        self.state.token()
     }
 
     /// Cancels the prompt that is answered, and those that wait.

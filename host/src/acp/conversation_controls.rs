@@ -2,15 +2,13 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{protocol::ContentBlock, rpc::RpcId};
+use super::{open_requests::OpenRequestHandle, protocol::ContentBlock};
 
 /// A prompt that waits to be answered.
 pub(super) struct QueuedPrompt {
-    /// The id of the request that is answered.
-    pub id: RpcId,
+    /// The request that is answered. Its token is cancelled with everything that waits or runs when the person cancels.
+    pub request: OpenRequestHandle,
     pub blocks: Vec<ContentBlock>,
-    /// Cancelled with everything that waits or runs when the person cancels.
-    pub cancel: CancellationToken,
 }
 
 /// The state that a conversation shares with its worker.

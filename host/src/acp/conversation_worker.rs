@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The reason of a prompt that the person has cancelled.
-const CANCELLED: &str = "cancelled";
+pub(super) const CANCELLED: &str = "cancelled";
 
 /// The place in which a conversation is recorded.
 pub(super) enum ConversationRecord {
@@ -75,7 +75,12 @@ impl ConversationWorker {
         for note in std::mem::take(&mut self.notes) {
             self.warn(&note).await;
         }
-        while let Some(QueuedPrompt { id, blocks, cancel }) = prompts.recv().await {
+        while let Some(QueuedPrompt { request, blocks }) = prompts.recv().await {
+            // A prompt that was cancelled by its id while it waited is answered already.
+            if !request.start() {
+                continue;
+            }
+            let cancel = request.cancel.clone();
             let stop = match cancel.is_cancelled() {
                 true => Ok(CANCELLED),
                 // A prompt without an answer would keep the editor waiting, and those behind it.
@@ -86,7 +91,8 @@ impl ConversationWorker {
             };
             // Whatever a cancelled prompt came to, the editor waits for this reason.
             let stop = if cancel.is_cancelled() { Ok(CANCELLED) } else { stop };
-            self.connection.respond(&id, stop.map(|reason| json!({"stopReason": reason}))).await;
+            self.connection.respond(&request.id, stop.map(stopped)).await;
+            drop(request);
             // A person who has cancelled is not kept waiting by servers: the next prompt learns from them.
             if !cancel.is_cancelled() {
                 self.commands.learn(&self.app).await;
@@ -306,6 +312,11 @@ impl ConversationWorker {
         let RpcError { code, message, data } = RpcError::of_report(report);
         RpcError { code, message: self.app.secrets().clean_text(&message), data }
     }
+}
+
+/// Returns the answer to a prompt that has ended for a reason of the protocol.
+pub(super) fn stopped(reason: &str) -> Value {
+    json!({"stopReason": reason})
 }
 
 /// Returns the reason of the protocol for a run without an answer; `None` if it is a failure.

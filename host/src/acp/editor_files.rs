@@ -24,36 +24,44 @@ impl EditorFiles {
         Self { connection, session, can_write }
     }
 
-    async fn ask(&self, method: &str, params: &Value) -> Result<Value, EditorBuffersError> {
+    /// Sends a request. Returns what the editor answers.
+    async fn ask(&self, method: &str, params: &Value) -> Result<Result<Value, RpcError>, EditorBuffersError> {
         // Dropping the request withdraws it.
         let answer = timeout(limits::EDITOR_TIME, self.connection.request(method, params)).await;
-        let refused = |RpcError { message, .. }| {
-            let reason = cut(&legible(&message), limits::FAILURE_SHOWN_CHARS);
-            EditorBuffersError::Refused { reason }
-        };
-        answer.map_err(|_| EditorBuffersError::Silent)?.map_err(refused)
+        answer.map_err(|_| EditorBuffersError::Silent)
     }
+}
+
+/// Returns `true` for the answer of an editor that has no text of a file: one outside of its projects, or one that it does
+/// not open. Whoever fails for another reason may have a text.
+fn is_without_text(error: &RpcError) -> bool {
+    matches!(error.code, RpcError::RESOURCE_NOT_FOUND | RpcError::METHOD_NOT_FOUND)
+}
+
+fn refused(reason: &str) -> EditorBuffersError {
+    EditorBuffersError::Refused { reason: cut(&legible(reason), limits::FAILURE_SHOWN_CHARS) }
 }
 
 #[async_trait]
 impl EditorBuffers for EditorFiles {
     async fn read_text(&self, path: &Path) -> Result<Option<String>, EditorBuffersError> {
         let Some(shown) = path.to_str() else { return Ok(None) };
-        match self.ask("fs/read_text_file", &json!({"sessionId": self.session, "path": shown})).await {
+        let params = json!({"sessionId": self.session, "path": shown});
+        match self.ask("fs/read_text_file", &params).await? {
             Ok(mut answer) => match answer.get_mut("content").map(Value::take) {
                 Some(Value::String(text)) => Ok(Some(text)),
-                _ => Err(EditorBuffersError::Refused { reason: "the answer has no text".into() }),
+                _ => Err(refused("the answer has no text")),
             },
-            // A file outside of its projects, or one that it does not open.
-            Err(EditorBuffersError::Refused { .. }) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) if is_without_text(&error) => Ok(None),
+            Err(error) => Err(refused(&error.message)),
         }
     }
 
     async fn write_text(&self, path: &Path, text: &str) -> Result<(), EditorBuffersError> {
         let Some(path) = path.to_str().filter(|_| self.can_write) else { return Err(EditorBuffersError::CannotWrite) };
         let params = json!({"sessionId": self.session, "path": path, "content": text});
-        self.ask("fs/write_text_file", &params).await.map(drop)
+        let written = self.ask("fs/write_text_file", &params).await?;
+        written.map(drop).map_err(|error| refused(&error.message))
     }
 }
 
@@ -65,13 +73,19 @@ mod tests {
     use crate::acp::rpc::RpcId;
 
     #[tokio::test]
-    async fn answers_of_an_editor_are_texts_or_nothing() {
+    async fn answers_of_an_editor_are_texts_nothing_or_failures() {
         let refused = |reason: &str| Err(EditorBuffersError::Refused { reason: reason.into() });
+        let failed = |code: i64| Err(RpcError::new(code, "busy"));
         for (answer, read) in [
             (Ok(json!({"content": "one\n"})), Ok(Some("one\n".to_owned()))),
             (Ok(json!({"content": 7})), refused("the answer has no text")),
             (Ok(json!(null)), refused("the answer has no text")),
-            (Err(RpcError::new(-1, "not open")), Ok(None)),
+            (failed(RpcError::RESOURCE_NOT_FOUND), Ok(None)),
+            (failed(RpcError::METHOD_NOT_FOUND), Ok(None)),
+            (failed(RpcError::INTERNAL), refused("busy")),
+            (failed(RpcError::INVALID_REQUEST), refused("busy")),
+            (failed(RpcError::CANCELLED), refused("busy")),
+            (failed(-1), refused("busy")),
         ] {
             let (peer, write) = tokio::io::duplex(1 << 16);
             let (connection, _writer) = EditorConnection::new(write);

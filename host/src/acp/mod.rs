@@ -4,8 +4,8 @@
 //! - `rpc.rs` reads messages, and `editor_connection.rs` sends everything to the editor. `protocol.rs` has the parts of the
 //!   protocol that are read, `session_update.rs` those that are sent.
 //! - `options.rs` says what the caller provides, `server.rs` answers requests, `session_opening.rs` those for
-//!   conversations, and `session_list.rs` lists sessions. `client_servers.rs` chooses the MCP servers of the editor that
-//!   are used.
+//!   conversations, and `session_list.rs` lists sessions. `open_requests.rs` has the requests that are not answered yet.
+//!   `client_servers.rs` chooses the MCP servers of the editor that are used.
 //! - `conversation.rs` is a conversation, whose prompts `conversation_worker.rs` answers; both share
 //!   `conversation_controls.rs`. `prompt_content.rs` turns a prompt into a task, and `history.rs` shows a conversation
 //!   again.
@@ -24,6 +24,7 @@ mod diff_content;
 mod editor_connection;
 mod editor_files;
 mod history;
+mod open_requests;
 mod options;
 mod prompt_content;
 mod protocol;

@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{
@@ -30,7 +28,7 @@ pub(super) fn task_of(blocks: Vec<ContentBlock>) -> Result<TaskInput, RpcError> 
             ContentBlock::ResourceLink { name, uri } => text.push_str(&mention(&name, &uri)),
             ContentBlock::Image { data, uri } => {
                 let name = uri.map(|uri| name_of(&uri));
-                let attached = AttachedFile::media(name, decoded("the image", &data)?);
+                let attached = AttachedFile::media(name, decoded("the image", &data)?.into());
                 attachments.push(attached.ok_or_else(|| {
                     RpcError::invalid_params("the image is neither PNG, JPEG, GIF nor WebP; convert it to one of these")
                 })?);
@@ -47,10 +45,9 @@ pub(super) fn task_of(blocks: Vec<ContentBlock>) -> Result<TaskInput, RpcError> 
             ContentBlock::Resource { resource: EmbeddedContent::Blob { uri, blob } } => {
                 let name = name_of(&uri);
                 text.push_str(&mention(&name, &uri));
-                let attached = AttachedFile::media(Some(name.clone()), decoded(&format!("the file `{name}`"), &blob)?);
-                attachments.push(attached.ok_or_else(|| {
-                    RpcError::invalid_params(format!("the file `{name}` is neither text nor an image nor a PDF"))
-                })?);
+                let attached = AttachedFile::of_bytes(&name, decoded(&format!("the file `{name}`"), &blob)?);
+                attachments
+                    .push(attached.map_err(|why| RpcError::invalid_params(format!("the file `{name}`: {why}")))?);
             }
             ContentBlock::Audio {} => return refuse("audio is not supported; send text or images".into()),
         }
@@ -58,19 +55,26 @@ pub(super) fn task_of(blocks: Vec<ContentBlock>) -> Result<TaskInput, RpcError> 
             return refuse(format!("the text has more than {} bytes", limits::TASK_BYTES));
         }
     }
-    let bytes: usize = attachments.iter().map(AttachedFile::bytes).sum();
-    if bytes as u64 > limits::TASK_ATTACHED_BYTES || attachments.len() > limits::TASK_ATTACHMENTS {
-        return refuse(format!(
-            "{} files of {bytes} bytes; at most {} files of {} bytes together can be attached",
-            attachments.len(),
-            limits::TASK_ATTACHMENTS,
-            limits::TASK_ATTACHED_BYTES
-        ));
+    let images = attachments.iter().filter(|file| is_image(file)).count();
+    if images > limits::ACP_PROMPT_IMAGES {
+        return refuse(format!("{images} images, the maximum is {}", limits::ACP_PROMPT_IMAGES));
+    }
+    if attachments.len() > limits::TASK_ATTACHMENTS {
+        return refuse(format!("{} files, the maximum is {}", attachments.len(), limits::TASK_ATTACHMENTS));
+    }
+    let bytes = text.len() + attachments.iter().map(AttachedFile::bytes).sum::<usize>();
+    if bytes > limits::ACP_PROMPT_BYTES {
+        let most = limits::ACP_PROMPT_BYTES;
+        return refuse(format!("the text and the files have {bytes} bytes together, the maximum is {most}"));
     }
     if text.trim().is_empty() && attachments.is_empty() {
         return refuse("the prompt is empty".into());
     }
     Ok(TaskInput { text, attachments, schema: None })
+}
+
+fn is_image(file: &AttachedFile) -> bool {
+    matches!(file, AttachedFile::Media(media) if media.media_type.starts_with("image/"))
 }
 
 /// Returns the words that stand for a file in the text.
@@ -86,14 +90,14 @@ fn name_of(uri: &str) -> String {
     cut(&legible(name), limits::NAME_SHOWN_CHARS)
 }
 
-fn decoded(what: &str, base64: &str) -> Result<Arc<[u8]>, RpcError> {
+fn decoded(what: &str, base64: &str) -> Result<Vec<u8>, RpcError> {
     let bytes = STANDARD.decode(base64).map_err(|error| RpcError::invalid_params(format!("{what}: {error}")))?;
     match bytes.len() as u64 > limits::ATTACHED_MEDIA_BYTES {
         true => {
             let most = limits::ATTACHED_MEDIA_BYTES;
             Err(RpcError::invalid_params(format!("{what} has {} bytes, the maximum is {most}", bytes.len())))
         }
-        false => Ok(bytes.into()),
+        false => Ok(bytes),
     }
 }
 
@@ -120,9 +124,10 @@ mod tests {
             {"type": "resource", "resource": {"uri": "file:///p/b.rs", "text": "fn b() {}"}},
             {"type": "image", "data": PNG, "mimeType": "image/odd", "uri": "file:///p/c.png"},
             {"type": "resource", "resource": {"uri": "zed:///d", "blob": PNG}},
+            {"type": "resource", "resource": {"uri": "file:///p/e", "blob": "aGk="}},
         ]))
         .unwrap();
-        assert_eq!(input.text, "Compare [@a.rs](/p/a.rs) and [@b.rs](/p/b.rs)[@d](zed:///d)");
+        assert_eq!(input.text, "Compare [@a.rs](/p/a.rs) and [@b.rs](/p/b.rs)[@d](zed:///d)[@e](/p/e)");
         let message = input.into_message();
         let [Part::Media(image), Part::Media(blob), Part::Text(text)] = &message.parts[..] else {
             panic!("{message:?}")
@@ -130,7 +135,8 @@ mod tests {
         let facts = |media: &Media| (media.media_type.clone(), media.name.clone());
         assert_eq!(facts(image), ("image/png".into(), Some("c.png".into())));
         assert_eq!(facts(blob), ("image/png".into(), Some("d".into())));
-        assert!(text.ends_with("\nfn b() {}\n</attached_file>"), "{text}");
+        assert!(text.contains("\nfn b() {}\n</attached_file>"), "{text}");
+        assert!(text.ends_with("\nhi\n</attached_file>"), "a text as base64 is a text: {text}");
     }
 
     #[test]
@@ -138,17 +144,24 @@ mod tests {
         let text = |text: &str| json!({"type": "text", "text": text});
         let file = |text: &str| json!({"type": "resource", "resource": {"uri": "file:///a", "text": text}});
         let large = "x".repeat(usize::try_from(limits::ATTACHED_TEXT_BYTES).unwrap() + 1);
+        let (most, image) = (&large[1..], json!({"type": "image", "data": PNG, "mimeType": "image/png"}));
+        let files = limits::ACP_PROMPT_BYTES / most.len();
         for (blocks, why) in [
             (json!([]), "the prompt is empty"),
             (json!([text(" \n")]), "the prompt is empty"),
             (json!(vec![text("a"); limits::ACP_PROMPT_BLOCKS + 1]), "513 blocks, the maximum is 512"),
             (json!([text(&"x".repeat(limits::TASK_BYTES + 1))]), "the text has more than"),
             (json!([file(&large)]), "the file `a` has"),
-            (json!(vec![file("x"); limits::TASK_ATTACHMENTS + 1]), "101 files of 101 bytes"),
+            (json!(vec![file("x"); limits::TASK_ATTACHMENTS + 1]), "101 files, the maximum is 100"),
+            (json!(vec![image; limits::ACP_PROMPT_IMAGES + 1]), "51 images, the maximum is 50"),
+            (json!(vec![file(most); files + 1]), "the text and the files have"),
             (json!([{"type": "audio", "data": "", "mimeType": "audio/wav"}]), "audio is not supported"),
             (json!([{"type": "image", "data": "?", "mimeType": "image/png"}]), "the image: "),
             (json!([{"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"}]), "the image is neither PNG"),
-            (json!([{"type": "resource", "resource": {"uri": "b", "blob": "aGk="}}]), "the file `b` is neither text"),
+            (
+                json!([{"type": "resource", "resource": {"uri": "b", "blob": "AP8="}}]),
+                "the file `b`: the file is neither",
+            ),
         ] {
             let error = task(blocks).unwrap_err();
             assert!(error.message.starts_with(why), "{why}: {}", error.message);

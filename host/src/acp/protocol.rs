@@ -152,6 +152,21 @@ pub(super) enum ContentBlock {
     },
 }
 
+impl ContentBlock {
+    /// Returns the bytes of its texts as the editor sent them.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text { text } => text.len(),
+            Self::Image { data, uri } => data.len() + uri.as_ref().map_or(0, String::len),
+            Self::Audio {} => 0,
+            Self::ResourceLink { name, uri } => name.len() + uri.len(),
+            Self::Resource {
+                resource: EmbeddedContent::Text { uri, text: content } | EmbeddedContent::Blob { uri, blob: content },
+            } => uri.len() + content.len(),
+        }
+    }
+}
+
 /// The content of an embedded file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged, expecting = "an embedded `resource` must have a `uri`, and a `text` or a `blob`")]

@@ -52,6 +52,11 @@ impl RpcError {
         Self::new(Self::INVALID_PARAMS, message)
     }
 
+    /// Returns the error for a request that the peer has cancelled.
+    pub fn cancelled() -> Self {
+        Self::new(Self::CANCELLED, "the request was cancelled")
+    }
+
     /// Returns the error for work that has crashed.
     pub fn bug() -> Self {
         Self::new(Self::INTERNAL, "this is a bug in shelly-host")
@@ -66,7 +71,7 @@ impl RpcError {
 
 impl RpcId {
     /// Reads an id; `None` if no request has such an id.
-    fn read(value: &Value) -> Option<Self> {
+    pub fn read(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => number.as_i64().map(Self::Number),
             Value::String(text) if text.len() <= limits::ACP_ID_BYTES => Some(Self::Text(text.clone())),
@@ -97,7 +102,12 @@ impl IncomingMessage {
         }
         let message: Value = match serde_json::from_slice(line) {
             Ok(message) => message,
-            Err(error) => return refuse(RpcId::Unknown, RpcError::PARSE, format!("the line is not JSON: {error}")),
+            Err(error) => {
+                let error = RpcError::new(RpcError::PARSE, format!("the line is not JSON: {error}"));
+                // Only a response is taken by the id at its beginning: whoever waits for it must not wait on.
+                let beginning = &line[..line.len().min(limits::ACP_ID_BYTES)];
+                return Self::of_beginning(beginning, error).map_err(|(_, error)| (RpcId::Unknown, error));
+            }
         };
         let Value::Object(mut message) = message else {
             let what = "the message is not an object; batches are not a part of the protocol";
@@ -276,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn large_response_is_a_failure_and_not_answered() {
+    fn unreadable_response_is_a_failure_and_not_answered() {
         let too_long = RpcError::new(RpcError::INVALID_REQUEST, "long");
         let failed = IncomingMessage::Response { id: RpcId::Number(3), outcome: Err(too_long.clone()) };
         let beginning = br#"{"jsonrpc":"2.0","id":3,"result":{"content":"aaaa"#;
@@ -284,5 +294,11 @@ mod tests {
         let many = format!(r#"{{"jsonrpc":"2.0","id":4,"result":[{}1]}}"#, "1,".repeat(limits::ACP_MESSAGE_VALUES));
         let taken = IncomingMessage::parse(many.as_bytes());
         assert!(matches!(taken, Ok(IncomingMessage::Response { id: RpcId::Number(4), outcome: Err(_) })), "{taken:?}");
+        // Half of a character, as an editor sends it that cuts its text in two.
+        let broken = IncomingMessage::parse(br#"{"jsonrpc":"2.0","id":5,"result":{"content":"\ud83d"}}"#);
+        assert!(
+            matches!(broken, Ok(IncomingMessage::Response { id: RpcId::Number(5), outcome: Err(_) })),
+            "{broken:?}"
+        );
     }
 }

@@ -12,6 +12,7 @@ use futures_util::{FutureExt, future::join_all};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    sync::Semaphore,
     task::JoinSet,
     time::timeout,
 };
@@ -19,19 +20,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     conversation::{Conversation, EditorFeatures},
+    conversation_worker::{CANCELLED, stopped},
     editor_connection::EditorConnection,
+    open_requests::OpenRequests,
     options::AcpOptions,
     protocol::{
-        InitializeParams, ListSessionsParams, LoadSessionParams, NewSessionParams, PROTOCOL_VERSION, PromptParams,
-        SessionIdParams, SetModeParams, params,
+        ContentBlock, InitializeParams, ListSessionsParams, LoadSessionParams, NewSessionParams, PROTOCOL_VERSION,
+        PromptParams, SessionIdParams, SetModeParams, params,
     },
-    rpc::{IncomingMessage, RpcError},
+    rpc::{IncomingMessage, RpcError, RpcId},
     session_list::session_list,
 };
 use crate::{
     app::App,
     config::unknown,
-    error::cut,
+    error::{ErrorKind, Report, cut},
     event::{Event, EventSink},
     limits,
     line_reader::{LineBounds, LineReadResult, LineReader},
@@ -57,6 +60,19 @@ pub(super) struct EditorState {
     /// `None` before the handshake.
     features: Mutex<Option<EditorFeatures>>,
     conversations: Mutex<HashMap<String, Arc<Conversation>>>,
+    requests: OpenRequests,
+    /// Held by work that reads files: that of a cancelled request goes on.
+    reading: Arc<Semaphore>,
+}
+
+/// The reason for which nothing more is read from an editor.
+enum ConnectionEnd {
+    /// It has hung up in an orderly way.
+    HungUp,
+    /// The host was told to stop, or the editor takes no more lines.
+    Stopped,
+    /// It sends what no editor should.
+    GivenUp(Report),
 }
 
 /// The answer to a request.
@@ -80,7 +96,11 @@ impl AcpServer {
 
     /// Serves the editor behind two pipes until it hangs up, or `stop` is cancelled. Its runs then end within
     /// [`limits::ACP_CLOSE_TIME`]; those that do not are dropped, and their sessions can be resumed.
-    pub async fn serve<R, W>(&self, read: R, write: W, stop: CancellationToken)
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the editor was given up, since it sent a line without an end or nothing but garbage.
+    pub async fn serve<R, W>(&self, read: R, write: W, stop: CancellationToken) -> Result<(), Report>
     where
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send + 'static,
@@ -91,11 +111,13 @@ impl AcpServer {
             connection,
             features: Mutex::default(),
             conversations: Mutex::default(),
+            requests: OpenRequests::default(),
+            reading: Arc::new(Semaphore::new(limits::ACP_REQUESTS)),
         });
         let mut work = JoinSet::new();
-        let has_hung_up = listen(&state, LineReader::new(read, LINES), &stop, &mut work).await;
+        let end = listen(&state, LineReader::new(read, LINES), &stop, &mut work).await;
         // Who has hung up may still read the answers; who was told to stop is not waited for.
-        let time = if has_hung_up { limits::ACP_CLOSE_TIME } else { Duration::ZERO };
+        let time = if matches!(end, ConnectionEnd::HungUp) { limits::ACP_CLOSE_TIME } else { Duration::ZERO };
         let conversations: Vec<_> = state.conversations().drain().map(|(_, conversation)| conversation).collect();
         let finished = async {
             while work.join_next().await.is_some() {}
@@ -107,25 +129,29 @@ impl AcpServer {
         // What still runs is dropped here, as in a crash.
         drop(conversations);
         join_all(apps.iter().map(|app| close_app(app, &self.options.events))).await;
-        drop(state);
-        // The writer ends after the last line.
+        // The writer ends after the last line, once nobody has the connection: an app has it for the files of the editor.
+        drop((state, apps));
         let _ = timeout(limits::CANCEL_GRACE, writer).await;
+        match end {
+            ConnectionEnd::HungUp | ConnectionEnd::Stopped => Ok(()),
+            ConnectionEnd::GivenUp(report) => Err(report),
+        }
     }
 }
 
-/// Reads messages until there are no more. Returns `true` if the editor has hung up in an orderly way.
+/// Reads messages until there are no more.
 async fn listen<R: AsyncRead + Unpin>(
     state: &Arc<EditorState>,
     mut lines: LineReader<R>,
     stop: &CancellationToken,
     work: &mut JoinSet<()>,
-) -> bool {
+) -> ConnectionEnd {
     let mut garbage = 0;
     loop {
         let line = tokio::select! {
             biased;
-            () = stop.cancelled() => return false,
-            () = state.connection.lost() => return false,
+            () = stop.cancelled() => return ConnectionEnd::Stopped,
+            () = state.connection.lost() => return ConnectionEnd::Stopped,
             Some(_) = work.join_next(), if !work.is_empty() => continue,
             line = lines.next() => line,
         };
@@ -133,10 +159,20 @@ async fn listen<R: AsyncRead + Unpin>(
             LineReadResult::Whole(line) => IncomingMessage::parse(&line),
             LineReadResult::TooLong { beginning, .. } => {
                 let message = format!("the line has more than {} bytes", limits::ACP_LINE_BYTES);
-                IncomingMessage::of_beginning(&beginning, RpcError::new(RpcError::INVALID_REQUEST, message))
+                let refused = RpcError::new(RpcError::INVALID_REQUEST, message);
+                IncomingMessage::of_beginning(&beginning, refused).map_err(|(id, error)| match id {
+                    RpcId::Unknown => (id, RpcError { code: RpcError::PARSE, ..error }),
+                    known => (known, error),
+                })
             }
-            LineReadResult::Endless => return false,
-            LineReadResult::End => return true,
+            LineReadResult::Endless => {
+                let message =
+                    format!("the editor sent more than {} bytes without a message", limits::ACP_SKIPPED_BYTES);
+                let error = RpcError::new(RpcError::PARSE, message.clone());
+                state.connection.respond(&RpcId::Unknown, Err(error)).await;
+                return ConnectionEnd::GivenUp(given_up(message));
+            }
+            LineReadResult::End => return ConnectionEnd::HungUp,
         };
         match message {
             Ok(message) => {
@@ -147,7 +183,9 @@ async fn listen<R: AsyncRead + Unpin>(
                 state.connection.respond(&id, Err(error)).await;
                 garbage += 1;
                 if garbage > limits::ACP_GARBAGE_LINES {
-                    return false;
+                    return ConnectionEnd::GivenUp(given_up(format!(
+                        "the editor sent {garbage} lines that are no messages"
+                    )));
                 }
             }
         }
@@ -157,19 +195,31 @@ async fn listen<R: AsyncRead + Unpin>(
 async fn handle(state: &Arc<EditorState>, message: IncomingMessage, work: &mut JoinSet<()>) {
     match message {
         IncomingMessage::Response { id, outcome } => state.connection.take_answer(&id, outcome),
-        IncomingMessage::Notification { method, params: given } => {
-            // A notification has no answer, not even an error.
-            if let ("session/cancel", Ok(SessionIdParams { session_id })) = (&*method, params(given))
-                && let Ok(conversation) = state.conversation(&session_id)
-            {
-                conversation.cancel();
+        // A notification has no answer, not even an error.
+        IncomingMessage::Notification { method, params: given } => match &*method {
+            "session/cancel" => {
+                if let Ok(SessionIdParams { session_id }) = params(given)
+                    && let Ok(conversation) = state.conversation(&session_id)
+                {
+                    conversation.cancel();
+                }
             }
-        }
+            "$/cancel_request" => {
+                let Some(id) = given.get("requestId").and_then(RpcId::read) else { return };
+                for _ in 0..state.requests.cancel(&id) {
+                    state.connection.respond(&id, Ok(stopped(CANCELLED))).await;
+                }
+            }
+            _ => {}
+        },
         IncomingMessage::Request { id, method, params: given } if method == "session/prompt" => {
             // The prompts of a conversation keep their order, and are answered by its worker.
             let queued = state.check_greeted().and_then(|()| {
                 let PromptParams { session_id, prompt } = params(given)?;
-                state.conversation(&session_id)?.prompt(id.clone(), prompt)
+                let conversation = state.conversation(&session_id)?;
+                let bytes: usize = prompt.iter().map(ContentBlock::bytes).sum();
+                let request = state.requests.begin_prompt(id.clone(), bytes, &conversation.token())?;
+                conversation.prompt(request, prompt)
             });
             if let Err(error) = queued {
                 state.connection.respond(&id, Err(error)).await;
@@ -181,19 +231,36 @@ async fn handle(state: &Arc<EditorState>, message: IncomingMessage, work: &mut J
                 let error = RpcError::new(RpcError::INVALID_REQUEST, message);
                 return state.connection.respond(&id, Err(error)).await;
             }
-            let state = Arc::clone(state);
+            let (state, request) = (Arc::clone(state), state.requests.begin(id));
             work.spawn(async move {
-                // A request without an answer would keep the editor waiting.
-                let answered = AssertUnwindSafe(state.answer(&method, given)).catch_unwind().await;
-                let (outcome, opened) = match answered.unwrap_or_else(|_| Err(RpcError::bug())) {
+                let answered = tokio::select! {
+                    biased;
+                    // A request without an answer would keep the editor waiting.
+                    answered = AssertUnwindSafe(state.answer(&method, given)).catch_unwind() => {
+                        answered.unwrap_or_else(|_| Err(RpcError::bug()))
+                    }
+                    () = request.cancel.cancelled(), if is_cancellable(&method) => Err(RpcError::cancelled()),
+                };
+                let (outcome, opened) = match answered {
                     Ok(MethodResult { value, opened }) => (Ok(value), opened),
                     Err(error) => (Err(error), None),
                 };
-                state.connection.respond(&id, outcome).await;
+                state.connection.respond(&request.id, outcome).await;
                 opened.iter().for_each(|conversation| conversation.announce());
             });
         }
     }
+}
+
+/// Returns `true` for a request that leaves nothing half done if it is given up on its way.
+fn is_cancellable(method: &str) -> bool {
+    matches!(method, "session/new" | "session/load" | "session/resume" | "session/list")
+}
+
+/// Returns the failure of a connection whose editor sends what no editor should.
+fn given_up(message: String) -> Report {
+    let hint = "start shelly-host acp from an editor that speaks the Agent Client Protocol, one message a line";
+    Report::new(ErrorKind::Run, message).hint(hint)
 }
 
 impl EditorState {
@@ -269,7 +336,7 @@ impl EditorState {
             None => self.options.folder.clone(),
         };
         let options = Arc::clone(&self.options);
-        blocking(move || {
+        self.blocking(move || {
             let store = (options.sessions)(&folder).map_err(|report| RpcError::of_report(&report))?;
             session_list(&store, &folder, given.cursor.as_deref())
         })
@@ -320,6 +387,20 @@ impl EditorState {
     /// The error that answers a request for one more than there can be, or for one that is open.
     pub(super) fn check_room_for(&self, id: &str) -> Result<(), RpcError> {
         check_room(&self.conversations(), id)
+    }
+
+    /// Does work that reads files.
+    pub(super) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, RpcError> + Send + 'static,
+    ) -> Result<T, RpcError> {
+        let permit = Arc::clone(&self.reading).acquire_owned().await.map_err(|_| RpcError::bug())?;
+        let work = move || {
+            let done = work();
+            drop(permit);
+            done
+        };
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(RpcError::bug()))
     }
 
     /// Returns an open conversation.
@@ -382,13 +463,6 @@ pub(super) fn absolute(folder: &Path) -> Result<&Path, RpcError> {
         true => Ok(folder),
         false => Err(RpcError::invalid_params("`cwd` is not an absolute path")),
     }
-}
-
-/// Does work that reads files.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, RpcError> + Send + 'static,
-) -> Result<T, RpcError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(RpcError::bug()))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::{
     options::{OpenedProject, ProjectRequest},
     protocol::EditorMcpServer,
     rpc::RpcError,
-    server::{EditorState, MethodResult, absolute, blocking},
+    server::{EditorState, MethodResult, absolute},
 };
 use crate::{
     agent::journal::JournalState,
@@ -62,7 +62,7 @@ impl EditorState {
         self.check_room_for(&id)?;
         let (opened, notes) = self.open(cwd, servers).await?;
         let (store, given, trusts) = (opened.app.sessions(), id.clone(), self.options.trusts_sessions);
-        let loaded = blocking(move || read_session(&store, &given, trusts)).await?;
+        let loaded = self.blocking(move || read_session(&store, &given, trusts)).await?;
         let LoadedSession { chat, agent, is_trusted } = loaded;
         let is_known = opened.app.config.runners().any(|runner| runner.name() == agent);
         let agent = self.options.agent.clone().or(is_known.then_some(agent));
@@ -86,7 +86,7 @@ impl EditorState {
         absolute(&cwd)?;
         let AdmittedServers { servers, refused } = admit_servers(servers, &self.options.allowed_servers);
         let options = Arc::clone(&self.options);
-        let opened = blocking(move || {
+        let opened = self.blocking(move || {
             let request = ProjectRequest { folder: cwd, servers };
             (options.open)(request).map_err(|report| RpcError::of_report(&report))
         });

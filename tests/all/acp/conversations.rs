@@ -34,6 +34,27 @@ fn cancelled_prompts_end_with_their_reason() {
 }
 
 #[test]
+fn one_prompt_is_cancelled_by_the_id_of_its_request() {
+    let (place, model) = (Place::new(), WaitingModel::start());
+    place.file("shelly.yaml", model.server.config(""));
+    let mut editor = ScriptedEditor::greeted(&place, TRUST, json!({}));
+    let session = editor.conversation(&place);
+    let [running, waiting, last] = ["one", "two", "three"].map(|text| editor.prompt(&session, text));
+    model.asked.recv().unwrap();
+    // The one that waits is answered although another one runs.
+    for id in [waiting, running] {
+        editor.notify("$/cancel_request", json!({ "requestId": id }));
+        assert_eq!(editor.answer(id)["result"]["stopReason"], "cancelled");
+    }
+    (0..2).for_each(|_| model.go.send(()).unwrap());
+    assert_eq!(editor.answer(last)["result"]["stopReason"], "end_turn", "it was not meant");
+    assert!(!model.server.asked.lock().unwrap().iter().any(|asked| asked.contains("\"two\"")), "it never began");
+    editor.notify("$/cancel_request", json!({ "requestId": last }));
+    editor.say(r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":null}}"#);
+    assert!(editor.ask("session/close", json!({ "sessionId": session })).get("error").is_none(), "it still serves");
+}
+
+#[test]
 fn editor_that_vanishes_leaves_a_session_to_resume() {
     let (place, model) = (Place::new(), WaitingModel::start());
     place.file("shelly.yaml", model.server.config(""));

@@ -126,6 +126,12 @@ impl ScriptedEditor {
         self.say(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string());
     }
 
+    /// Answers a request of the program with an error.
+    pub fn refuse(&mut self, request: &Value, code: i64) {
+        let error = json!({"code": code, "message": "busy"});
+        self.say(&json!({"jsonrpc": "2.0", "id": request["id"], "error": error}).to_string());
+    }
+
     /// Begins a conversation in the folder of a place. Returns its id.
     pub fn conversation(&mut self, place: &Place) -> String {
         let opened = self.ask("session/new", json!({"cwd": place.path(), "mcpServers": []}));

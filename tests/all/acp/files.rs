@@ -1,6 +1,9 @@
 //! Files that the person has open in the editor.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
+use shelly_host::limits;
 
 use super::{TRUST, calling, editor::ScriptedEditor};
 use crate::{
@@ -59,7 +62,9 @@ fn unsaved_text_is_changed_in_the_editor() {
     }
     assert_eq!(editor.answer(prompt)["result"]["stopReason"], "end_turn");
     assert_eq!(docs(&place)["a.txt"], after);
+    let before = Instant::now();
     assert_eq!(editor.end().0, 0);
+    assert!(before.elapsed() < limits::CANCEL_GRACE, "nothing is waited for");
     let undone = place.run(&["session", "undo", &session, "--yes"]);
     assert_eq!((undone.code, &*docs(&place)["a.txt"]), (0, EDITED), "{}", undone.shown());
     drop(server);
@@ -83,6 +88,52 @@ fn agent_reads_what_the_person_has_not_saved() {
         let told = server.asked.lock().unwrap().pop().unwrap();
         assert!(told.contains("unsaved changes of") && told.contains(r"-3\n+THREE\n"), "{toolbox}: {told}");
     }
+}
+
+#[test]
+fn failing_editor_keeps_the_agent_from_old_text() {
+    for (code, is_failed) in [(-32603, true), (-32002, false), (-32601, false)] {
+        let place = Place::new();
+        place.file("docs/a.txt", SAVED);
+        let server = calling("fs_read", &json!({"path": "docs/a.txt"}));
+        place.file("shelly.yaml", super::agent(&server, "toolboxes: [filesystem]"));
+        let options = ["--trust", "--plugins", crate::PLUGIN_ROOT];
+        let mut editor = ScriptedEditor::greeted(&place, &options, files());
+        let session = editor.conversation(&place);
+        let prompt = editor.prompt(&session, "go");
+        let read = editor.called("fs/read_text_file");
+        editor.refuse(&read, code);
+        assert_eq!(editor.answer(prompt)["result"]["stopReason"], "end_turn");
+        let told = server.asked.lock().unwrap().pop().unwrap();
+        assert_eq!(told.contains("could not be read: the editor refused: busy"), is_failed, "{code}: {told}");
+    }
+    for (code, is_failed) in [(-32603, true), (-32002, false)] {
+        let (place, server) = project();
+        let options = [OPTIONS, &["--approve", "all"]].concat();
+        let mut editor = ScriptedEditor::greeted(&place, &options, json!({"fs": {"readTextFile": true}}));
+        let session = editor.conversation(&place);
+        let prompt = editor.prompt(&session, "go");
+        let read = editor.called("fs/read_text_file");
+        editor.refuse(&read, code);
+        assert_eq!(editor.answer(prompt)["result"]["stopReason"], "end_turn");
+        assert_eq!(docs(&place)["a.txt"] == SAVED, is_failed, "{code}");
+        drop(server);
+    }
+}
+
+#[test]
+fn text_larger_than_a_message_is_not_taken_for_none() {
+    let (place, server) = project();
+    let options = [OPTIONS, &["--approve", "all"]].concat();
+    let mut editor = ScriptedEditor::greeted(&place, &options, files());
+    let session = editor.conversation(&place);
+    let prompt = editor.prompt(&session, "go");
+    let read = editor.called("fs/read_text_file");
+    editor.respond(&read, json!({"content": "x".repeat(limits::ACP_LINE_BYTES)}));
+    assert_eq!(editor.answer(prompt)["result"]["stopReason"], "end_turn");
+    assert_eq!(docs(&place)["a.txt"], SAVED);
+    let told = server.asked.lock().unwrap().pop().unwrap();
+    assert!(told.contains("the editor refused: the line has more than 33554432 bytes"), "{told}");
 }
 
 #[test]

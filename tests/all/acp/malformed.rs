@@ -14,6 +14,8 @@ fn malformed_input_is_answered_and_survived() {
     let method = |id: u64, method: &str, params: Value| {
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
     };
+    let longer = huge.replacen("70", "71", 1) + &"x".repeat(limits::ACP_LINE_BYTES);
+    let unknown = "x".repeat(limits::ACP_LINE_BYTES + 1);
     let mut editor = ScriptedEditor::start(&place, TRUST);
     let early = method(1, "session/new", json!({"cwd": folder, "mcpServers": []}));
     let answered = |editor: &mut ScriptedEditor, line: &str, id: Value, code: i64| {
@@ -32,6 +34,8 @@ fn malformed_input_is_answered_and_survived() {
         (r#"{"jsonrpc":"1.0","id":4,"method":"initialize"}"#.into(), json!(4), -32600),
         (r#"{"jsonrpc":"2.0","id":{},"method":"initialize"}"#.into(), Value::Null, -32600),
         (huge, json!(70), -32600),
+        (longer, json!(71), -32600),
+        (unknown, Value::Null, -32700),
         (method(5, "no/such", json!({})), json!(5), -32601),
         (method(6, "fs/read_text_file", json!({})), json!(6), -32601),
         (method(7, "authenticate", json!({"methodId": "x"})), json!(7), -32600),
@@ -68,4 +72,6 @@ fn editor_that_sends_only_garbage_is_given_up() {
         answers += 1;
     }
     assert_eq!((editor.next(), answers), (None, limits::ACP_GARBAGE_LINES + 1));
+    let (code, said) = editor.end();
+    assert!(code == 1 && said.contains("the editor sent 1001 lines that are no messages"), "{code}: {said}");
 }

@@ -88,6 +88,11 @@ impl SavedText {
         &self.at.real
     }
 
+    /// Returns the path as the tool names it.
+    pub fn shown(&self) -> &str {
+        &self.at.shown
+    }
+
     /// Returns the error of a change of this file for which the editor was of no help.
     pub fn editor_error(&self, error: &EditorBuffersError) -> ChangeError {
         editor_error(&self.at, error)

@@ -6,6 +6,7 @@ mod event_queue;
 mod event_words;
 mod file_difference;
 mod import_calls;
+mod new_id;
 mod nondeterministic_inputs;
 mod request_tokens;
 mod run_caller;
@@ -24,6 +25,7 @@ pub use event_words::{
 };
 pub use file_difference::FileDifference;
 pub use import_calls::ImportCalls;
+pub use new_id::new_id;
 pub use nondeterministic_inputs::NondeterministicInputs;
 pub use request_tokens::RequestTokens;
 pub use run_caller::{RunCaller, RunCallerState};

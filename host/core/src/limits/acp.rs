@@ -6,8 +6,9 @@ use super::{CANCEL_GRACE, CHAT_QUEUE, MCP_MESSAGE_VALUES, SPECS_BYTES};
 
 /// The maximum bytes of one line of an editor: the largest request that vendors take, in which images are base64, too.
 pub const ACP_LINE_BYTES: usize = 32 << 20;
-/// The bytes of an endless line, or of blank lines before a message, that are skipped before the editor is given up.
-pub const ACP_SKIPPED_BYTES: usize = 2 * ACP_LINE_BYTES;
+/// The bytes of a line that is too long, or of blank lines before a message, that are skipped before the editor is given up:
+/// the content of the largest file that somebody may have open.
+pub const ACP_SKIPPED_BYTES: usize = 64 * ACP_LINE_BYTES;
 /// The bytes at the beginning of a line that is too long in which its id is searched for.
 pub const ACP_ID_BYTES: usize = 256;
 /// The maximum number of values in one message, lists and objects counted with their content, as of an MCP server.
@@ -27,6 +28,13 @@ pub const ACP_PROMPTS_WAITING: usize = CHAT_QUEUE;
 /// The maximum number of blocks of one prompt: each file that is mentioned is one, and so is the text between two of
 /// them.
 pub const ACP_PROMPT_BLOCKS: usize = 512;
+/// The maximum number of images in one prompt: about 75,000 tokens.
+pub const ACP_PROMPT_IMAGES: usize = 50;
+/// The maximum bytes of the text and the files of one prompt together: as base64 they fill the largest request that vendors
+/// take.
+pub const ACP_PROMPT_BYTES: usize = 24 << 20;
+/// The maximum bytes of the prompts of all conversations that are not answered yet: eight of the longest lines.
+pub const ACP_PROMPTS_BYTES: usize = 8 * ACP_LINE_BYTES;
 /// The maximum number of MCP servers that an editor brings for one conversation.
 pub const ACP_CLIENT_SERVERS: usize = 64;
 /// The maximum bytes of all arguments, variables and headers of one such server.

@@ -13,6 +13,7 @@ use crate::{
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     builtin::{ChangeApprovalPolicy, FileChangeTool},
     change::{EditorBuffers, EditorBuffersError, FileChange, FileChangeAction},
+    chat::ToolHints,
     digest::Sha256Digest,
     event::RunCx,
     tool::{self, ChangeProposalPart, ToolBox},
@@ -30,6 +31,8 @@ struct FakeEditor {
     texts: Mutex<BTreeMap<PathBuf, String>>,
     /// The answer to each text that it is given, in place of taking it.
     refuses: Option<EditorBuffersError>,
+    /// The answer to each question for a text, in place of one.
+    fails: Mutex<Option<EditorBuffersError>>,
     /// The text that the person types after the first look at it.
     types: Mutex<Option<String>>,
     /// The file to which the path leads as soon as it is looked at.
@@ -44,6 +47,9 @@ impl EditorBuffers for FakeEditor {
             fs::remove_file(path).unwrap();
             std::os::unix::fs::symlink(&target, path).unwrap();
             return Ok(fs::read_to_string(target).ok());
+        }
+        if let Some(error) = self.fails.lock().unwrap().clone() {
+            return Err(error);
         }
         let mut texts = self.texts.lock().unwrap();
         let text = texts.get(path).cloned();
@@ -88,6 +94,8 @@ fn world(saved: &str, in_editor: &str, act: FileChangeAction, refuses: Option<Ed
         let text = fs::read_to_string(root.join(&path)).map_err(|error| Fault::invalid(error.to_string()));
         async move { text }
     });
+    let read = read.with_hints(ToolHints { read_only: true, ..ToolHints::default() });
+    let add = tool::function("add", "Adds.", |_, Args { .. }: Args| async { Ok("added".to_owned()) });
     let (expected, place) = (Some(Sha256Digest::of(saved)), folder.path().canonicalize().unwrap());
     let write = tool::function("write", "Writes.", move |_, Args { path }: Args| {
         let (file, act) = (ChangePath::new(&place, Path::new(&path), &path), act.clone());
@@ -96,7 +104,8 @@ fn world(saved: &str, in_editor: &str, act: FileChangeAction, refuses: Option<Ed
     let broker = ApprovalBroker::new(HeadlessPolicy::All, TrustedSubjects::default());
     let asks = ChangeApprovalPolicy::All;
     let write = FileChangeTool::new(Arc::new(write), changes.clone(), broker, "ada", "d", asks);
-    let tools = ToolBox::new().with(UnsavedNotes::new(Arc::new(read), changes, resolve)).with(write);
+    let add = UnsavedNotes::new(Arc::new(add), changes.clone(), resolve.clone());
+    let tools = ToolBox::new().with(UnsavedNotes::new(Arc::new(read), changes, resolve)).with(add).with(write);
     World { folder, editor, tools }
 }
 
@@ -135,6 +144,25 @@ async fn result_says_what_the_person_has_not_saved() {
     assert_eq!(world.call("read", "b.txt").await, (false, "b\n".into()));
     world.editor.texts.lock().unwrap().insert(world.path(), "one\r\ntwo".into());
     assert_eq!(world.call("read", FILE).await, (false, "one\ntwo\n".into()));
+}
+
+#[tokio::test]
+async fn text_that_the_editor_keeps_to_itself_is_a_failed_read() {
+    let world = world("one\n", "two\n", text("three\n"), None);
+    let refused = EditorBuffersError::Refused { reason: "busy".into() };
+    for (error, why) in
+        [(refused, "the editor refused: busy"), (EditorBuffersError::Silent, "has not answered within 5 seconds")]
+    {
+        *world.editor.fails.lock().unwrap() = Some(error);
+        let (is_error, read) = world.call("read", FILE).await;
+        assert!(is_error && read.contains(why) && !read.contains("one"), "{read}");
+        // What a tool has done is said all the same.
+        let (is_error, added) = world.call("add", FILE).await;
+        assert!(!is_error && added.contains(why) && added.ends_with("added"), "{added}");
+        let (is_error, written) = world.call("write", FILE).await;
+        assert!(is_error && written.contains(why), "{written}");
+        assert_eq!(world.texts(), ("one\n".into(), "two\n".into()));
+    }
 }
 
 #[tokio::test]
@@ -178,6 +206,8 @@ async fn larger_text_of_an_editor_is_refused() {
     let world = world("1\n", &huge, text("2\n"), None);
     let (is_error, said) = world.call("write", FILE).await;
     assert!(is_error && said.contains("bytes in the editor"), "{said}");
+    let (is_error, said) = world.call("read", FILE).await;
+    assert!(is_error && said.contains("bytes in the editor"), "the disk's text is not that of the person: {said}");
     assert_eq!(fs::read_to_string(world.path()).unwrap(), "1\n");
 }
 

@@ -90,19 +90,19 @@ impl AcpArgs {
         let server = AcpServer::new(self.options(events));
         let stop = CancellationToken::new();
         let mut serving = Box::pin(server.serve(tokio::io::stdin(), tokio::io::stdout(), stop.clone()));
-        let code = tokio::select! {
+        let ended = tokio::select! {
             biased;
             code = &mut interrupt => {
                 stop.cancel();
                 let _ = timeout(limits::CANCEL_GRACE, &mut serving).await;
-                code
+                Ok(code)
             }
-            () = &mut serving => 0,
+            served = &mut serving => served.map(|()| 0),
         };
         drop(serving);
         drop(server);
         let _ = timeout(limits::CANCEL_GRACE, shown).await;
-        Ok(code)
+        ended
     }
 
     /// Resolves paths below the current folder: editors have other folders open.

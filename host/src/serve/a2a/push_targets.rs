@@ -2,7 +2,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{
     a2a::{A2aError, wire::TaskPushNotificationConfig},
-    hex, limits,
+    event::new_id,
+    limits,
 };
 
 /// The addresses that are told of the updates of one task, at most [`limits::A2A_PUSH_CONFIGS`].
@@ -39,7 +40,7 @@ impl PushTargets {
             if let Some(there) = state.targets.iter().find(same) {
                 return Ok(there.config.clone());
             }
-            config.id = new_id();
+            config.id = new_id("push");
         }
         match state.targets.iter().position(|there| there.config.id == config.id) {
             Some(at) => state.targets[at] = PushTarget { config: config.clone(), failures: 0 },
@@ -91,14 +92,6 @@ impl PushTargets {
     fn state(&self) -> MutexGuard<'_, PushTargetsState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the id of a new config.
-fn new_id() -> String {
-    let mut random = [0; 8];
-    // Without random bytes all have one id, so that a new config replaces the one before.
-    let _ = getrandom::fill(&mut random);
-    format!("push-{}", hex::encode(random))
 }
 
 #[cfg(test)]

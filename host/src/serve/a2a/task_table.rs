@@ -1,7 +1,6 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
 };
 
 use super::{
@@ -17,7 +16,7 @@ use crate::{
     agent::SendError,
     digest::Sha256Digest,
     error::cut,
-    event::PropagatedSpan,
+    event::{PropagatedSpan, new_id},
     limits,
     serve::hosted_runs::{RunHost, RunHostError, RunRequest, RunTarget},
 };
@@ -170,7 +169,8 @@ fn begin(
     let config = &host.app().config;
     let is_recorded = host.options().record && config.sessions.is_recording();
     let context = match message.context_id.as_str() {
-        "" => new_context_id(),
+        // The id is the name of its session, too.
+        "" => new_id("a2a"),
         given if is_recorded => given.to_owned(),
         _ => {
             let error = "this server records no sessions, so no conversation goes on; leave `contextId` out";
@@ -232,15 +232,6 @@ pub(super) fn refusal(error: RunHostError) -> A2aError {
             unsupported(said)
         }
     }
-}
-
-/// Returns the id of a new conversation, which is the name of its session: its time and a random part.
-fn new_context_id() -> String {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let mut chance = [0; 8];
-    // Without random bytes the time alone is the id.
-    let _ = getrandom::fill(&mut chance);
-    format!("a2a-{:x}-{:016x}", since.as_millis(), u64::from_le_bytes(chance))
 }
 
 #[cfg(test)]

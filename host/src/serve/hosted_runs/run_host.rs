@@ -1,7 +1,6 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
-    time::SystemTime,
 };
 
 use serde::{Serialize, de::IgnoredAny};
@@ -23,6 +22,7 @@ use crate::{
     app::{App, DEFAULT_AGENT},
     approval::{ApprovalInbox, QuestionKind, Verdict},
     config::RunnerConfig,
+    event::new_id,
     limits,
     model::UsageTally,
     session::Secrets,
@@ -167,7 +167,7 @@ impl RunHost {
         let permit = Arc::clone(&host.permits).try_acquire_owned().map_err(|_| RunHostError::Busy { most })?;
         let task = request.input.as_ref().map(|input| input.text.as_str()).unwrap_or_default();
         let events = RunEvents::new(&host.files);
-        let run = Arc::new(HostedRun::new(new_run_id(), task, &request.target, events));
+        let run = Arc::new(HostedRun::new(new_id("run").into(), task, &request.target, events));
         {
             // Of two runs that begin at once in one session, the second one finds the first.
             let mut table = host.table();
@@ -318,13 +318,4 @@ impl RunTable {
             self.totals.dropped_events += oldest.events.lost();
         }
     }
-}
-
-/// Returns the id of a new run: its start time and a random part.
-fn new_run_id() -> Arc<str> {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let mut chance = [0; 4];
-    // Without random bytes the time alone is the id.
-    let _ = getrandom::fill(&mut chance);
-    format!("run-{:x}-{:08x}", since.as_millis(), u32::from_le_bytes(chance)).into()
 }
