@@ -108,7 +108,7 @@ pub use shelly_telemetry as telemetry;
 #[doc(inline)]
 pub use shelly_trace as trace;
 
-use shelly_core::{files, hex, line_reader};
+use shelly_core::{files, hex, json_values, line_reader};
 
 pub mod builtin;
 pub mod conformance;

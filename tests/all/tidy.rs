@@ -73,13 +73,13 @@ pub fn code(text: &str) -> String {
 
 /// The modules that each module may name, as the list in `docs/architecture.md` says. Every module may name these six.
 const EVERYONE: [&str; 6] = ["chat", "digest", "event", "hex", "limits", "error"];
-const MAY_NAME: [(&str, &[&str]); 52] = [
+const MAY_NAME: [(&str, &[&str]); 53] = [
     ("chat", &[]),
     ("error", &[]),
     ("limits", &[]),
     ("event", &[]),
     ("approval", &[]),
-    ("a2a", &["agent", "approval", "capability", "model", "net"]),
+    ("a2a", &["agent", "approval", "capability", "json_values", "model", "net"]),
     ("author", &["files", "process"]),
     ("capability", &[]),
     ("change", &["files", "trust"]),
@@ -88,12 +88,13 @@ const MAY_NAME: [(&str, &[&str]); 52] = [
     ("encodings", &[]),
     ("files", &[]),
     ("json_schema", &[]),
+    ("json_values", &[]),
     ("bucket", &[]),
     ("kv", &["bucket", "files"]),
     ("line_reader", &[]),
     ("process", &[]),
     ("terminal", &[]),
-    ("mcp", &["capability", "files", "line_reader", "net", "process", "tool"]),
+    ("mcp", &["capability", "files", "json_values", "line_reader", "net", "process", "tool"]),
     ("net", &["capability", "encodings", "files", "process"]),
     ("packages", &["files", "net", "process"]),
     ("openapi", &["capability", "json_schema", "net", "tool"]),
@@ -216,6 +217,7 @@ const MAY_NAME: [(&str, &[&str]); 52] = [
             "cluster",
             "config",
             "files",
+            "json_values",
             "mcp",
             "model",
             "net",

@@ -18,6 +18,7 @@ use crate::{
 use shelly_core::{
     error::{Fault, cut, legible},
     event::StepSpan,
+    json_values::count_json_values,
     limits,
 };
 use shelly_net::{
@@ -148,6 +149,11 @@ impl RemoteClient {
 
     /// Returns the result in an answer to the request with this id.
     fn result(&self, id: u64, operation: A2aOperation, body: &[u8]) -> Result<Value, Fault> {
+        if count_json_values(body) > limits::A2A_REPLY_VALUES {
+            let most = limits::A2A_REPLY_VALUES;
+            let message = format!("{} has sent more than {most} values at once", self.place());
+            return Err(Fault::TooLarge { message });
+        }
         let answer = serde_json::from_slice(body).map_err(|error| self.invalid(&format!("it is not JSON: {error}")))?;
         let Value::Object(mut answer) = answer else { return Err(self.invalid("the answer is no object")) };
         if let Some(error) = answer.remove("error").filter(|error| !error.is_null()) {

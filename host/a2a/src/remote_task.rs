@@ -1,7 +1,7 @@
 use crate::wire::{
     A2aArtifact, A2aMessage, A2aPart, A2aPartContent, A2aTask, A2aTaskState, A2aTaskStatus, TaskStreamItem,
 };
-use shelly_core::limits;
+use shelly_core::{json_values::count_json_values, limits};
 
 /// A task at another host, as far as its updates have come.
 #[derive(Debug, Default)]
@@ -42,11 +42,12 @@ impl RemoteTask {
             TaskStreamItem::ArtifactUpdate(update) => {
                 self.take_ids(&update.task_id, &update.context_id)?;
                 self.count(&update.artifact.parts)?;
-                let there = self.artifacts.iter_mut().find(|one| one.artifact_id == update.artifact.artifact_id);
+                let (is_more, artifact) = (update.append, kept_artifact(update.artifact)?);
+                let there = self.artifacts.iter_mut().find(|one| one.artifact_id == artifact.artifact_id);
                 match there {
-                    Some(there) if update.append => append(&mut there.parts, update.artifact.parts),
-                    Some(there) => *there = update.artifact,
-                    None => self.artifacts.push(update.artifact),
+                    Some(there) if is_more => append(&mut there.parts, artifact.parts),
+                    Some(there) => *there = artifact,
+                    None => self.artifacts.push(artifact),
                 }
             }
         }
@@ -68,7 +69,7 @@ impl RemoteTask {
         self.take_status(task.status)?;
         if let Some(artifacts) = task.artifacts {
             artifacts.iter().try_for_each(|artifact| self.count(&artifact.parts))?;
-            self.artifacts = artifacts;
+            self.artifacts = artifacts.into_iter().map(kept_artifact).collect::<Result<_, _>>()?;
         }
         self.check_parts()
     }
@@ -160,11 +161,32 @@ fn append(parts: &mut Vec<A2aPart>, more: Vec<A2aPart>) {
     }
 }
 
+/// Returns an artifact as it is kept until the task is over: of its parts, that which becomes text.
+fn kept_artifact(artifact: A2aArtifact) -> Result<A2aArtifact, String> {
+    let A2aArtifact { artifact_id, parts, .. } = artifact;
+    if artifact_id.len() > limits::A2A_REMOTE_ID_BYTES {
+        return Err("the id of a result is too long".into());
+    }
+    let kept = |part: A2aPart| {
+        let content = match part.content {
+            A2aPartContent::Raw(_) => A2aPartContent::Raw(String::new()),
+            A2aPartContent::Url(_) => A2aPartContent::Url(String::new()),
+            content => content,
+        };
+        let A2aPart { media_type, filename, .. } = part;
+        A2aPart { media_type, filename, ..A2aPart::of(content) }
+    };
+    Ok(A2aArtifact { artifact_id, parts: parts.into_iter().map(kept).collect(), ..A2aArtifact::default() })
+}
+
 /// Returns the bytes that a part adds to an answer.
 fn size(part: &A2aPart) -> usize {
     match &part.content {
         A2aPartContent::Text(text) => text.len(),
-        A2aPartContent::Data(value) => value.to_string().len(),
+        A2aPartContent::Data(value) => {
+            let text = value.to_string();
+            text.len() + count_json_values(text.as_bytes()) * limits::A2A_VALUE_BYTES
+        }
         A2aPartContent::Raw(_) | A2aPartContent::Url(_) => part.filename.len() + part.media_type.len(),
     }
 }
@@ -249,6 +271,30 @@ mod tests {
         let artifact = |id: &str| json!({"artifactId": id, "parts": parts});
         let whole = json!({"task": {"id": "t", "artifacts": [artifact("a"), artifact("b")]}});
         assert!(known().take(item(whole)).unwrap_err().contains("parts"), "those of all results count");
+    }
+
+    #[test]
+    fn only_that_which_becomes_text_is_kept_of_a_result() {
+        let mut task = RemoteTask { id: Some("t".into()), ..RemoteTask::default() };
+        let more = json!({"a": "x".repeat(1 << 10)});
+        let update = |id: &str, data: Value| {
+            let parts = json!([
+                {"raw": "aGk=", "filename": "f", "mediaType": "x/y", "metadata": more},
+                {"url": "https://agents.example.com/f", "filename": "g"},
+                {"data": data},
+            ]);
+            let artifact = json!({"artifactId": id, "name": "n", "description": "d", "metadata": more, "parts": parts});
+            item(json!({"artifactUpdate": {"taskId": "t", "artifact": artifact}}))
+        };
+        task.take(update("a", json!(1))).unwrap();
+        let parts =
+            json!([{"raw": "", "filename": "f", "mediaType": "x/y"}, {"url": "", "filename": "g"}, {"data": 1}]);
+        assert_eq!(json!(task.artifacts), json!([{"artifactId": "a", "parts": parts}]));
+        let long = "x".repeat(limits::A2A_REMOTE_ID_BYTES + 1);
+        assert!(task.take(update(&long, json!(1))).unwrap_err().contains("id of a result"));
+        // Two bytes each, and more in memory.
+        let many = json!(vec![0; limits::A2A_REPLY_BYTES / limits::A2A_VALUE_BYTES]);
+        assert!(task.take(update("b", many)).unwrap_err().contains("bytes"));
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! | [`chat`] | messages and the log that keeps them valid |
 //! | [`files`], [`digest`], [`hex`] | files read and replaced safely; SHA-256 digests; hexadecimal digits |
 //! | [`encodings`], [`json_schema`] | forms in which a secret may appear; schemas of tools |
-//! | [`line_reader`] | bounded lines of a peer that may send anything |
+//! | [`line_reader`], [`json_values`] | bounded lines, and the size of JSON, of a peer that may send anything |
 //! | [`capability`] | plugin permissions and budgets: plain data and its algebra |
 //! | [`trust`] | the approvals that a person has given to a project, which may be someone else's |
 //! | [`change`] | file changes that tools propose: checked, shown, applied all or none, undone |
@@ -45,6 +45,7 @@ pub mod error;
 pub mod files;
 pub mod hex;
 pub mod json_schema;
+pub mod json_values;
 pub mod kv;
 pub mod limits;
 pub mod line_reader;

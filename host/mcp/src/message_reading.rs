@@ -5,7 +5,7 @@ use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
 use serde_json::Value;
 
 use super::depth;
-use shelly_core::limits;
+use shelly_core::{json_values::count_json_values, limits};
 
 /// Parses a message. On failure returns the error for the caller that awaits this answer, if the id is found.
 pub(super) fn read_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Option<Box<ServerJsonRpcMessage>>> {
@@ -43,7 +43,7 @@ pub(super) fn read_deep_message(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Op
 
 /// Returns `true` if parsing the message would take more memory than a message may.
 pub(super) fn has_too_many_values(bytes: &[u8]) -> bool {
-    values(bytes) > limits::MCP_MESSAGE_VALUES
+    count_json_values(bytes) > limits::MCP_MESSAGE_VALUES
 }
 
 /// Returns the error for the caller that awaits this message, if its id is found.
@@ -76,38 +76,4 @@ pub(super) fn id_at(beginning: &[u8], end: &[u8]) -> Option<RequestId> {
     };
     let first = memmem::find(beginning, KEY).and_then(|at| number(&beginning[at + KEY.len()..]));
     first.or_else(|| number(&end[memmem::rfind(end, KEY)? + KEY.len()..]))
-}
-
-/// Returns an upper bound of the number of values in a JSON text: one, and one for each comma, list and object outside of
-/// strings.
-fn values(json: &[u8]) -> usize {
-    let (mut count, mut rest) = (1, json);
-    loop {
-        let (plain, string) = match memchr::memchr(b'"', rest) {
-            Some(quote) => (&rest[..quote], Some(&rest[quote + 1..])),
-            None => (rest, None),
-        };
-        count += plain.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
-        let Some(mut string) = string else { return count };
-        rest = loop {
-            match memchr::memchr2(b'"', b'\\', string) {
-                Some(at) if string[at] == b'\\' => string = string.get(at + 2..).unwrap_or_default(),
-                Some(at) => break &string[at + 1..],
-                None => return count,
-            }
-        };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_counted_outside_of_strings() {
-        for (json, count) in [("1", 1), ("[1,2]", 3), (r#"{"a,[":"\",,","b":[{}]}"#, 5), (r#"["\\",",,"#, 3), ("\"", 1)]
-        {
-            assert_eq!(values(json.as_bytes()), count, "{json}");
-        }
-    }
 }

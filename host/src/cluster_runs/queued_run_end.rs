@@ -19,7 +19,7 @@ use crate::{
 /// Returns the end of a run that this host has done; `None` if the run was interrupted. `before` is what it had spent on
 /// other hosts.
 pub(super) fn end_of_snapshot(snapshot: &RunSnapshot, before: &UsageTally, secrets: &Secrets) -> Option<QueuedRunEnd> {
-    let state = match snapshot.state {
+    let state = match snapshot.state() {
         HostedRunState::Completed => RunEndState::Completed,
         HostedRunState::Failed => RunEndState::Failed,
         HostedRunState::Cancelled => RunEndState::Cancelled,
@@ -31,10 +31,10 @@ pub(super) fn end_of_snapshot(snapshot: &RunSnapshot, before: &UsageTally, secre
         usage: snapshot.usage(),
         usd: total.usd.saturating_sub(of_others.usd),
     };
-    let answer = snapshot.answer.as_ref().map(|answer| answer.message.text_content());
-    let error = snapshot.error.as_ref().map(problem);
-    let tool_calls = snapshot.answer.as_ref().map_or(0, |answer| answer.account.total().tool_calls);
-    let ending = ending(state, answer, snapshot.value.clone(), error, &sum(before, &here), secrets);
+    let answer = snapshot.answer().map(|answer| answer.message.text_content());
+    let error = snapshot.error().map(problem);
+    let tool_calls = snapshot.answer().map_or(0, |answer| answer.account.total().tool_calls);
+    let ending = ending(state, answer, snapshot.value().cloned(), error, &sum(before, &here), secrets);
     Some(QueuedRunEnd { tool_calls, ..ending })
 }
 

@@ -28,7 +28,7 @@ use crate::{
     event::PropagatedSpan,
     limits,
     model::UsageTally,
-    serve::hosted_runs::{HostedRun, HostedRunState, RunHost, RunHostError, RunRequest, RunSnapshot, RunTarget},
+    serve::hosted_runs::{HostedRun, HostedRunOutcome, RunHost, RunHostError, RunRequest, RunSnapshot, RunTarget},
     session::SessionError,
     task::{AnswerSchema, AttachedFile, TaskInput},
 };
@@ -355,7 +355,7 @@ impl QueuedRunWork<'_> {
     ) -> QueuedRunOutcome {
         // Another process has the session, or the server was away for too long: the run goes on where it can be written. A
         // session that is full fails each time.
-        if let Some(RunError::Unrecorded(why)) = &snapshot.failure {
+        if let Some(HostedRunOutcome::Failed { failure: Some(RunError::Unrecorded(why)), .. }) = &snapshot.outcome {
             self.pause().await;
             return match self.worker.stop.is_cancelled() {
                 true => QueuedRunOutcome::GivenBack,
@@ -363,7 +363,7 @@ impl QueuedRunWork<'_> {
             };
         }
         // Another process had the session, or wrote the end, after this one had looked into it.
-        if snapshot.state == HostedRunState::Failed && snapshot.agent.is_none() {
+        if snapshot.error().is_some() && snapshot.agent.is_none() {
             match self.session_state(host).await {
                 Ok(SessionState::Free(RecordedProgress::Ended { outcome, spent, tool_calls, left })) => {
                     let ending = end_of_record(&outcome, schema, &spent, &host.secrets());
@@ -386,7 +386,7 @@ impl QueuedRunWork<'_> {
         };
         // The journal says what a run without an answer has called, which its parent run is charged, and what others still
         // spend for it.
-        let is_charged = snapshot.answer.is_none() && self.spec.parent.is_some();
+        let is_charged = snapshot.answer().is_none() && self.spec.parent.is_some();
         if !is_charged && !host.app().config.has_placed_agents() {
             return QueuedRunOutcome::ended(ending);
         }

@@ -115,7 +115,7 @@ fn reply_to(command: RunCommand, host: &RunHost, run: &Arc<HostedRun>, cancel: &
             let usage = snapshot.usage();
             RunReply::Snapshot {
                 snapshot: json!({
-                    "state": snapshot.state,
+                    "state": snapshot.state(),
                     "agent": snapshot.agent.as_deref(),
                     "model": snapshot.model,
                     "session": snapshot.session,

@@ -14,13 +14,20 @@ struct UpdateReceiver {
 
 impl UpdateReceiver {
     fn start(statuses: &'static [&'static str]) -> Self {
+        Self::with(statuses, |_| {})
+    }
+
+    /// `before` is called with each update before it is answered.
+    fn with(statuses: &'static [&'static str], before: impl Fn(&str) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (sender, came) = mpsc::channel();
         thread::spawn(move || {
             let mut statuses = statuses.iter().cycle();
             for mut connection in listener.incoming().flatten() {
-                let _ = sender.send(request(&mut connection));
+                let update = request(&mut connection);
+                let _ = sender.send(update.clone());
+                before(&update);
                 let _ = connection.write_all(answer(statuses.next().unwrap(), "{}").as_bytes());
             }
         });
@@ -115,6 +122,34 @@ fn address_that_is_not_permitted_is_refused() {
     assert!(receiver.came.try_recv().is_err());
     let wrong = place.run(&["serve", "--a2a", "--a2a-push", "http://hooks.example.com"]);
     assert!(wrong.code != 0 && wrong.stderr.contains("https://hooks.example.com"), "{}", wrong.shown());
+}
+
+#[test]
+fn address_that_comes_during_the_last_update_is_told() {
+    let (place, gate) = (Place::new(), ReplyGate::default());
+    // The last update waits for its answer, so its sender is still at work.
+    let first = UpdateReceiver::with(&["200 OK"], {
+        let gate = gate.clone();
+        move |update| {
+            if update.contains("TASK_STATE_COMPLETED") {
+                gate.wait();
+            }
+        }
+    });
+    let late = UpdateReceiver::start(&["200 OK"]);
+    place.file("shelly.yaml", ModelServer::start(|_| says("Four.")).config(""));
+    let served = HttpServed::start(&place, &["--a2a", "--a2a-push", &first.url, "--a2a-push", &late.url]);
+    let configuration = json!({"taskPushNotificationConfig": {"url": first.url}});
+    let sent = rpc(&served, "SendMessage", &json!({"message": message("m1", "Add."), "configuration": configuration}));
+    while !first.next().1.to_string().contains("TASK_STATE_COMPLETED") {}
+    let config = json!({"taskId": sent["result"]["task"]["id"], "url": late.url});
+    let added = rpc(&served, "CreateTaskPushNotificationConfig", &config);
+    assert_eq!(added["result"]["url"], late.url, "{added}");
+    gate.open();
+    let told = late.next().1;
+    assert_eq!(told["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{told}");
+    assert_eq!(told["task"]["artifacts"][0]["parts"], json!([{"text": "Four."}]), "{told}");
+    assert!(first.came.try_recv().is_err(), "the first one was told already");
 }
 
 #[test]

@@ -248,6 +248,10 @@ fn server_that_breaks_the_protocol_is_an_error() {
         (hostile(plain_card, |_| result(&json!({"nothing": 1}))), "in a form that cannot be used"),
         (hostile(plain_card, |_| answer("200 OK", &"x".repeat(9 << 20))), "more than 8388608 bytes"),
         (
+            hostile(plain_card, |_| answer("200 OK", &format!("[{}1]", "1,".repeat(250_000)))),
+            "more than 250000 values at once",
+        ),
+        (
             hostile(plain_card, |_| {
                 answer("200 OK", r#"{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "\u001b[2Jno"}}"#)
             }),

@@ -137,11 +137,36 @@ fn oversized_and_undeclared_bodies_are_refused() {
 }
 
 #[test]
+fn body_of_too_many_values_is_refused() {
+    let place = place();
+    let served = HttpServed::start(&place, &["--a2a", "--mcp"]);
+    // Two bytes each, and a hundred in memory once they are parsed.
+    let many = format!("[{}1]", "1,".repeat(250_000));
+    let kind = "content-type: application/json\r\naccept: application/json, text/event-stream\r\na2a-version: 1.0\r\n";
+    for (path, body, status) in [
+        ("/api/v1/runs", format!(r#"{{"task": "hi", "schema": {{"enum": {many}}}}}"#), 413),
+        ("/v1/chat/completions", format!(r#"{{"messages": [{{"role": "user", "content": "hi"}}], "x": {many}}}"#), 413),
+        ("/v1/responses", format!(r#"{{"input": "hi", "metadata": {many}}}"#), 413),
+        ("/ag-ui/helper", format!(r#"{{"threadId": "t", "runId": "r", "messages": [], "state": {many}}}"#), 413),
+        ("/a2a/helper", format!(r#"{{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {many}}}"#), 413),
+        ("/a2a/helper/message:send", format!(r#"{{"message": {many}}}"#), 413),
+        ("/mcp", format!(r#"{{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {many}}}"#), 400),
+    ] {
+        let refused = served.send("POST", path, &format!("{}{kind}", served.known()), &body);
+        assert_eq!(refused.status, status, "{path}: {refused:?}");
+        assert!(refused.body.contains("more than 250000 values"), "{path}: {refused:?}");
+    }
+    // A long text is one value.
+    let long = json!({"task": "hi", "files": [{"name": "a.csv", "text": "1,".repeat(250_000)}]});
+    assert_eq!(served.post("/api/v1/runs", &long).status, 201);
+}
+
+#[test]
 fn client_is_served_beside_slow_ones() {
     let place = place();
     let served = HttpServed::start(&place, &[]);
     let mut slow = Vec::new();
-    // Nothing, half a head, and a head whose body does not come: more than there may be connections.
+    // Nothing, half a head, and a head whose body does not come.
     let head = format!(
         "POST /api/v1/runs HTTP/1.1\r\n{}content-type: application/json\r\ncontent-length: 20\r\n\r\n",
         served.known()

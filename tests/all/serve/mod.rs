@@ -6,6 +6,7 @@ mod a2a_remote;
 mod access;
 mod ag_ui;
 mod examples;
+mod http_attacks;
 mod openai_chat;
 mod openai_clients;
 mod openai_responses;

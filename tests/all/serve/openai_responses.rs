@@ -195,6 +195,32 @@ fn response_in_the_background_is_cancelled() {
 }
 
 #[test]
+fn streamed_response_that_is_cancelled_says_so() {
+    let (gate, place) = (ReplyGate::default(), Place::new());
+    let model = ModelServer::start({
+        let gate = gate.clone();
+        move |_| {
+            gate.wait();
+            says("Too late.")
+        }
+    });
+    place.file("shelly.yaml", model.config(""));
+    let served = HttpServed::start(&place, &[]);
+    let mut stream = served.begin(RESPONSES, &json!({"input": "hi", "stream": true}));
+    read_until(&mut stream, "response.in_progress");
+    let run = served.only_run("running")["run"].as_str().unwrap().to_owned();
+    assert_eq!(served.post(&format!("/api/v1/runs/{run}/cancel"), &json!({})).status, 202);
+    let rest = read_until(&mut stream, "\r\n0\r\n");
+    let last: Value =
+        serde_json::from_str(rest.lines().rfind(|line| line.starts_with("data: ")).unwrap().split_at(6).1).unwrap();
+    assert_eq!(last["type"], "response.incomplete", "{last}");
+    let response = &last["response"];
+    assert_eq!((&response["status"], &response["error"]), (&json!("cancelled"), &Value::Null), "{response}");
+    assert_eq!(response["incomplete_details"], Value::Null, "no bound has ended it: {response}");
+    gate.open();
+}
+
+#[test]
 fn response_of_a_client_is_retrieved_and_not_cancelled() {
     let place = Place::new();
     let served = counting(&place, &[]);

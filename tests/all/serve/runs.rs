@@ -219,6 +219,21 @@ fn failed_run_says_why_and_how_to_mend_it() {
 }
 
 #[test]
+fn long_answer_is_cut_in_the_list_of_runs() {
+    let place = Place::new();
+    let text = json!({"words": "word ".repeat(1_000)}).to_string();
+    place.file("shelly.yaml", ModelServer::start(move |_| says(&text)).config(""));
+    let served = HttpServed::start(&place, &[]);
+    let run = served.run(&json!({"task": "hi", "schema": {"type": "object"}}));
+    let whole = &served.ended(&run)["result"];
+    assert_eq!(whole["value"]["words"], "word ".repeat(1_000), "{whole}");
+    let listed = &served.only_run("completed")["result"];
+    let shown = listed["text"].as_str().unwrap();
+    assert_eq!((shown.chars().count(), listed.get("value")), (2_001, None), "with the mark of the cut: {listed}");
+    assert_eq!((&listed["ending"], &listed["iterations"]), (&whole["ending"], &whole["iterations"]));
+}
+
+#[test]
 fn shutdown_leaves_a_session_that_goes_on() {
     let (gate, place) = (ReplyGate::default(), Place::new());
     let model = ModelServer::start({

@@ -121,6 +121,26 @@ fn many_runs_and_watchers_get_every_event_once() {
 }
 
 #[test]
+fn run_goes_on_where_its_events_cannot_be_kept() {
+    let place = Place::new();
+    // More events than are kept in memory.
+    let model = ModelServer::start(|_| streams(&vec![json!({"content": "word "}); 18_000], "stop"));
+    place.file("shelly.yaml", model.config(""));
+    let mut command = place.command(&["serve", "--listen", ":0", "--config", "shelly.yaml"]);
+    command.env("TMPDIR", place.path().join("none"));
+    let served = HttpServed::of(command);
+    let run = served.run(&json!({"task": "hi"}));
+    let ended = served.ended(&run);
+    assert_eq!(ended["state"], "completed", "{ended}");
+    assert!(ended["warnings"][0].as_str().unwrap().contains("old events of this run are not kept"), "{ended}");
+    let events = served.watch(&format!("/api/v1/runs/{run}/events"), "").rest();
+    assert_eq!((&*events[0].name, &events[0].data["from"]), ("gap", &json!(1)), "{:?}", events[0]);
+    let to = events[0].data["to"].as_u64().unwrap();
+    assert_eq!(events[1].data["sequence"], to + 1, "none is missing after the gap");
+    assert!(!served.get("/metrics").body.contains("shelly_events_dropped_total 0\n"));
+}
+
+#[test]
 fn late_reader_gets_events_that_have_left_memory() {
     // More than are kept in memory.
     const PIECES: usize = 18_000;

@@ -70,6 +70,29 @@ fn server_speaks_tls_with_the_certificate_of_its_files() {
 }
 
 #[test]
+fn versions_of_tls_before_1_2_are_refused() {
+    let place = Place::new();
+    place.file("shelly.yaml", ModelServer::start(|_| says("Four.")).config(""));
+    let certificate = write_certificate(&place);
+    let options =
+        ["serve", "--config", "shelly.yaml", "--listen", ":0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"];
+    let served = HttpServed::of(place.command(&options));
+    for version in [[3_u8, 0], [3, 1], [3, 2]] {
+        // The version, random bytes, no session, one suite (RSA with AES-128), no compression.
+        let hello = [&version[..], &[7; 32], &[0, 0, 2, 0, 0x2f, 1, 0]].concat();
+        let handshake = [&[1, 0, 0, hello.len() as u8][..], &hello].concat();
+        let record = [&[0x16, 3, 1, 0, handshake.len() as u8][..], &handshake].concat();
+        let mut stream = served.connect();
+        stream.write_all(&record).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        assert_eq!(answer.first(), Some(&0x15), "an alert, and no handshake: {version:?} {answer:?}");
+    }
+    let request = "GET /healthz HTTP/1.1\r\nconnection: close\r\nhost: localhost\r\n\r\n";
+    assert!(ask(&served.address, &certificate, request).unwrap().starts_with("HTTP/1.1 200"));
+}
+
+#[test]
 fn certificates_that_cannot_be_used_are_refused() {
     let place = Place::new();
     place.file("shelly.yaml", ModelServer::start(|_| says("Four.")).config(""));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{SERVE_MESSAGE_CHARS, TASK_ATTACHED_BYTES};
+use super::{MCP_MESSAGE_VALUES, SERVE_MESSAGE_CHARS, TASK_ATTACHED_BYTES};
 
 // ---- the A2A server
 
@@ -23,6 +23,8 @@ pub const A2A_HISTORY_CHARS: usize = SERVE_MESSAGE_CHARS / 8;
 pub const A2A_PAGE_TASKS: u32 = 100;
 /// The number of tasks in one list unless the client sets it, as the protocol says.
 pub const A2A_PAGE_TASKS_DEFAULT: u32 = 50;
+/// The maximum bytes of the tasks in one list, with their history and answers; one task may have more.
+pub const A2A_PAGE_BYTES: usize = 8 << 20;
 
 /// The maximum number of addresses that are told of the updates of one task.
 pub const A2A_PUSH_CONFIGS: usize = 8;
@@ -50,6 +52,12 @@ pub const A2A_REQUEST_TIME: Duration = Duration::from_secs(60);
 /// The maximum bytes of one answer, of one update of a task, and of all updates without their files: the answer with files
 /// that are not kept, in base64.
 pub const A2A_REPLY_BYTES: usize = 8 << 20;
+/// The maximum number of values in one answer and in one update, lists and objects counted with their content, as in a
+/// message of an MCP server.
+pub const A2A_REPLY_VALUES: usize = MCP_MESSAGE_VALUES;
+/// The bytes that each value of a result counts beside its text: it takes more in memory, and is kept until the end of the
+/// task.
+pub const A2A_VALUE_BYTES: usize = 32;
 /// The maximum bytes of one task for another host: the task, and its images and PDFs in base64.
 pub const A2A_REQUEST_BYTES: u64 = TASK_ATTACHED_BYTES / 3 * 4 + (2 << 20);
 /// The maximum bytes of one stream of updates.

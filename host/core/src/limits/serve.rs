@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{CHANGE_DETAIL_CHARS, TASK_ATTACHED_BYTES};
+use super::{CHANGE_DETAIL_CHARS, MCP_MESSAGE_VALUES, TASK_ATTACHED_BYTES};
 
 // ---- HTTP server
 
@@ -47,6 +47,9 @@ pub const SERVE_STOP_GRACE: Duration = Duration::from_secs(2);
 pub const SERVE_BODY_BYTES: usize = 256 << 10;
 /// The maximum bytes of the body that starts a run: the files of its task in base64, and the task.
 pub const SERVE_RUN_BODY_BYTES: usize = TASK_ATTACHED_BYTES as usize / 3 * 4 + (1 << 20);
+/// The maximum number of values in a body of JSON, lists and objects counted with their content, as in a message of an MCP
+/// server: a body of small ones would take a hundred times its bytes once it is parsed.
+pub const SERVE_BODY_VALUES: usize = MCP_MESSAGE_VALUES;
 /// The number of bodies of more than [`SERVE_BODY_BYTES`] that are read at once; others wait. Each may have
 /// [`SERVE_RUN_BODY_BYTES`].
 pub const SERVE_RUN_BODIES: usize = 4;
@@ -106,6 +109,8 @@ pub const SERVE_WATCHERS: usize = 1_024;
 pub const SERVE_RUN_CONNECTIONS: usize = SERVE_WATCHERS + SERVE_CONNECTIONS;
 /// The maximum characters of a task in the description of its run; the rest is in the session.
 pub const SERVE_TASK_CHARS: usize = 2_000;
+/// The maximum characters of an answer in the list of all runs, as of a task; the whole answer is with its run.
+pub const SERVE_LISTED_ANSWER_CHARS: usize = SERVE_TASK_CHARS;
 /// The maximum number of warnings of a run; further ones are among its events alone.
 pub const SERVE_WARNINGS: usize = 32;
 /// The time that a question waits for an answer over HTTP, unless the command line sets it; after that it is declined. A

@@ -15,6 +15,7 @@ use crate::{
     },
     capability::HttpGrant,
     digest::Sha256Digest,
+    json_values::count_json_values,
     limits,
     net::http_server::{ServedRequest, ServedResponse, SseFrame, bytes_response, event_stream},
     serve::hosted_runs::RunHost,
@@ -239,7 +240,13 @@ impl A2aService {
         let is_small = request.body_bytes().is_some_and(|bytes| bytes <= limits::SERVE_BODY_BYTES as u64);
         let _turn = if is_small { None } else { self.bodies.acquire().await.ok() };
         let body = request.read_body(limits::SERVE_RUN_BODY_BYTES).await;
-        body.map_err(|error| refused(error.status(), error.to_string()))
+        let body = body.map_err(|error| refused(error.status(), error.to_string()))?;
+        if count_json_values(&body) > limits::SERVE_BODY_VALUES {
+            let message =
+                format!("the body has more than {} values; send the data as a file", limits::SERVE_BODY_VALUES);
+            return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, message));
+        }
+        Ok(body)
     }
 
     fn refuse(&self, binding: &RequestBinding, error: &A2aError) -> ServedResponse {

@@ -103,22 +103,34 @@ impl PushSender {
         followers.spawn(async move {
             let mut updates = task_updates::followed(&host, &task, &stop);
             while let Some(update) = updates.next().await {
-                let body = Bytes::from(host.clean_json(&update));
-                let (egress, body) = (&egress, &body);
-                // All at once: the attempts at an address that is not there do not add up with those at others.
-                let sends = task.push.all().into_iter().map(|config| async move {
-                    let sent = send(egress, &config, body).await;
-                    (config, sent)
-                });
-                for (config, sent) in join_all(sends).await {
-                    if let Err(fault) = &sent {
-                        tracing::warn!(task = task.id(), config = config.id, %fault, "an update was not taken");
-                    }
-                    task.push.note(&config.id, sent.is_ok());
-                }
+                tell(&egress, &task, task.push.begin_update(), host.clean_json(&update).into()).await;
             }
-            task.push.end_following();
+            // An address that came during the last update is told of the task as it is now.
+            while !stop.is_cancelled() {
+                let late = task.push.end_following();
+                if late.is_empty() {
+                    return;
+                }
+                let whole = task_updates::whole(&host, &task);
+                tell(&egress, &task, late, host.clean_json(&whole).into()).await;
+            }
         });
+    }
+}
+
+/// Sends an update of a task to these addresses, to all at once: the attempts at one that is not there do not add up with
+/// those at others.
+async fn tell(egress: &Egress, task: &ServedTask, targets: Vec<TaskPushNotificationConfig>, body: Bytes) {
+    let body = &body;
+    let sends = targets.into_iter().map(|config| async move {
+        let sent = send(egress, &config, body).await;
+        (config, sent)
+    });
+    for (config, sent) in join_all(sends).await {
+        if let Err(fault) = &sent {
+            tracing::warn!(task = task.id(), config = config.id, %fault, "an update was not taken");
+        }
+        task.push.note(&config.id, sent.is_ok());
     }
 }
 

@@ -20,8 +20,16 @@ struct PushTargetsState {
 /// One address.
 struct PushTarget {
     config: TaskPushNotificationConfig,
+    /// `true` once an update is sent to it.
+    is_told: bool,
     /// The number of updates in a row that it did not take.
     failures: u32,
+}
+
+impl PushTarget {
+    fn new(config: TaskPushNotificationConfig) -> Self {
+        Self { config, is_told: false, failures: 0 }
+    }
 }
 
 impl PushTargets {
@@ -43,13 +51,13 @@ impl PushTargets {
             config.id = new_id("push");
         }
         match state.targets.iter().position(|there| there.config.id == config.id) {
-            Some(at) => state.targets[at] = PushTarget { config: config.clone(), failures: 0 },
+            Some(at) => state.targets[at] = PushTarget::new(config.clone()),
             None if state.targets.len() >= limits::A2A_PUSH_CONFIGS => {
                 let most = limits::A2A_PUSH_CONFIGS;
                 let error = format!("{most} addresses are told of this task already; delete one first");
                 return Err(A2aError::invalid_params(error));
             }
-            None => state.targets.push(PushTarget { config: config.clone(), failures: 0 }),
+            None => state.targets.push(PushTarget::new(config.clone())),
         }
         Ok(config)
     }
@@ -79,14 +87,29 @@ impl PushTargets {
         state.targets.retain(|target| target.failures < limits::A2A_PUSH_FAILURES);
     }
 
+    /// Returns the configs to which an update is sent now: all of them.
+    pub fn begin_update(&self) -> Vec<TaskPushNotificationConfig> {
+        let mut state = self.state();
+        state.targets.iter_mut().for_each(|target| target.is_told = true);
+        state.targets.iter().map(|target| target.config.clone()).collect()
+    }
+
     /// Returns `true` if the caller is the one that follows the task from now on.
     pub fn begin_following(&self) -> bool {
         !std::mem::replace(&mut self.state().is_followed, true)
     }
 
-    /// Lets another caller follow the task.
-    pub fn end_following(&self) {
-        self.state().is_followed = false;
+    /// Lets another caller follow the task once all addresses are told of it. Returns the configs that came too late for an
+    /// update: the caller tells them, and calls this again.
+    pub fn end_following(&self) -> Vec<TaskPushNotificationConfig> {
+        let mut state = self.state();
+        let mut late = Vec::new();
+        for target in state.targets.iter_mut().filter(|target| !target.is_told) {
+            target.is_told = true;
+            late.push(target.config.clone());
+        }
+        state.is_followed = !late.is_empty();
+        late
     }
 
     fn state(&self) -> MutexGuard<'_, PushTargetsState> {
@@ -136,7 +159,23 @@ mod tests {
     fn task_is_followed_once() {
         let targets = PushTargets::default();
         assert!(targets.begin_following() && !targets.begin_following());
-        targets.end_following();
+        assert!(targets.end_following().is_empty());
         assert!(targets.begin_following());
+    }
+
+    #[test]
+    fn late_address_is_told_before_following_ends() {
+        let targets = PushTargets::default();
+        targets.add(config("a", "https://a.example")).unwrap();
+        assert!(targets.begin_following());
+        assert_eq!(targets.begin_update().len(), 1);
+        targets.add(config("b", "https://b.example")).unwrap();
+        assert!(!targets.begin_following(), "the address relies on the caller that follows");
+        let late: Vec<_> = targets.end_following().into_iter().map(|config| config.id).collect();
+        assert_eq!(late, ["b"], "the other one was told");
+        assert!(!targets.begin_following(), "the late one is being told");
+        assert!(targets.end_following().is_empty() && targets.begin_following());
+        targets.add(config("a", "https://other.example")).unwrap();
+        assert_eq!(targets.end_following().len(), 1, "a replaced address is a new one");
     }
 }

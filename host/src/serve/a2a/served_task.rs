@@ -6,7 +6,7 @@ use std::{
 
 use super::push_targets::PushTargets;
 use crate::{
-    a2a::wire::{A2aMessage, A2aPart, A2aPartContent},
+    a2a::wire::{A2aMessage, A2aMetadata, A2aPart, A2aPartContent},
     error::cut,
     limits,
     serve::hosted_runs::{HostedQuestion, HostedRun, RunHost},
@@ -46,14 +46,24 @@ impl ServedTask {
         self.run.id()
     }
 
-    /// Adds a message to the history. Its texts are cut, and the content of its files is left out.
+    /// Adds a message to the history. Its texts are cut; the content of its files is left out, and so are long further
+    /// values.
     pub fn remember(&self, message: &A2aMessage) {
-        let parts = message.parts.iter().map(|part| A2aPart { content: remembered(&part.content), ..part.clone() });
+        let parts = message.parts.iter().map(|part| A2aPart {
+            content: remembered(&part.content),
+            media_type: cut(&part.media_type, limits::A2A_ID_BYTES),
+            filename: cut(&part.filename, limits::A2A_ID_BYTES),
+            metadata: remembered_values(&part.metadata),
+        });
         let message = A2aMessage {
-            parts: parts.collect(),
+            message_id: message.message_id.clone(),
             context_id: self.context.clone(),
             task_id: self.id().to_owned(),
-            ..message.clone()
+            role: message.role,
+            parts: parts.collect(),
+            metadata: remembered_values(&message.metadata),
+            extensions: remembered_names(&message.extensions),
+            reference_task_ids: remembered_names(&message.reference_task_ids),
         };
         let mut log = self.log();
         log.touched = SystemTime::now();
@@ -83,6 +93,17 @@ impl ServedTask {
     fn log(&self) -> MutexGuard<'_, TaskLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns further values as the history has them: none if they are long.
+fn remembered_values(values: &A2aMetadata) -> A2aMetadata {
+    let is_short = serde_json::to_vec(values).is_ok_and(|json| json.len() <= limits::A2A_HISTORY_CHARS);
+    if is_short { values.clone() } else { A2aMetadata::new() }
+}
+
+/// Returns names of other things as the history has them.
+fn remembered_names(names: &[String]) -> Vec<String> {
+    names.iter().take(limits::NAMES_SHOWN).map(|name| cut(name, limits::A2A_ID_BYTES)).collect()
 }
 
 /// Returns the content of a part as the history has it.

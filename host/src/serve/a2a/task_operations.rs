@@ -223,16 +223,17 @@ impl TaskOperations {
         // Formatted times are in the order of the times.
         let after = task_view::timestamp(after);
         let parts = TaskParts { history: params.history_length, artifacts: params.include_artifacts };
+        let bare = TaskParts { history: Some(0), artifacts: false };
         let mut tasks: Vec<_> = self
             .table
             .tasks(&self.host, agent)
             .into_iter()
             .filter(|task| params.context_id.is_empty() || task.context == params.context_id)
-            .map(|task| task_view::task(&self.host, &task, parts))
-            .filter(|task| params.status.is_none_or(|status| task.status.state == status))
-            .filter(|task| task.status.timestamp >= after)
+            .map(|task| (task_view::task(&self.host, &task, bare), task))
+            .filter(|(shown, _)| params.status.is_none_or(|status| shown.status.state == status))
+            .filter(|(shown, _)| shown.status.timestamp >= after)
             .collect();
-        tasks.sort_by(|one, other| page_key(other).cmp(&page_key(one)));
+        tasks.sort_by(|(one, _), (other, _)| page_key(other).cmp(&page_key(one)));
         let total_size = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
         let from = match params.page_token.as_str() {
             "" => 0,
@@ -241,12 +242,24 @@ impl TaskOperations {
                     .split_once('/')
                     .filter(|_| token.len() <= 2 * limits::A2A_ID_BYTES)
                     .ok_or_else(|| A2aError::invalid_params("`pageToken` is none of this server"))?;
-                tasks.partition_point(|task| page_key(task) >= (timestamp, id))
+                tasks.partition_point(|(shown, _)| page_key(shown) >= (timestamp, id))
             }
         };
-        let mut page: Vec<_> = tasks.split_off(from.min(tasks.len()));
-        let has_more = page.len() > size as usize;
-        page.truncate(size as usize);
+        let (mut page, mut bytes, mut has_more) = (Vec::new(), 0, false);
+        for (shown, task) in tasks.into_iter().skip(from) {
+            has_more = page.len() == size as usize;
+            if has_more {
+                break;
+            }
+            let whole = task_view::with_parts(shown, &task, parts);
+            bytes += serde_json::to_vec(&whole).map_or(0, |json| json.len());
+            // A client gets at least one task.
+            has_more = bytes > limits::A2A_PAGE_BYTES && !page.is_empty();
+            if has_more {
+                break;
+            }
+            page.push(whole);
+        }
         let token = page.last().filter(|_| has_more).map(|last| format!("{}/{}", last.status.timestamp, last.id));
         Ok(ListTasksResult { tasks: page, next_page_token: token.unwrap_or_default(), page_size: size, total_size })
     }

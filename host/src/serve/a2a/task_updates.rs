@@ -80,14 +80,13 @@ pub(super) fn updates(
     Ok(stream::unfold(watcher, TaskWatcher::next).boxed())
 }
 
-/// Returns the updates of a task up to its end, without the pieces of its answer. The task itself is the first of them only
-/// if it is over or asks for input already.
+/// Returns the updates of a task up to its end, without the pieces of its answer: none if it is over already. The task is
+/// the first of them only if it asks for input already.
 pub(super) fn followed(host: &RunHost, task: &Arc<ServedTask>, stop: &CancellationToken) -> BoxStream<'static, Value> {
     let snapshot = task.run.snapshot();
     let reader = task.run.events_after(snapshot.last_event);
     let shown = task_view::of_snapshot(host, task, &snapshot, TaskParts { history: Some(0), artifacts: true });
     let state = shown.status.state;
-    let is_settled = state.is_terminal() || state.is_interrupted();
     let watcher = TaskWatcher {
         host: host.clone(),
         task: Arc::clone(task),
@@ -95,13 +94,19 @@ pub(super) fn followed(host: &RunHost, task: &Arc<ServedTask>, stop: &Cancellati
         agent: snapshot.agent.clone(),
         state,
         is_over: state.is_terminal(),
-        pending: is_settled.then(|| TaskStreamItem::Task(Box::new(shown))).into_iter().collect(),
+        pending: state.is_interrupted().then(|| TaskStreamItem::Task(Box::new(shown))).into_iter().collect(),
         stop: stop.clone(),
         is_follower: true,
         has_piece: false,
         _permit: None,
     };
     stream::unfold(watcher, TaskWatcher::next).boxed()
+}
+
+/// Returns a task as it is now, without its history, as an update.
+pub(super) fn whole(host: &RunHost, task: &ServedTask) -> Value {
+    let shown = task_view::task(host, task, TaskParts { history: Some(0), artifacts: true });
+    serde_json::to_value(TaskStreamItem::Task(Box::new(shown))).unwrap_or_default()
 }
 
 /// Waits until a task is over or asks for input, or the server ends.
@@ -199,7 +204,7 @@ impl TaskWatcher {
     fn tell_question(&mut self) {
         let snapshot = self.task.run.snapshot();
         let questions = self.task.questions(&self.host);
-        let Some(question) = questions.first().filter(|_| !snapshot.state.has_ended()) else { return };
+        let Some(question) = questions.first().filter(|_| !snapshot.state().has_ended()) else { return };
         self.tell(task_view::status(&self.task, &snapshot, Some(question)));
         self.is_over = !self.is_follower;
     }

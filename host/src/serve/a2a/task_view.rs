@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::{incoming_message::QUESTION_ID, served_task::ServedTask};
 use crate::{
     a2a::wire::{A2aArtifact, A2aMessage, A2aMetadata, A2aPart, A2aPartContent, A2aTask, A2aTaskState, A2aTaskStatus},
-    agent::RunEnding,
+    agent::{RunAnswer, RunEnding},
     approval::QuestionKind,
     chat::{MediaData, Part},
     files,
-    serve::hosted_runs::{HostedQuestion, HostedRunState, RunHost, RunSnapshot},
+    serve::hosted_runs::{HostedQuestion, HostedRunOutcome, RunHost, RunSnapshot},
     tool::{CompletionStatus, TaskCompletion},
 };
 
@@ -45,28 +45,37 @@ pub(super) fn of_snapshot(host: &RunHost, served: &ServedTask, run: &RunSnapshot
     }
 }
 
+/// Returns a task that was shown without its history and artifacts with those that are asked for, as they are now.
+pub(super) fn with_parts(task: A2aTask, served: &ServedTask, parts: TaskParts) -> A2aTask {
+    let artifacts = parts.artifacts.then(|| artifact(&served.run.snapshot()).into_iter().collect());
+    A2aTask { artifacts, history: served.history(parts.history), ..task }
+}
+
 /// Returns the state of a task.
 pub(super) fn status(served: &ServedTask, run: &RunSnapshot, question: Option<&HostedQuestion>) -> A2aTaskStatus {
     let ended = run.finished.unwrap_or_else(SystemTime::now);
     let since = run.started.max(served.touched());
-    let of_report = || run.error.as_ref().map(|report| report.with_hint());
-    let (state, text, time) = match (run.state, question) {
-        (HostedRunState::Preparing, _) => (A2aTaskState::Submitted, None, since),
-        (HostedRunState::Running, Some(question)) => {
+    let (state, text, time) = match (&run.outcome, question) {
+        (None, _) if run.agent.is_none() => (A2aTaskState::Submitted, None, since),
+        (None, Some(question)) => {
             return A2aTaskStatus {
                 state: A2aTaskState::InputRequired,
                 message: Some(question_message(served, question)),
                 timestamp: timestamp(question.asked.max(since)),
             };
         }
-        (HostedRunState::Running, None) => (A2aTaskState::Working, None, since),
-        (HostedRunState::Completed, _) if has_given_up(run) => (A2aTaskState::Failed, answer_text(run), ended),
-        (HostedRunState::Completed, _) => (A2aTaskState::Completed, None, ended),
-        // A run that was never begun has no agent.
-        (HostedRunState::Failed, _) if run.agent.is_none() => (A2aTaskState::Rejected, of_report(), ended),
-        (HostedRunState::Failed, _) => (A2aTaskState::Failed, of_report(), ended),
-        (HostedRunState::Cancelled, _) => (A2aTaskState::Canceled, None, ended),
-        (HostedRunState::Interrupted, _) => {
+        (None, None) => (A2aTaskState::Working, None, since),
+        (Some(HostedRunOutcome::Completed { answer, .. }), _) => match has_given_up(answer) {
+            true => (A2aTaskState::Failed, Some(answer.message.text_content()), ended),
+            false => (A2aTaskState::Completed, None, ended),
+        },
+        (Some(HostedRunOutcome::Failed { error, .. }), _) => {
+            // A run that was never begun has no agent.
+            let state = if run.agent.is_none() { A2aTaskState::Rejected } else { A2aTaskState::Failed };
+            (state, Some(error.with_hint()), ended)
+        }
+        (Some(HostedRunOutcome::Cancelled), _) => (A2aTaskState::Canceled, None, ended),
+        (Some(HostedRunOutcome::Interrupted), _) => {
             let text =
                 "the server was stopped before the task was done; give the agent a new task with this `contextId`";
             (A2aTaskState::Failed, Some(text.to_owned()), ended)
@@ -85,9 +94,9 @@ pub(super) fn working(served: &ServedTask, words: Option<(String, u64)>) -> A2aT
 
 /// Returns the answer, if there is one.
 pub(super) fn artifact(run: &RunSnapshot) -> Option<A2aArtifact> {
-    let answer = run.answer.as_ref()?;
+    let answer = run.answer()?;
     let mut parts: Vec<_> = answer.message.parts.iter().filter_map(shown_part).collect();
-    if let Some(value) = &run.value {
+    if let Some(value) = run.value() {
         parts.push(A2aPart::of(A2aPartContent::Data(value.clone())));
     }
     if parts.is_empty() {
@@ -141,15 +150,8 @@ fn in_task(served: &ServedTask, message: A2aMessage) -> A2aMessage {
 }
 
 /// Returns `true` if the agent has reported that it could not do the task.
-fn has_given_up(run: &RunSnapshot) -> bool {
-    let failed = |ending: &RunEnding| {
-        matches!(ending, RunEnding::Completed(TaskCompletion { status: CompletionStatus::Failed, .. }))
-    };
-    run.answer.as_ref().is_some_and(|answer| failed(&answer.ending))
-}
-
-fn answer_text(run: &RunSnapshot) -> Option<String> {
-    run.answer.as_ref().map(|answer| answer.message.text_content())
+fn has_given_up(answer: &RunAnswer) -> bool {
+    matches!(answer.ending, RunEnding::Completed(TaskCompletion { status: CompletionStatus::Failed, .. }))
 }
 
 fn shown_part(part: &Part) -> Option<A2aPart> {

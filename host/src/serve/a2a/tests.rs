@@ -161,6 +161,30 @@ async fn only_so_many_tasks_are_listed_at_once() {
 }
 
 #[tokio::test]
+async fn list_of_large_tasks_ends_early() {
+    let silent = SilentService::new(3).await;
+    let part = json!({"text": "x".repeat(limits::A2A_HISTORY_CHARS)});
+    let large = message(json!({"messageId": "n", "parts": vec![part; limits::A2A_PARTS]}));
+    let half = limits::A2A_PAGE_BYTES / 2 / (limits::A2A_HISTORY_CHARS * limits::A2A_PARTS) + 1;
+    for id in ["a", "b", "c"] {
+        let id = silent.send(id).await.unwrap()["id"].as_str().unwrap().to_owned();
+        let task = silent.service.operations().table().task(&silent.host.host, "ada", &id).unwrap();
+        (0..half).for_each(|_| task.remember(&large));
+    }
+    let (mut token, mut ids) = (json!(""), std::collections::BTreeSet::new());
+    for _ in 0..3 {
+        let page = silent.perform(A2aOperation::ListTasks, json!({"pageToken": token})).await.unwrap();
+        let [task] = &page["tasks"].as_array().unwrap()[..] else { panic!("no page of one task") };
+        assert_eq!((task["history"].as_array().unwrap().len(), &page["totalSize"]), (half + 1, &json!(3)));
+        ids.insert(task["id"].as_str().unwrap().to_owned());
+        token = page["nextPageToken"].clone();
+    }
+    assert_eq!((ids.len(), token), (3, json!("")), "each task is on one page");
+    let bare = silent.perform(A2aOperation::ListTasks, json!({"historyLength": 0})).await.unwrap();
+    assert_eq!(bare["tasks"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn old_rejected_tasks_and_long_texts_are_forgotten() {
     let silent = SilentService::new(1).await;
     let reject = async |id: usize| {
@@ -183,12 +207,18 @@ async fn old_rejected_tasks_and_long_texts_are_forgotten() {
     let id = silent.send("m").await.unwrap()["id"].clone();
     let mut late = sent("late");
     late["message"]["parts"] = json!([{"text": "é".repeat(limits::A2A_HISTORY_CHARS + 1)}, {"raw": "aGk="}]);
+    late["message"]["parts"][1]["filename"] = "f".repeat(limits::A2A_ID_BYTES + 1).into();
+    late["message"]["parts"][1]["metadata"] = json!({"a": 1});
+    late["message"]["metadata"] = json!({"a": "x".repeat(limits::A2A_HISTORY_CHARS)});
     silent.perform(A2aOperation::CancelTask, json!({"id": id})).await.unwrap();
     silent.wait_for_room(1).await;
     let task = silent.perform(A2aOperation::SendMessage, late).await.unwrap();
     let parts = &task["task"]["history"][0]["parts"];
     assert_eq!(parts[0]["text"].as_str().unwrap().chars().count(), limits::A2A_HISTORY_CHARS + 1, "with a mark");
     assert_eq!(parts[1]["raw"], "", "the content of files is not kept");
+    assert_eq!(parts[1]["filename"].as_str().unwrap().chars().count(), limits::A2A_ID_BYTES + 1, "with a mark");
+    assert_eq!(parts[1]["metadata"], json!({"a": 1}));
+    assert!(task["task"]["history"][0].get("metadata").is_none(), "they are long: {task}");
 }
 
 #[tokio::test]

@@ -55,6 +55,29 @@ pub enum HostedRunState {
     Interrupted,
 }
 
+/// The outcome of a run that is over.
+#[derive(Debug, Clone)]
+pub enum HostedRunOutcome {
+    /// The run has an answer.
+    Completed {
+        /// The answer.
+        answer: Box<RunAnswer>,
+        /// The answer as JSON, if it follows a schema.
+        value: Option<Value>,
+    },
+    /// The run ended with an error.
+    Failed {
+        /// The failure, for the client.
+        error: Report,
+        /// The failure as the run reported it; `None` if it could not begin, or crashed.
+        failure: Option<RunError>,
+    },
+    /// A client cancelled the run.
+    Cancelled,
+    /// The server ended first.
+    Interrupted,
+}
+
 /// The beginning and the end of a run, as far as they have come.
 #[derive(Debug, Clone, Default)]
 struct HostedRunProgress {
@@ -78,14 +101,8 @@ pub(super) struct HostedRunStart {
 /// The end of a run.
 #[derive(Debug)]
 pub(super) struct HostedRunEnd {
-    pub state: HostedRunState,
+    pub outcome: HostedRunOutcome,
     pub finished: SystemTime,
-    pub answer: Option<RunAnswer>,
-    /// The answer as JSON, if it follows a schema.
-    pub value: Option<Value>,
-    pub error: Option<Report>,
-    /// The failure as the run reported it; `None` if it could not begin.
-    pub failure: Option<RunError>,
     /// The usage of each agent in the session.
     pub agents: Ledger,
 }
@@ -95,8 +112,6 @@ pub(super) struct HostedRunEnd {
 pub struct RunSnapshot {
     /// The id.
     pub id: Arc<str>,
-    /// The state.
-    pub state: HostedRunState,
     /// The text of the task, at most [`limits::SERVE_TASK_CHARS`].
     pub task: String,
     /// The time of the request.
@@ -109,25 +124,52 @@ pub struct RunSnapshot {
     pub model: Option<String>,
     /// The name of the session; `None` if nothing is recorded, or until it is open.
     pub session: Option<String>,
-    /// Problems that did not keep the run from beginning.
+    /// Problems that did not keep the run from beginning or going on.
     pub warnings: Vec<String>,
     /// The usage of each agent of the session so far.
     pub agents: Ledger,
     /// The sequence of the newest event; 0 if there is none.
     pub last_event: u64,
-    /// The answer.
-    pub answer: Option<RunAnswer>,
-    /// The answer as JSON, if it follows a schema.
-    pub value: Option<Value>,
-    /// The failure.
-    pub error: Option<Report>,
-    /// The failure as the run reported it; `None` if it could not begin.
-    pub failure: Option<RunError>,
+    /// The outcome; `None` until the run is over.
+    pub outcome: Option<HostedRunOutcome>,
     /// The usage of all agents of the session before this run.
     pub spent_before: UsageTally,
 }
 
 impl RunSnapshot {
+    /// Returns the state.
+    pub fn state(&self) -> HostedRunState {
+        match (&self.outcome, &self.agent) {
+            (Some(outcome), _) => outcome.state(),
+            (None, Some(_)) => HostedRunState::Running,
+            (None, None) => HostedRunState::Preparing,
+        }
+    }
+
+    /// Returns the answer, if there is one.
+    pub fn answer(&self) -> Option<&RunAnswer> {
+        match &self.outcome {
+            Some(HostedRunOutcome::Completed { answer, .. }) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Returns the answer as JSON, if it follows a schema.
+    pub fn value(&self) -> Option<&Value> {
+        match &self.outcome {
+            Some(HostedRunOutcome::Completed { value, .. }) => value.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the failure, if the run has failed.
+    pub fn error(&self) -> Option<&Report> {
+        match &self.outcome {
+            Some(HostedRunOutcome::Failed { error, .. }) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Returns the usage of this run so far, with that of all agents that worked for it.
     pub fn spent(&self) -> UsageTally {
         self.agents.total() - self.spent_before
@@ -158,6 +200,18 @@ impl HostedRunState {
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
             Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl HostedRunOutcome {
+    /// Returns the state of a run with this outcome.
+    pub fn state(&self) -> HostedRunState {
+        match self {
+            Self::Completed { .. } => HostedRunState::Completed,
+            Self::Failed { .. } => HostedRunState::Failed,
+            Self::Cancelled => HostedRunState::Cancelled,
+            Self::Interrupted => HostedRunState::Interrupted,
         }
     }
 }
@@ -213,22 +267,24 @@ impl HostedRun {
             Some(end) => end.agents.clone(),
             None => self.group().map(|group| group.ledger()).unwrap_or_default(),
         };
+        let unkept = self.events.file().failure().map(|why| {
+            format!(
+                "old events of this run are not kept for streams that begin later: {why}; free space in the folder for \
+                 temporary files"
+            )
+        });
         RunSnapshot {
             id: Arc::clone(&self.id),
-            state: progress.state(),
             task: self.task.clone(),
             started: self.started,
             finished: end.map(|end| end.finished),
             agent: begun.map(|begun| Arc::clone(&begun.agent)),
             model: begun.map(|begun| begun.model.clone()),
             session: begun.and_then(|begun| begun.session.clone()),
-            warnings: begun.map(|begun| begun.warnings.clone()).unwrap_or_default(),
+            warnings: begun.map(|begun| begun.warnings.clone()).into_iter().flatten().chain(unkept).collect(),
             agents,
             last_event,
-            answer: end.and_then(|end| end.answer.clone()),
-            value: end.and_then(|end| end.value.clone()),
-            error: end.and_then(|end| end.error.clone()),
-            failure: end.and_then(|end| end.failure.clone()),
+            outcome: end.map(|end| end.outcome.clone()),
             spent_before: begun.map(|begun| begun.spent_before).unwrap_or_default(),
         }
     }
@@ -255,10 +311,10 @@ impl HostedRun {
         let known = progress.wait_for(|progress| progress.begun.is_some() || progress.end.is_some()).await;
         let Ok(known) = known else { return Err(RunHostError::Stopping) };
         match &known.end {
-            Some(end) if known.begun.is_none() => Err(match (&end.error, end.state) {
-                (Some(report), _) => RunHostError::NotBegun(report.clone()),
-                (None, HostedRunState::Cancelled) => RunHostError::Cancelled,
-                (None, _) => RunHostError::Stopping,
+            Some(end) if known.begun.is_none() => Err(match &end.outcome {
+                HostedRunOutcome::Failed { error, .. } => RunHostError::NotBegun(error.clone()),
+                HostedRunOutcome::Cancelled => RunHostError::Cancelled,
+                HostedRunOutcome::Completed { .. } | HostedRunOutcome::Interrupted => RunHostError::Stopping,
             }),
             _ => Ok(()),
         }
@@ -326,7 +382,7 @@ impl HostedRun {
 impl HostedRunProgress {
     fn state(&self) -> HostedRunState {
         match (&self.begun, &self.end) {
-            (_, Some(end)) => end.state,
+            (_, Some(end)) => end.outcome.state(),
             (Some(_), None) => HostedRunState::Running,
             (None, None) => HostedRunState::Preparing,
         }

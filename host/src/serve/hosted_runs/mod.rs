@@ -28,7 +28,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use hosted_run::{HostedRun, HostedRunState, RunSnapshot};
+pub use hosted_run::{HostedRun, HostedRunOutcome, HostedRunState, RunSnapshot};
 pub use run_event_record::{RunEventLine, RunEventRecord};
 pub use run_events::{RunEventReader, RunEventStep};
 pub use run_host::{RunHost, RunTotals};

@@ -6,7 +6,7 @@ use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -28,6 +28,8 @@ pub(super) struct RunEventFile {
     state: Mutex<RunFileState>,
     /// The number of events that are gone.
     lost: AtomicU64,
+    /// The first reason for which events could not be written.
+    failure: OnceLock<String>,
 }
 
 /// Events that were read from the file.
@@ -81,15 +83,16 @@ impl RunFileSpace {
 
 impl RunEventFile {
     pub fn new(space: &RunFileSpace) -> Self {
-        Self { space: space.clone(), state: Mutex::default(), lost: AtomicU64::new(0) }
+        Self { space: space.clone(), state: Mutex::default(), lost: AtomicU64::new(0), failure: OnceLock::new() }
     }
 
     /// Appends events that follow those that were appended before. If they cannot be written, they and those before them are
     /// gone: a reader gets all events from some number on, and none is missing among them.
     pub fn append(&self, records: &[RunEventRecord]) {
         let mut state = self.state();
-        if state.append(&self.space, records).is_err() {
+        if let Err(error) = state.append(&self.space, records) {
             state.blocks.clear();
+            self.failure.get_or_init(|| error.to_string());
         }
         state.next += records.len() as u64;
         if state.blocks.is_empty() {
@@ -101,6 +104,11 @@ impl RunEventFile {
     /// Returns the number of events that are gone.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::SeqCst)
+    }
+
+    /// Returns the first reason for which events could not be written; `None` if all were.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
     }
 
     /// Returns the events of a block after this sequence.
@@ -165,7 +173,8 @@ impl RunFileState {
         let Some(last) = records.last() else { return Ok(()) };
         let content = encoded(records)?;
         let offset = self.make_place(space, content.len() as u64);
-        let offset = offset.ok_or_else(|| io::Error::other("there is no space"))?;
+        let most = limits::SERVE_RUN_FILES_BYTES;
+        let offset = offset.ok_or_else(|| io::Error::other(format!("those of all runs have {most} bytes already")))?;
         if self.file.is_none() {
             self.file = Some(tempfile::tempfile()?);
         }
@@ -319,6 +328,10 @@ mod tests {
         assert_eq!(sequences(&first.lines_after(2)), [3]);
         second.append(&[record(1, true, &json)]);
         assert_eq!(second.lines_after(0), StoredLines { first: 1, lost_to: 1, lines: vec![] });
+        assert_eq!(
+            (first.failure(), second.failure()),
+            (None, Some("those of all runs have 2147483648 bytes already"))
+        );
         drop(first);
         second.append(&[record(2, true, &json)]);
         let found = second.lines_after(0);

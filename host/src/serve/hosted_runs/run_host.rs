@@ -307,7 +307,7 @@ impl RunTable {
             self.runs.retain(|run| !Arc::ptr_eq(run, ended));
             return;
         }
-        if let Some(at) = HostedRunState::ALL.iter().position(|state| *state == snapshot.state) {
+        if let Some(at) = HostedRunState::ALL.iter().position(|state| *state == snapshot.state()) {
             self.totals.ended[at] += 1;
         }
         self.totals.spent += snapshot.spent();

@@ -3,12 +3,11 @@
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::SystemTime};
 
 use futures_util::FutureExt;
-use serde_json::Value;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    HostedRun, HostedRunState, RunHostOptions, RunRequest, RunTarget,
+    HostedRun, HostedRunOutcome, RunHostOptions, RunRequest, RunTarget,
     hosted_run::{HostedRunEnd, HostedRunStart},
     output_budget::with_output_budget,
 };
@@ -35,25 +34,6 @@ pub(super) struct HostedRunWork {
     pub secrets: Arc<dyn Fn() -> Secrets + Send + Sync>,
 }
 
-/// The outcome of the work of a run.
-struct WorkOutcome {
-    state: HostedRunState,
-    answer: Option<RunAnswer>,
-    value: Option<Value>,
-    error: Option<Report>,
-    failure: Option<RunError>,
-}
-
-impl WorkOutcome {
-    fn of(state: HostedRunState) -> Self {
-        Self { state, answer: None, value: None, error: None, failure: None }
-    }
-
-    fn failed(report: Report) -> Self {
-        Self { error: Some(report), ..Self::of(HostedRunState::Failed) }
-    }
-}
-
 impl HostedRunWork {
     /// Performs a run. Returns its end, which is not recorded yet.
     pub async fn perform(self, run: &Arc<HostedRun>, request: RunRequest) -> HostedRunEnd {
@@ -69,17 +49,16 @@ impl HostedRunWork {
         let work = AssertUnwindSafe(self.work(run, request, events)).catch_unwind();
         let outcome = tokio::select! {
             biased;
-            () = run.dropped.cancelled() => WorkOutcome::of(HostedRunState::Cancelled),
+            () = run.dropped.cancelled() => HostedRunOutcome::Cancelled,
             outcome = work => match outcome {
-                Ok(outcome) => outcome.unwrap_or_else(WorkOutcome::failed),
-                Err(_) => WorkOutcome::failed(Report::new(ErrorKind::Bug, "the run crashed")),
+                Ok(outcome) => outcome.unwrap_or_else(not_begun),
+                Err(_) => not_begun(Report::new(ErrorKind::Bug, "the run crashed")),
             },
         };
         let agents = run.ledger();
         // All events are kept before the end, unless something still holds their sink.
         let _ = timeout(limits::SERVE_END_TIME, recording).await;
-        let WorkOutcome { state, answer, value, error, failure } = outcome;
-        HostedRunEnd { state, finished: SystemTime::now(), answer, value, error, failure, agents }
+        HostedRunEnd { outcome, finished: SystemTime::now(), agents }
     }
 
     /// Prepares the run and performs it.
@@ -87,7 +66,7 @@ impl HostedRunWork {
     /// # Errors
     ///
     /// A [`Report`] if it cannot begin.
-    async fn work(&self, run: &HostedRun, request: RunRequest, events: EventSink) -> Result<WorkOutcome, Report> {
+    async fn work(&self, run: &HostedRun, request: RunRequest, events: EventSink) -> Result<HostedRunOutcome, Report> {
         let RunRequest {
             agent,
             model,
@@ -119,7 +98,7 @@ impl HostedRunWork {
         }
         let mut prepared = tokio::select! {
             biased;
-            () = self.stop.cancelled() => return Ok(WorkOutcome::of(HostedRunState::Interrupted)),
+            () = self.stop.cancelled() => return Ok(HostedRunOutcome::Interrupted),
             prepared = app.agent(agent.as_deref(), model.as_deref(), recording) => prepared?,
         };
         let schema = input.as_ref().and_then(|input| input.schema.clone()).or(schema);
@@ -154,13 +133,10 @@ impl HostedRunWork {
         let outcome = self.until_stopped(work, &prepared, (&cx, &chat), session).await;
         drop(cx);
         Ok(match outcome {
-            None => WorkOutcome::of(HostedRunState::Interrupted),
+            None => HostedRunOutcome::Interrupted,
             Some(Ok(answer)) => answered(answer, schema.as_ref()),
-            Some(Err(RunError::Cancelled)) => WorkOutcome::of(HostedRunState::Cancelled),
-            Some(Err(error)) => {
-                let report = explain(&prepared, &error);
-                WorkOutcome { failure: Some(error), ..WorkOutcome::failed(report) }
-            }
+            Some(Err(RunError::Cancelled)) => HostedRunOutcome::Cancelled,
+            Some(Err(error)) => HostedRunOutcome::Failed { error: explain(&prepared, &error), failure: Some(error) },
         })
     }
 
@@ -269,9 +245,14 @@ fn nothing_left(what: String) -> Report {
 }
 
 /// Returns the outcome of a run with an answer.
-fn answered(answer: RunAnswer, schema: Option<&AnswerSchema>) -> WorkOutcome {
+fn answered(answer: RunAnswer, schema: Option<&AnswerSchema>) -> HostedRunOutcome {
     let value = schema.and_then(|schema| schema.value_of(&answer.message.text_content()).ok());
-    WorkOutcome { answer: Some(answer), value, ..WorkOutcome::of(HostedRunState::Completed) }
+    HostedRunOutcome::Completed { answer: Box::new(answer), value }
+}
+
+/// Returns the outcome of a run that could not begin, or crashed.
+fn not_begun(error: Report) -> HostedRunOutcome {
+    HostedRunOutcome::Failed { error, failure: None }
 }
 
 #[cfg(test)]

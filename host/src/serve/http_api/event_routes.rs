@@ -13,6 +13,9 @@ use crate::{
     serve::hosted_runs::{HostedRun, RunHost, RunLineReader, RunLineStep},
 };
 
+/// The header with the sequence after which a stream goes on.
+const LAST_EVENT_ID: &str = "last-event-id";
+
 /// A client that reads the events of a run.
 struct RunWatcher {
     run: Arc<HostedRun>,
@@ -26,7 +29,12 @@ struct RunWatcher {
 
 pub(super) fn watch(host: &RunHost, id: &str, request: &ServedRequest, stop: &CancellationToken) -> ApiResult {
     let run = host.run(id)?;
-    let after = request.header("last-event-id").map(str::to_owned).or_else(|| request.query_value("after"));
+    let after = match request.header(LAST_EVENT_ID) {
+        Some(after) => Some(after.to_owned()),
+        // There are several, or it is no text.
+        None if request.has_header(LAST_EVENT_ID) => Some(String::new()),
+        None => request.query_value("after"),
+    };
     let after = after.map_or(Ok(0), |after| after.parse::<u64>());
     let after = after.map_err(|_| {
         Problem::bad_request("the sequence to go on after is not a whole number")

@@ -12,6 +12,7 @@ use crate::{
     approval::{OpenQuestionAnswer, Verdict},
     capability::Budget,
     error::{cut, legible},
+    json_values::count_json_values,
     limits,
     net::http_server::ServedRequest,
     serve::hosted_runs::{QuestionReply, RunRequest, RunTarget},
@@ -136,7 +137,12 @@ pub(super) async fn read_json_bytes(request: &mut ServedRequest, most: usize) ->
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media_type", "the body is not declared as JSON")
             .mend("send the header `content-type: application/json`"));
     }
-    Ok(request.read_body(most).await?)
+    let body = request.read_body(most).await?;
+    if count_json_values(&body) > limits::SERVE_BODY_VALUES {
+        let title = format!("the body has more than {} values", limits::SERVE_BODY_VALUES);
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", title).mend("attach the data as a file"));
+    }
+    Ok(body)
 }
 
 /// Parses a body.

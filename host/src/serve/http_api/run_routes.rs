@@ -75,7 +75,7 @@ pub(super) async fn start(
 
 pub(super) fn list(host: &RunHost) -> ApiResult {
     let questions = host.questions();
-    let runs = host.runs().iter().map(|run| RunView::of(run.snapshot(), &questions)).collect();
+    let runs = host.runs().iter().map(|run| RunView::listed(run.snapshot(), &questions)).collect();
     Ok(json(host, StatusCode::OK, &RunsView { runs }))
 }
 

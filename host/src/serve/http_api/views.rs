@@ -12,10 +12,11 @@ use crate::{
     approval::QuestionKind,
     capability::Usd,
     chat::Part,
-    files,
+    error::cut,
+    files, limits,
     model::{Ledger, UsageTally},
     serve::{
-        hosted_runs::{HostedQuestion, HostedRunState, RunSnapshot},
+        hosted_runs::{HostedQuestion, HostedRunOutcome, HostedRunState, RunSnapshot},
         triggers::{TriggerFiring, TriggerSnapshot},
     },
     tool::{CompletionStatus, TaskCompletion},
@@ -73,9 +74,9 @@ pub(super) struct RunView {
 /// The answer of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct RunResultView {
-    /// The text.
+    /// The text; in the list of all runs, its beginning.
     text: String,
-    /// The answer as JSON, if it follows a schema.
+    /// The answer as JSON, if it follows a schema. The list of all runs has none that is long.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
     /// The way in which the run ended.
@@ -478,10 +479,15 @@ impl RunView {
     pub fn of(run: RunSnapshot, open: &[HostedQuestion]) -> Self {
         let questions = open.iter().filter(|open| open.question.run == run.id).map(|open| open.id).collect();
         let total = run.agents.total();
-        let result = run.answer.as_ref().map(|answer| RunResultView::of(answer, run.value.clone()));
+        let state = run.state();
+        let (result, error) = match run.outcome {
+            Some(HostedRunOutcome::Completed { answer, value }) => (Some(RunResultView::of(&answer, value)), None),
+            Some(HostedRunOutcome::Failed { error, .. }) => (None, Some(*Problem::of_report(&error))),
+            Some(HostedRunOutcome::Cancelled | HostedRunOutcome::Interrupted) | None => (None, None),
+        };
         Self {
             run: run.id.to_string(),
-            state: run.state,
+            state,
             agent: run.agent.map(|agent| agent.to_string()),
             model: run.model,
             session: run.session,
@@ -494,9 +500,19 @@ impl RunView {
             cost_usd: cost(&total),
             agents: AgentUsageView::all(&run.agents),
             result,
-            error: run.error.map(|report| *Problem::of_report(&report)),
+            error,
             warnings: run.warnings,
         }
+    }
+
+    /// Returns the view of a run in a list of runs. A long answer is cut there, and left out as JSON.
+    pub fn listed(run: RunSnapshot, open: &[HostedQuestion]) -> Self {
+        let mut view = Self::of(run, open);
+        if let Some(result) = &mut view.result {
+            result.text = cut(&result.text, limits::SERVE_LISTED_ANSWER_CHARS);
+            result.value.take_if(|value| value.to_string().len() > limits::SERVE_LISTED_ANSWER_CHARS);
+        }
+        view
     }
 }
 

@@ -182,7 +182,7 @@ impl TriggerHost {
     /// Waits for the end of a run, and starts the next one if a firing waits.
     async fn await_end(&self, at: usize, run: &HostedRun) {
         let ended = run.finished().await;
-        let could_not_begin = ended.agent.is_none().then_some(ended.error).flatten();
+        let could_not_begin = ended.error().filter(|_| ended.agent.is_none());
         let mut state = self.0.triggers[at].state();
         state.at_work = state.at_work.saturating_sub(1);
         if let Some(report) = could_not_begin {

@@ -53,7 +53,7 @@ impl AgUiStream {
                 RunEventStep::Behind { .. } | RunEventStep::End => {
                     self.is_over = true;
                     let run = self.lease.run().finished().await;
-                    let answer = match run.answer {
+                    let answer = match run.answer() {
                         Some(_) => Some(text_of_run(&self.host, self.lease.run(), &run).await),
                         None => None,
                     };

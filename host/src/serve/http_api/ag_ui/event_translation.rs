@@ -9,7 +9,7 @@ use crate::{
     event::{Event, StreamEvent},
     limits,
     serve::{
-        hosted_runs::{HostedRunState, RunSnapshot},
+        hosted_runs::{HostedRunOutcome, RunSnapshot},
         http_api::{
             conversations::{AnswerPiece, SaidText},
             problem::Problem,
@@ -162,19 +162,21 @@ impl AgUiTranslation {
         self.answer_all(&mut events);
         events.extend(self.steps.drain(..).map(|(_, step_name)| AgUiEvent::StepFinished { step_name }));
         let usage = vec![run.usage().into()];
-        let last = match (run.state, &run.error) {
-            (HostedRunState::Completed | HostedRunState::Cancelled, _) => AgUiEvent::RunFinished {
-                thread_id: self.thread.clone(),
-                run_id: self.run.clone(),
-                result: json!({ "run": &*self.hosted, "session": self.session }),
-                outcome: (run.state == HostedRunState::Cancelled).then_some(AgUiOutcome::Cancelled),
-                usage,
-            },
-            (HostedRunState::Failed, Some(report)) => {
-                let problem = Problem::of_report(report);
+        let finished = |outcome, usage| AgUiEvent::RunFinished {
+            thread_id: self.thread.clone(),
+            run_id: self.run.clone(),
+            result: json!({ "run": &*self.hosted, "session": self.session }),
+            outcome,
+            usage,
+        };
+        let last = match &run.outcome {
+            Some(HostedRunOutcome::Completed { .. }) => finished(None, usage),
+            Some(HostedRunOutcome::Cancelled) => finished(Some(AgUiOutcome::Cancelled), usage),
+            Some(HostedRunOutcome::Failed { error, .. }) => {
+                let problem = Problem::of_report(error);
                 AgUiEvent::RunError { message: problem.sentence(), code: problem.code().into(), usage }
             }
-            _ => {
+            Some(HostedRunOutcome::Interrupted) | None => {
                 let message = "the server is stopping, and the run was interrupted".into();
                 AgUiEvent::RunError { message, code: "interrupted".into(), usage }
             }

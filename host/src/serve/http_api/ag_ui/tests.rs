@@ -9,13 +9,15 @@ use serde_json::{Map, Value, json};
 
 use super::{ag_ui_event::AgUiEvent, event_translation::AgUiTranslation, run_agent_input::AgUiCall};
 use crate::{
+    agent::{RunAnswer, RunEnding},
+    capability::BudgetBreakdown,
     chat::{Message, Part, ReplyDelta, Role, StopReason, ToolCall, ToolResult, ToolResultContent, Usage},
     error::{ErrorKind, Report},
     event::{Event, StreamEvent},
     limits,
     serve::{
         hosted_runs::{
-            HostedRunState, RunSnapshot,
+            HostedRunOutcome, RunSnapshot,
             testing::{SilentHost, request},
         },
         http_api::problem::Problem,
@@ -197,7 +199,15 @@ async fn events_of_a_run_are_in_the_order_of_the_protocol() {
     ] {
         events.extend(translation.take(&event));
     }
-    let completed = RunSnapshot { state: HostedRunState::Completed, ..begun.clone() };
+    let answer = RunAnswer {
+        message: Message::text(Role::Assistant, "ada", "It is warm."),
+        ending: RunEnding::Answered,
+        iterations: 1,
+        usage: Usage::default(),
+        account: BudgetBreakdown::default(),
+    };
+    let outcome = HostedRunOutcome::Completed { answer: Box::new(answer), value: None };
+    let completed = RunSnapshot { outcome: Some(outcome), ..begun.clone() };
     events.extend(translation.end(&completed, Some("It is warm.")));
     let expected = [
         "RUN_STARTED",
@@ -255,16 +265,15 @@ async fn long_result_of_a_tool_is_cut() {
 async fn last_event_says_how_the_run_ended() {
     let begun = begun().await;
     let report = Report::new(ErrorKind::Provider, "no model").hint("start it");
-    for (state, error, last) in [
-        (HostedRunState::Cancelled, None, json!({"type": "RUN_FINISHED", "outcome": {"type": "cancelled"}})),
+    for (outcome, last) in [
+        (HostedRunOutcome::Cancelled, json!({"type": "RUN_FINISHED", "outcome": {"type": "cancelled"}})),
         (
-            HostedRunState::Failed,
-            Some(report),
+            HostedRunOutcome::Failed { error: report, failure: None },
             json!({"type": "RUN_ERROR", "code": "provider", "message": "no model; start it"}),
         ),
-        (HostedRunState::Interrupted, None, json!({"type": "RUN_ERROR", "code": "interrupted"})),
+        (HostedRunOutcome::Interrupted, json!({"type": "RUN_ERROR", "code": "interrupted"})),
     ] {
-        let run = RunSnapshot { state, error, ..begun.clone() };
+        let run = RunSnapshot { outcome: Some(outcome), ..begun.clone() };
         let mut translation = AgUiTranslation::new("t".into(), "x".into(), &begun);
         let said = translation.take(&of("r", delta(ReplyDelta::Text("Hel".into()))));
         assert_eq!(types(&said), ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT Hel"]);
@@ -272,7 +281,7 @@ async fn last_event_says_how_the_run_ended() {
         assert_eq!(types(&events)[0], "TEXT_MESSAGE_END", "what has begun is ended");
         let ended = json!(events.last().unwrap());
         for (name, value) in last.as_object().unwrap() {
-            assert_eq!(&ended[name], value, "{state:?}: {ended}");
+            assert_eq!(&ended[name], value, "{:?}: {ended}", run.outcome);
         }
     }
 }

@@ -62,8 +62,8 @@ impl AnswerReader {
 /// Returns the text of the answer, without credentials; `None` if there is no answer. An answer that follows a schema
 /// is its JSON.
 fn text_of(host: &RunHost, run: &RunSnapshot) -> Option<String> {
-    let answer = run.answer.as_ref()?;
-    let text = run.value.as_ref().map_or_else(|| answer_text(answer), ToString::to_string);
+    let answer = run.answer()?;
+    let text = run.value().map_or_else(|| answer_text(answer), ToString::to_string);
     Some(host.secrets().clean_text(&text))
 }
 

@@ -47,6 +47,6 @@ mod tests {
         let run = Arc::clone(lease.run());
         assert_eq!(run.state(), HostedRunState::Running);
         drop(lease);
-        assert_eq!(run.finished().await.state, HostedRunState::Cancelled);
+        assert_eq!(run.finished().await.state(), HostedRunState::Cancelled);
     }
 }

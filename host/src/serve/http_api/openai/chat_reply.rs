@@ -111,7 +111,7 @@ impl<'a> ChatCompletionChunk<'a> {
 
 /// Returns the thoughts before an answer, if there are any.
 pub fn thoughts(run: &RunSnapshot) -> Option<String> {
-    let answer = run.answer.as_ref()?;
+    let answer = run.answer()?;
     let thoughts = answer.message.parts.iter().filter_map(|part| match part {
         Part::Thinking(thinking) if !thinking.text.trim().is_empty() => Some(thinking.text.as_str()),
         _ => None,

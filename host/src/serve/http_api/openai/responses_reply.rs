@@ -2,6 +2,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::run_ending::ResponseUsage;
+use crate::serve::hosted_runs::{HostedRunState, RunSnapshot};
 
 /// The facts of a response that are known when its run has begun.
 #[derive(Debug, Clone)]
@@ -150,6 +151,31 @@ pub struct ResponseEnd {
     pub error: Option<ResponseFailure>,
     /// The usage; `None` while the run is at work.
     pub usage: Option<ResponseUsage>,
+}
+
+impl ResponseStatus {
+    /// Returns the type of the event that tells of a response in this state. There is none for a cancelled response: it has
+    /// not failed, and its output so far is in the event of an incomplete one.
+    pub fn event(self) -> &'static str {
+        match self {
+            Self::InProgress => "response.in_progress",
+            Self::Completed => "response.completed",
+            Self::Incomplete | Self::Cancelled => "response.incomplete",
+            Self::Failed => "response.failed",
+        }
+    }
+}
+
+impl ResponseEnd {
+    /// Returns the end of a response whose run has ended without an answer, for this reason. A cancelled response has no
+    /// error.
+    pub fn without_answer(run: &RunSnapshot, message: String) -> Self {
+        let (status, error) = match run.state() {
+            HostedRunState::Cancelled => (ResponseStatus::Cancelled, None),
+            _ => (ResponseStatus::Failed, Some(ResponseFailure { code: "server_error", message })),
+        };
+        Self { status, error, usage: Some(run.usage().into()) }
+    }
 }
 
 impl ResponsePart {

@@ -7,9 +7,7 @@ use futures_util::{
 use serde_json::{Value, json};
 
 use super::{
-    responses_reply::{
-        OpenAiResponse, ResponseEnd, ResponseFailure, ResponseHead, ResponseItem, ResponsePart, ResponseStatus,
-    },
+    responses_reply::{OpenAiResponse, ResponseEnd, ResponseHead, ResponseItem, ResponsePart, ResponseStatus},
     run_ending::AnswerEnding,
 };
 use crate::{
@@ -181,22 +179,19 @@ impl ResponseEvents {
             self.add(AnswerPiece::Text(rest));
         }
         let ending = AnswerEnding::of(run);
-        let (kind, status) = match &ending {
-            Ok(AnswerEnding::Complete | AnswerEnding::Refused(_)) => ("response.completed", ResponseStatus::Completed),
-            Ok(AnswerEnding::CutShort) => ("response.incomplete", ResponseStatus::Incomplete),
-            Err(_) => ("response.failed", ResponseStatus::Failed),
-        };
-        let of_item = if status == ResponseStatus::Completed { status } else { ResponseStatus::Incomplete };
-        self.close(of_item);
-        let error = match ending {
+        let is_whole = matches!(ending, Ok(AnswerEnding::Complete | AnswerEnding::Refused(_)));
+        self.close(if is_whole { ResponseStatus::Completed } else { ResponseStatus::Incomplete });
+        let answered = |status| ResponseEnd { status, error: None, usage: Some(run.usage().into()) };
+        let end = match ending {
+            Ok(AnswerEnding::Complete) => answered(ResponseStatus::Completed),
+            Ok(AnswerEnding::CutShort) => answered(ResponseStatus::Incomplete),
             Ok(AnswerEnding::Refused(words)) => {
                 self.refuse(&words);
-                None
+                answered(ResponseStatus::Completed)
             }
-            Ok(_) => None,
-            Err(error) => Some(ResponseFailure { code: "server_error", message: error.message }),
+            Err(error) => ResponseEnd::without_answer(run, error.message),
         };
-        let end = ResponseEnd { status, error, usage: Some(run.usage().into()) };
+        let kind = end.status.event();
         let response = OpenAiResponse::new(&self.head, std::mem::take(&mut self.done), end);
         self.push(kind, json!({ "response": response }));
     }

@@ -7,7 +7,7 @@ use super::openai_error::OpenAiError;
 use crate::{
     agent::RunError,
     chat::Usage,
-    serve::hosted_runs::{HostedRunState, RunSnapshot},
+    serve::hosted_runs::{HostedRunOutcome, RunSnapshot},
 };
 
 /// The way in which a run ended that has something to tell.
@@ -60,15 +60,17 @@ impl AnswerEnding {
     ///
     /// An [`OpenAiError`] if it has nothing to tell.
     pub fn of(run: &RunSnapshot) -> Result<Self, Box<OpenAiError>> {
-        match (run.state, &run.failure, &run.error) {
-            (HostedRunState::Completed, _, _) => Ok(Self::Complete),
-            (HostedRunState::Failed, Some(RunError::Refused(words)), _) => Ok(Self::Refused(words.clone())),
-            (HostedRunState::Failed, Some(failure), _) if is_cut(failure) => Ok(Self::CutShort),
-            (HostedRunState::Failed, _, Some(report)) => Err(OpenAiError::failed(report)),
-            (HostedRunState::Cancelled, _, _) => {
+        match &run.outcome {
+            Some(HostedRunOutcome::Completed { .. }) => Ok(Self::Complete),
+            Some(HostedRunOutcome::Failed { failure: Some(RunError::Refused(words)), .. }) => {
+                Ok(Self::Refused(words.clone()))
+            }
+            Some(HostedRunOutcome::Failed { failure: Some(failure), .. }) if is_cut(failure) => Ok(Self::CutShort),
+            Some(HostedRunOutcome::Failed { error, .. }) => Err(OpenAiError::failed(error)),
+            Some(HostedRunOutcome::Cancelled) => {
                 Err(OpenAiError::ended("the run was cancelled", "cancelled", StatusCode::CONFLICT))
             }
-            _ => {
+            Some(HostedRunOutcome::Interrupted) | None => {
                 let message = "the server is stopping, and the run was interrupted";
                 Err(OpenAiError::ended(message, "unavailable", StatusCode::SERVICE_UNAVAILABLE))
             }

@@ -13,16 +13,14 @@ use super::{
     chat_reply::thoughts,
     openai_error::OpenAiError,
     response_id::ResponseId,
-    responses_reply::{
-        OpenAiResponse, ResponseEnd, ResponseFailure, ResponseHead, ResponseItem, ResponsePart, ResponseStatus,
-    },
+    responses_reply::{OpenAiResponse, ResponseEnd, ResponseHead, ResponseItem, ResponsePart, ResponseStatus},
     run_ending::AnswerEnding,
 };
 use crate::{
     error::{cut, legible},
     limits,
     serve::{
-        hosted_runs::{HostedRun, HostedRunState, RunHost, RunSnapshot},
+        hosted_runs::{HostedRun, RunHost, RunSnapshot},
         http_api::{
             conversations::text_of_run,
             problem::Problem,
@@ -121,20 +119,12 @@ impl StoredResponses {
 /// Returns a response as its run is now.
 async fn response_now(host: &RunHost, head: &ResponseHead, run: &HostedRun) -> OpenAiResponse {
     let snapshot = run.snapshot();
-    if !snapshot.state.has_ended() {
+    if !snapshot.state().has_ended() {
         return OpenAiResponse::in_progress(head);
     }
     match AnswerEnding::of(&snapshot) {
         Ok(ending) => ended_response(host, head, (run, &snapshot), ending).await,
-        Err(error) => {
-            let status = match snapshot.state {
-                HostedRunState::Cancelled => ResponseStatus::Cancelled,
-                _ => ResponseStatus::Failed,
-            };
-            let failure = ResponseFailure { code: "server_error", message: error.message };
-            let error = (status == ResponseStatus::Failed).then_some(failure);
-            OpenAiResponse::new(head, Vec::new(), ResponseEnd { status, error, usage: Some(snapshot.usage().into()) })
-        }
+        Err(error) => OpenAiResponse::new(head, Vec::new(), ResponseEnd::without_answer(&snapshot, error.message)),
     }
 }
 
