@@ -188,6 +188,20 @@ impl ErrorKind {
     }
 }
 
+/// A state of the host that stands in the way of a request which is right in itself. A server chooses the status of its
+/// answer by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestObstacle {
+    /// Another run or process uses what the request names.
+    InUse,
+    /// No room is left: on the disk, or within a limit of the host.
+    Full,
+    /// A server or a store that the host needs does not answer.
+    Unavailable,
+    /// The host is not set up for any request: its config or its environment is wrong.
+    Setup,
+}
+
 /// A failure as it is shown to a person: one line that states the failure, its causes, and one hint how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -199,6 +213,9 @@ pub struct Report {
     pub causes: Vec<String>,
     /// A hint how to fix the failure.
     pub hint: Option<String>,
+    /// The state of the host that stands in the way, if that is the cause.
+    #[serde(skip)]
+    pub obstacle: Option<RequestObstacle>,
     /// The position in the file, as `, line 3, column 5`; empty if there is none.
     #[serde(skip)]
     position: String,
@@ -209,12 +226,18 @@ impl Report {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message: String = message.into();
         let message = without_number(&message);
-        Self { kind, message, causes: Vec::new(), hint: None, position: String::new() }
+        Self { kind, message, causes: Vec::new(), hint: None, obstacle: None, position: String::new() }
     }
 
     /// Adds a cause.
     pub fn cause(mut self, cause: impl fmt::Display) -> Self {
         self.causes.push(without_number(&cause.to_string()));
+        self
+    }
+
+    /// Sets the state of the host that stands in the way.
+    pub fn obstacle(mut self, obstacle: RequestObstacle) -> Self {
+        self.obstacle = Some(obstacle);
         self
     }
 

@@ -5,7 +5,7 @@ use std::{
 
 use super::{authorship::Authorship, session_header::VERSION};
 use shelly_core::{
-    error::{ErrorKind, Report, without_number},
+    error::{ErrorKind, Report, RequestObstacle, without_number},
     trust::TrustError,
 };
 
@@ -70,6 +70,22 @@ pub enum SessionError {
 }
 
 impl SessionError {
+    /// Returns the state that stands in the way of a request to use the session.
+    fn obstacle(&self) -> Option<RequestObstacle> {
+        match self {
+            Self::InUse { .. } | Self::Exists { in_use: true, .. } | Self::LeaseLost { .. } => {
+                Some(RequestObstacle::InUse)
+            }
+            Self::TooMany { .. } | Self::TooLarge { .. } => Some(RequestObstacle::Full),
+            Self::Disk { error, .. } => {
+                let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+                is_full.then_some(RequestObstacle::Full)
+            }
+            Self::Storage { .. } => Some(RequestObstacle::Unavailable),
+            _ => None,
+        }
+    }
+
     /// Returns the error as a report with causes and a hint.
     pub fn report(&self) -> Report {
         if let Self::Key(error) = self {
@@ -80,6 +96,7 @@ impl SessionError {
             _ => ErrorKind::Usage,
         };
         let report = Report::new(kind, self.to_string());
+        let report = self.obstacle().into_iter().fold(report, Report::obstacle);
         match self {
             Self::NotFound { .. } => report.hint("list the sessions with `shelly-host session list`"),
             Self::Ambiguous { some, .. } => {

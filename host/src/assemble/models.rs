@@ -102,6 +102,33 @@ impl App {
         Ok(pooled.await?.with_notices(notices))
     }
 
+    /// Checks that there is a model of this name, as the command line gives it, before a run asks for it. If no config names
+    /// a model, those that are found without one are looked for.
+    ///
+    /// # Errors
+    ///
+    /// The [`Report`] with which a run with this model would fail.
+    pub async fn check_model(&self, name: &str) -> Result<(), Report> {
+        if self.config.provider(Some(name)).is_ok() || self.config.provider_of_model(name)?.is_some() {
+            return Ok(());
+        }
+        if let Some(package) = self.installed(name) {
+            let package = package.map_err(|error| error.report())?;
+            return match package.manifest.kinds.contains(&PluginKind::Provider) {
+                true => check_needs_nothing(name, package),
+                false => Err(self.not_a_model(package)),
+            };
+        }
+        if SHIPPED_PLUGINS.contains(&name) {
+            return Err(self.not_installed(name));
+        }
+        if !self.config.providers.is_empty() {
+            return Err(config::unknown("model", name, self.known_models().iter().map(String::as_str)));
+        }
+        let slot = self.model_pool.slot(name);
+        slot.get_or_try_init(|| self.found_model(Some(name))).await.map(|_| ())
+    }
+
     /// Looks for a model that no config names: a key in the environment, or a local server.
     async fn found_model(&self, name: Option<&str>) -> Result<PooledModel, Report> {
         let client = http_client(HttpClientConfig::default())?;

@@ -15,7 +15,7 @@ use super::{
     panic_report::bug,
     plugin, provider,
     render::{self, RunOutputFormat},
-    run, serve, session, signals, skill, trace, usage_hints,
+    run, serve, session, signals, skill, trace, trigger, usage_hints,
     wanted_output::wanted_output,
 };
 use crate::{
@@ -58,6 +58,9 @@ pub(super) enum CliCommand {
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
     Serve(serve::ServeArgs),
+    /// Fire a trigger of the config by hand.
+    #[command(subcommand)]
+    Trigger(trigger::TriggerCommand),
     Submit(cluster::SubmitArgs),
     Worker(cluster::WorkerArgs),
     Attach(cluster::AttachArgs),
@@ -193,6 +196,7 @@ fn execute(command: CliCommand) -> u8 {
         CliCommand::Skill(skill) => skill.execute(),
         CliCommand::Provider(provider) => provider.execute(),
         CliCommand::Serve(serve) => serve.execute(),
+        CliCommand::Trigger(trigger) => trigger.execute(),
         CliCommand::Submit(submit) => submit.execute(),
         CliCommand::Worker(worker) => worker.execute(),
         CliCommand::Attach(attach) => attach.execute(),

@@ -16,13 +16,14 @@ use crate::{
     net::http_server::{AccessPolicy, BearerToken},
 };
 
-/// Parses the address of a server: `127.0.0.1:8321`, or `:8321` for short.
-pub fn address(given: &str) -> Result<SocketAddr, String> {
+/// Parses the address of a server: `127.0.0.1:PORT`, or `:PORT` for short. A refusal shows `USUAL`, the usual port of the
+/// command.
+pub fn address<const USUAL: u16>(given: &str) -> Result<SocketAddr, String> {
     let port = given.strip_prefix("localhost:").or_else(|| given.strip_prefix(':'));
     let whole = port.map_or_else(|| given.to_owned(), |port| format!("127.0.0.1:{port}"));
     whole
         .parse()
-        .map_err(|_| "not an IP address with a port; write it as 127.0.0.1:8321, or :8321 for short".to_owned())
+        .map_err(|_| format!("not an IP address with a port; write it as 127.0.0.1:{USUAL}, or :{USUAL} for short"))
 }
 
 /// Listens at an address, if the access policy suits it. `option` is the one that names the address.
@@ -158,8 +159,9 @@ mod tests {
             (":99999", None),
             ("", None),
         ] {
-            assert_eq!(address(given).ok(), expected.map(|address| address.parse().unwrap()), "{given}");
+            assert_eq!(address::<8_321>(given).ok(), expected.map(|address| address.parse().unwrap()), "{given}");
         }
+        assert!(address::<8_322>("8322").unwrap_err().contains("write it as 127.0.0.1:8322, or :8322 for short"));
     }
 
     #[test]

@@ -86,7 +86,7 @@ fn renew(with: CommonRunArgs, config: &Config) -> Result<u8, Report> {
         );
         return Err(report);
     }
-    let code = run::once(with.for_agent(name), TASK.into());
+    let code = run::once(with.for_agent(name), TASK.into(), true);
     Ok(match staleness(&layout(config)) {
         Staleness::Stale { reason } if code == 0 => {
             render::warn(&format!("the index is still out of date: {reason}"));

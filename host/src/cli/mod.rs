@@ -55,6 +55,7 @@ mod stdout;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod trigger;
 mod trust;
 mod trust_list;
 mod usage_hints;

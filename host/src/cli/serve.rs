@@ -92,7 +92,7 @@ pub struct ServeArgs {
     #[arg(long)]
     no_session: bool,
     /// The address: 127.0.0.1:8322, or :8322 for short; port 0 picks a free port.
-    #[arg(long, value_name = "ADDR", value_parser = http_access::address, default_value = "127.0.0.1:8322")]
+    #[arg(long, value_name = "ADDR", value_parser = http_access::address::<8_322>, default_value = "127.0.0.1:8322")]
     listen: SocketAddr,
     /// Encrypt connections with TLS. The file has the certificate of the server in PEM, then those that sign it. Once a
     /// minute both files are read again if they have changed.
@@ -236,6 +236,14 @@ impl ServeArgs {
         };
         broker.trust(trusted);
         secrets::hide(app.secrets());
+        // Likewise a misspelt model.
+        if let Some(model) = &self.model {
+            tokio::select! {
+                biased;
+                code = &mut interrupt => return Ok(code),
+                known = app.check_model(model) => known?,
+            }
+        }
         if !self.no_session && config.sessions.is_recording() {
             launch::remember_session(&config.root, runner.config.as_deref());
         }

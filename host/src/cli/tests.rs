@@ -11,7 +11,7 @@ use clap::CommandFactory;
 use super::command_line::Cli;
 
 /// A flag of a command, and the test in `tests/all` that shows what it does.
-static SHOWN: [(&str, &str, &str); 414] = [
+static SHOWN: [(&str, &str, &str); 427] = [
     ("run --config", "bad_input.rs", "unreadable_config_is_reported"),
     ("run --plugins", "bad_input/plugins.rs", "invalid_plugin_directory_is_reported"),
     ("run --agent", "bad_input.rs", "unknown_name_is_reported_with_suggestions"),
@@ -289,6 +289,19 @@ static SHOWN: [(&str, &str, &str); 414] = [
     ("serve --no-token", "serve/options.rs", "access_is_as_the_command_line_says"),
     ("serve --allow-host", "serve/options.rs", "access_is_as_the_command_line_says"),
     ("serve --allow-origin", "serve/options.rs", "access_is_as_the_command_line_says"),
+    ("trigger fire TRIGGER", "serve/triggers.rs", "trigger_is_tried_at_the_command_line"),
+    ("trigger fire --payload", "serve/triggers.rs", "trigger_is_tried_at_the_command_line"),
+    ("trigger fire --event", "serve/triggers.rs", "trigger_is_tried_at_the_command_line"),
+    ("trigger fire --dry-run", "serve/triggers.rs", "trigger_is_tried_at_the_command_line"),
+    ("trigger fire --config", "serve/triggers.rs", "trigger_is_tried_at_the_command_line"),
+    ("trigger fire --plugins", "serve/triggers.rs", "fired_trigger_has_the_options_of_a_run"),
+    ("trigger fire --model", "serve/triggers.rs", "fired_trigger_has_the_options_of_a_run"),
+    ("trigger fire --approve", "serve/triggers.rs", "fired_trigger_has_the_options_of_a_run"),
+    ("trigger fire --trust", "serve/triggers.rs", "fired_trigger_has_the_options_of_a_run"),
+    ("trigger fire --max-cost", "serve/triggers.rs", "fired_trigger_has_the_options_of_a_run"),
+    ("trigger fire --no-session", "serve/triggers.rs", "fired_trigger_has_the_options_of_a_run"),
+    ("trigger fire --output", "serve/triggers.rs", "fired_trigger_has_the_options_of_a_run"),
+    ("trigger fire --verbose", "serve/triggers.rs", "fired_trigger_has_the_options_of_a_run"),
     ("serve --triggers", "serve/triggers.rs", "triggers_work_only_if_the_command_line_says_so"),
     ("serve --mcp", "serve/access.rs", "description_fits_the_server"),
     ("serve --a2a", "serve/a2a.rs", "card_says_where_agents_are"),

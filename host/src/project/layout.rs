@@ -110,6 +110,11 @@ impl ProjectLayout {
         self.local().join("triggers.json")
     }
 
+    /// Returns `.shelly/local/deliveries`, the folder with the webhooks that triggers have taken.
+    pub fn deliveries(&self) -> PathBuf {
+        self.local().join("deliveries")
+    }
+
     /// Creates the local folder, if it is missing, and makes git ignore it. Moves permissions from their former path.
     ///
     /// # Errors
@@ -140,6 +145,16 @@ impl ProjectLayout {
         let kept =
             made.and_then(|_| [self.dir(), self.local(), self.kv()].iter().try_for_each(|dir| files::sync_folder(dir)));
         kept.map_err(|error| unwritable(self.kv(), &error))
+    }
+
+    /// Creates the folder of the webhooks that triggers have taken, if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`ProjectLayout::bootstrap`].
+    pub fn make_deliveries(&self) -> Result<(), ProjectError> {
+        self.make_local()?;
+        files::create_folder(&self.deliveries()).map(drop).map_err(|error| unwritable(self.deliveries(), &error))
     }
 
     /// Creates the missing folders (below `local` with mode 0750), `.gitignore` and the permissions file (mode 0600); moves
@@ -192,7 +207,10 @@ impl ProjectLayout {
             entries.map(|entry| entry.file_name()).any(|name| !own.iter().any(|own| name == *own))
         };
         others(&self.dir(), &["local"])
-            || others(&self.local(), &["sessions", "kv", "changes", "permissions.json", "triggers.json", ".gitignore"])
+            || others(
+                &self.local(),
+                &["sessions", "kv", "changes", "deliveries", "permissions.json", "triggers.json", ".gitignore"],
+            )
     }
 
     /// Creates one of the folders. What is below `local` belongs to this copy of the project, and is private.

@@ -80,6 +80,12 @@ pub struct FiringValues {
     pub outside: Value,
 }
 
+/// Returns the body of a webhook as a value; one that is no JSON is a text.
+pub fn body_value(body: &[u8]) -> Value {
+    serde_json::from_slice(body)
+        .unwrap_or_else(|_| Value::from(cut(&String::from_utf8_lossy(body), limits::TRIGGER_VALUE_CHARS)))
+}
+
 /// A task with its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedTask {

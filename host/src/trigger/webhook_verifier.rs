@@ -107,6 +107,25 @@ impl WebhookVerifier {
         Ok(Self { scheme, mac })
     }
 
+    /// Checks that the headers have a signature in the form of the scheme. A webhook without one needs no reading.
+    ///
+    /// # Errors
+    ///
+    /// [`WebhookRefusal::Unsigned`].
+    pub fn check_head(&self, header: WebhookHead<'_>) -> Result<(), WebhookRefusal> {
+        match &self.scheme {
+            WebhookScheme::Github => {
+                code_in(&required(header, "x-hub-signature-256")?, "sha256=", CodeEncoding::Hex).map(|_| ())
+            }
+            WebhookScheme::Standard => ["webhook-id", "webhook-timestamp", "webhook-signature"]
+                .into_iter()
+                .try_for_each(|name| required(header, name).map(drop)),
+            WebhookScheme::Header { name, prefix, encoding, .. } => {
+                code_in(&required(header, name)?, prefix, *encoding).map(|_| ())
+            }
+        }
+    }
+
     /// Verifies a webhook in a time that does not depend on where its signature is wrong.
     ///
     /// # Errors
@@ -221,6 +240,11 @@ mod tests {
             assert_eq!(refused, Err(WebhookRefusal::Unsigned), "{wrong}");
         }
         assert_eq!(verify(&verifier, &[], "Hello, World!", 0), Err(WebhookRefusal::Unsigned));
+        assert_eq!(verifier.check_head(&head(&headers)), Ok(()));
+        let none: &[(&str, &str)] = &[];
+        for unsigned in [none, &[("x-hub-signature-256", "sha256=zz")]] {
+            assert_eq!(verifier.check_head(&head(unsigned)), Err(WebhookRefusal::Unsigned), "{unsigned:?}");
+        }
         let other = WebhookVerifier::new(WebhookScheme::Github, "another secret of someone").unwrap();
         assert_eq!(verify(&other, &headers, "Hello, World!", 0), Err(WebhookRefusal::Signature));
     }
@@ -249,6 +273,9 @@ mod tests {
         for at in [seconds + tolerance + 1, seconds - tolerance - 1, 0] {
             assert_eq!(with(code, at, &time), Err(WebhookRefusal::Time), "{at}");
         }
+        let signed = [("webhook-id", "m"), ("webhook-timestamp", "0"), ("webhook-signature", code)];
+        assert_eq!(verifier.check_head(&head(&signed)), Ok(()));
+        assert_eq!(verifier.check_head(&head(&signed[..2])), Err(WebhookRefusal::Unsigned));
         // The time is signed too.
         let later = (seconds + 1).to_string();
         assert_eq!(with(code, seconds, &later), Err(WebhookRefusal::Signature));
@@ -271,6 +298,8 @@ mod tests {
         let verifier = WebhookVerifier::new(scheme(CodeEncoding::Hex, ""), SECRET).unwrap();
         let verified = verify(&verifier, &[("x-signature", code), ("x-id", "7")], "Hello, World!", 0).unwrap();
         assert_eq!(verified.id.as_deref(), Some("7"));
+        assert_eq!(verifier.check_head(&head(&[("x-signature", code)])), Ok(()));
+        assert_eq!(verifier.check_head(&head(&[("x-id", "7")])), Err(WebhookRefusal::Unsigned));
         let base64 = format!("hmac {}", STANDARD.encode(hex::decode::<32>(code).unwrap()));
         let verifier = WebhookVerifier::new(scheme(CodeEncoding::Base64, "hmac "), SECRET).unwrap();
         assert_eq!(verify(&verifier, &[("x-signature", &*base64)], "Hello, World!", 0).unwrap().id, None);

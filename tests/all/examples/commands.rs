@@ -195,6 +195,7 @@ const DOCUMENTS: &[(&str, &[(&str, How)])] = &[
         "docs/triggers.md",
         &[
             ("serve --triggers", How::By("all/serve/triggers.rs")),
+            ("trigger fire issues --config examples/triggers/shelly.yaml", How::By("all/serve/examples.rs")),
             ("serve --config examples/triggers/shelly.yaml", How::By("all/serve/examples.rs")),
         ],
     ),

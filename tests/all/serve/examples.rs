@@ -84,6 +84,14 @@ fn example_triggers_are_fired_by_hand() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/triggers.md")).unwrap();
     assert!(page.contains("--data @examples/triggers/issue.json"), "the page has the request of this test");
     let payload = fs::read_to_string(place.path().join("examples/triggers/issue.json")).unwrap();
+    let command = page.split("```sh\nshelly-host trigger ").nth(1).unwrap().lines().next().unwrap();
+    let words: Vec<_> = ["trigger"].into_iter().chain(command.split_whitespace()).collect();
+    let tried = place.run(&words);
+    let task = "Sort the issue \"The lamp flickers\", for which \"ada\" has sent the event \"issues\".\n";
+    assert!(tried.code == 0 && tried.stdout.starts_with(task) && tried.stderr.is_empty(), "{}", tried.shown());
+    let words: Vec<_> = words.into_iter().filter(|word| *word != "--dry-run").chain(["--no-session"]).collect();
+    let ran = place.run(&words);
+    assert!(ran.code == 0 && ran.stdout == "bug: The lamp flickers\n", "{}", ran.shown());
     let fire = |name: &str, body: &Value| {
         let fired = served.post(&format!("/api/v1/triggers/{name}/fire"), body);
         assert_eq!((fired.status, &fired.json()["outcome"]), (202, &json!("started")), "{fired:?}");

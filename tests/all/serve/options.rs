@@ -42,6 +42,15 @@ fn options_select_config_agent_and_model() {
     }
     let misspelt = place.run(&["serve", "--listen", ":0", "--config", "other.yaml", "--agent", "helpr"]);
     assert!(misspelt.code == 2 && misspelt.stderr.contains("did you mean `helper`?"), "{}", misspelt.shown());
+    for (name, says) in [
+        ("cheep", "did you mean `cheap`?"),
+        ("zzz", "there is no model `zzz`"),
+        ("hollow", "there is no model `hollow`"),
+    ] {
+        let options = ["serve", "--listen", ":0", "--config", "other.yaml", "--plugins", "plugins", "--model", name];
+        let wrong = place.run(&options);
+        assert!(wrong.code == 2 && wrong.stderr.contains(says), "{}", wrong.shown());
+    }
 }
 
 #[test]
@@ -54,7 +63,7 @@ fn project_is_served_once_it_is_trusted() {
     let run = served.run(&json!({"task": "hi"}));
     assert_eq!(served.ended(&run)["state"], "completed");
     let wrong = place.run(&["serve", "--listen", "localhost"]);
-    assert!(wrong.code == 2 && wrong.stderr.contains("127.0.0.1:8321"), "{}", wrong.shown());
+    assert!(wrong.code == 2 && wrong.stderr.contains("127.0.0.1:8322"), "{}", wrong.shown());
     let taken = place.run(&["serve", "--listen", &served.address, "--trust"]);
     assert!(taken.code == 2 && taken.stderr.contains("choose another address or port"), "{}", taken.shown());
 }

@@ -254,9 +254,13 @@ fn shutdown_leaves_a_session_that_goes_on() {
     events.until(|event| is_run_event(event, "model_started"));
     let (code, said) = served.terminate();
     assert!(code == 143 && said.ends_with("stopped\n"), "{said}");
-    let last = events.rest().pop().unwrap();
+    let mut rest = events.rest();
+    assert!(!rest.iter().any(|event| is_run_event(event, "run_finished")), "{rest:?}");
+    let last = rest.pop().unwrap();
     assert_eq!((&*last.name, &last.data["state"]), ("end", &json!("interrupted")), "{last:?}");
     let session = last.data["session"].as_str().unwrap();
+    let traced = place.run(&["trace", session]);
+    assert!(traced.stdout.contains("has not ended"), "{}", traced.shown());
     gate.open();
     // Over HTTP, and so on the command line.
     let served = HttpServed::start(&place, &[]);

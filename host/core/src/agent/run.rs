@@ -468,11 +468,15 @@ impl<'a> Run<'a> {
 }
 
 impl Drop for Run<'_> {
-    /// Emits the last events of a cancelled run, as far as the event queue takes them at once.
+    /// Emits the last events of a cancelled run, as far as the event queue takes them at once. A run that is interrupted
+    /// goes on when its session is resumed, and has no end.
     fn drop(&mut self) {
         if self.begun {
-            let last = self.new_messages().into_iter().chain(self.end(Some(&RunError::Cancelled)));
-            last.for_each(|event| self.me.cx.events.emit_now(event));
+            let end = match self.me.cx.events.is_interrupted() {
+                true => Vec::new(),
+                false => self.end(Some(&RunError::Cancelled)),
+            };
+            self.new_messages().into_iter().chain(end).for_each(|event| self.me.cx.events.emit_now(event));
         }
     }
 }

@@ -144,6 +144,20 @@ impl ApprovalInbox {
         kept
     }
 
+    /// Denies a permission like [`decide`](Self::decide). If this answer counts, `then` is called before any waiting caller
+    /// learns of it. It must not use this inbox.
+    ///
+    /// # Errors
+    ///
+    /// An [`AnswerError`].
+    pub fn deny_and(&self, id: u64, then: impl FnOnce(&Question)) -> Result<(), AnswerError> {
+        self.close(id, |_, question| {
+            permission(id, question)?;
+            then(question);
+            Ok(QuestionOutcome::Verdict(Verdict::No))
+        })
+    }
+
     /// Stores the trust in a question's subject. The outer error says that the subject cannot be trusted at all; the inner
     /// one that it could not be written.
     fn keep_trust(&self, id: u64) -> Result<Result<(), Fault>, AnswerError> {

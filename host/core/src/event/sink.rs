@@ -41,6 +41,8 @@ struct EventHub {
     taps: OnceLock<RwLock<Arc<[EventTap]>>>,
     /// Set once a tap wants the events that are otherwise created for readers.
     is_recorded: AtomicBool,
+    /// Set once the host ends in the middle of the runs.
+    is_interrupted: AtomicBool,
     /// Readers for which the run waits.
     followers: RwLock<Arc<[Arc<EventQueue>]>>,
     /// Readers for which the run does not wait; created for the first observer.
@@ -188,6 +190,16 @@ impl EventSink {
             self.tap(tap);
             scope.hub.is_recorded.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Makes the runs of this sink end as in a crash: those that are dropped from now on have no [`Event::RunFinished`].
+    pub fn interrupt(&self) {
+        self.0.iter().for_each(|scope| scope.hub.is_interrupted.store(true, Ordering::Relaxed));
+    }
+
+    /// Returns `true` once the runs of this sink [are interrupted](Self::interrupt).
+    pub fn is_interrupted(&self) -> bool {
+        self.0.as_ref().is_some_and(|scope| scope.hub.is_interrupted.load(Ordering::Relaxed))
     }
 
     /// Emits an event. It reaches every tap and reader before this function returns; the future waits while a follower is

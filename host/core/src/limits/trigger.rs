@@ -22,6 +22,9 @@ pub const TRIGGER_CLOCK_LOOK: Duration = Duration::from_secs(30);
 pub const TRIGGER_LATE: Duration = Duration::from_secs(90);
 /// The maximum bytes of the file in which the last firings are kept. A name and a time have 100.
 pub const TRIGGER_MEMORY_BYTES: u64 = 16 << 10;
+/// The longest time that a firing waits because the server has as many runs at work as it may have. One of each trigger
+/// waits. After an hour its task is about a time that is long past.
+pub const TRIGGER_ROOM_TIME: Duration = Duration::from_secs(3_600);
 
 // ---- webhooks
 
@@ -37,8 +40,13 @@ pub const TRIGGER_BODIES: usize = 8;
 pub const TRIGGER_TOLERANCE: Duration = Duration::from_secs(5 * 60);
 /// The number of signatures of one webhook that are tried: one for each secret while secrets change.
 pub const TRIGGER_SIGNATURES: usize = 8;
-/// The number of deliveries of a trigger that are remembered, the newest ones: a sender repeats one within hours.
-pub const TRIGGER_DELIVERIES: usize = 256;
+/// The number of deliveries of a trigger that are remembered, the newest ones. A sender repeats one within hours; somebody
+/// who has seen one and sends it again must not find that it is forgotten.
+pub const TRIGGER_DELIVERIES: usize = 1_024;
+/// The time for which a delivery of a trigger is remembered. Secrets should be changed as often.
+pub const TRIGGER_DELIVERY_TIME: Duration = Duration::from_secs(90 * 24 * 3_600);
+/// The maximum bytes of the file in which the deliveries of a trigger are kept. One has at most 250.
+pub const TRIGGER_DELIVERY_FILE_BYTES: u64 = 512 << 10;
 
 // ---- files
 

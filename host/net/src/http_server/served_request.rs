@@ -1,7 +1,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
-use http::{header::AsHeaderName, request::Parts};
+use http::{HeaderMap, header::AsHeaderName, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::{
     Method, Request, StatusCode,
@@ -91,6 +91,11 @@ impl ServedRequest {
             (Some(one), None) => one.to_str().ok(),
             _ => None,
         }
+    }
+
+    /// Returns all headers.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.parts.headers
     }
 
     /// Returns `true` if there is a header of this name, whatever its value is.

@@ -255,7 +255,10 @@ fn share_with(headers: &mut HeaderMap, origin: HeaderValue, rules: CrossOriginRu
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
-    use tokio::{io::AsyncWriteExt, time::Instant};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        time::Instant,
+    };
 
     use super::*;
 
@@ -289,5 +292,54 @@ mod tests {
         let elapsed = begun.elapsed();
         assert!(elapsed >= limits::SERVE_WRITE_TIME && elapsed < limits::SERVE_WRITE_TIME * 2, "{elapsed:?}");
         assert_eq!(connections.count(), 0, "its place is free");
+    }
+
+    /// Reads the body of each request.
+    struct BodyReader;
+
+    impl HttpService for BodyReader {
+        fn access(&self, _: &Method, _: &str) -> RouteAccess {
+            RouteAccess::Public
+        }
+
+        fn handle(&self, mut request: ServedRequest) -> BoxFuture<'_, ServedResponse> {
+            async move {
+                match request.read_body(1 << 20).await {
+                    Ok(_) => text_response(StatusCode::OK, String::new()),
+                    Err(error) => text_response(error.status(), error.to_string()),
+                }
+            }
+            .boxed()
+        }
+
+        fn cross_origin(&self) -> CrossOriginRules {
+            CrossOriginRules { methods: "POST", request_headers: "", exposed_headers: "" }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn body_that_trickles_in_is_not_waited_for() {
+        let server = HttpServer::new(AccessPolicy::default(), Arc::new(BodyReader));
+        let connections = server.connections.clone();
+        let running = Arc::new(RunningServer { server, address: "127.0.0.1:1".parse().unwrap() });
+        let client = Arc::new(connections.add("127.0.0.1".parse().unwrap()).await);
+        let (there, here) = tokio::io::duplex(1 << 10);
+        let (mut answer, mut request) = tokio::io::split(there);
+        let head = b"POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 1000\r\n\r\n";
+        request.write_all(head).await.unwrap();
+        // Each byte comes soon after the last one, and the body as a whole not in time.
+        let trickle = tokio::spawn(async move {
+            while request.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
+        let begun = Instant::now();
+        running.attend_stream(here, client, CancellationToken::new()).await;
+        let elapsed = begun.elapsed();
+        assert!(elapsed >= limits::SERVE_REQUEST_TIME && elapsed < limits::SERVE_REQUEST_TIME * 2, "{elapsed:?}");
+        trickle.abort();
+        let mut text = String::new();
+        answer.read_to_string(&mut text).await.unwrap();
+        assert!(text.starts_with("HTTP/1.1 408 "), "{text}");
     }
 }

@@ -71,7 +71,7 @@ pub struct WorkerArgs {
     #[arg(long, value_name = "USD", value_parser = runner_args::cost)]
     max_cost: Option<Usd>,
     /// Serve GET /healthz and GET /metrics at this address of this machine, such as :9464; port 0 picks a free port.
-    #[arg(long, value_name = "ADDR", value_parser = http_access::address)]
+    #[arg(long, value_name = "ADDR", value_parser = http_access::address::<9_464>)]
     listen: Option<SocketAddr>,
 }
 

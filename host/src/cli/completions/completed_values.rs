@@ -24,6 +24,7 @@ enum CompletedValue {
     ModelsAndPlugins,
     McpServers,
     Apis,
+    Triggers,
     Plugins,
     /// Installed agent packages.
     AgentPackages,
@@ -130,6 +131,9 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("mcp", "server", CompletedValue::McpServers),
     row("mcp approve", "tools", CompletedValue::Nothing),
     row("mcp login", "port", CompletedValue::Nothing),
+    row("trigger", "trigger", CompletedValue::Triggers),
+    row("trigger", "payload", CompletedValue::Files),
+    row("trigger", "event", CompletedValue::Nothing),
     row("serve", "listen", CompletedValue::Nothing),
     row("serve", "tls_cert", CompletedValue::Files),
     row("serve", "tls_key", CompletedValue::Files),
@@ -224,6 +228,7 @@ fn candidates(
         CompletedValue::ModelsAndPlugins => named(names.models_and_plugins(), current),
         CompletedValue::McpServers => named(names.mcp_servers(), current),
         CompletedValue::Apis => named(names.apis(), current),
+        CompletedValue::Triggers => named(names.triggers(), current),
         CompletedValue::Plugins => named(names.plugin_ids(), current),
         CompletedValue::AgentPackages => named(names.agent_packages(), current),
         CompletedValue::PluginsAndPaths => {

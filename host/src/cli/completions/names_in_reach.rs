@@ -13,7 +13,9 @@ use crate::{
         trust,
         user_config_path::{home, user_config_path},
     },
-    config::{Config, ConfigErrors, InstalledAgents, McpServerConfig, ProviderConfig, RunnerConfig, UserConfig},
+    config::{
+        Config, ConfigErrors, InstalledAgents, McpServerConfig, ProviderConfig, RunnerConfig, TriggerConfig, UserConfig,
+    },
     limits,
     packages::{LockedAgentPackage, PackagePlace},
     plugin::{ComponentCompiler, PluginCatalog, PluginDirs, PluginKind},
@@ -159,6 +161,12 @@ impl NamesInReach {
         self.config().openapi.iter().map(|api| (api.name.clone(), String::new())).collect()
     }
 
+    /// Returns the triggers of the config, each with its agent.
+    pub fn triggers(&self) -> Vec<DescribedName> {
+        let described = |trigger: &TriggerConfig| (trigger.name.clone(), trigger.agent.clone().unwrap_or_default());
+        self.config().triggers.iter().map(described).collect()
+    }
+
     /// Returns the newest sessions of the project, with their titles.
     pub fn sessions(&self) -> Vec<DescribedName> {
         let listed = self.session_store().list(limits::COMPLETED_NAMES).unwrap_or_default();
@@ -211,13 +219,16 @@ mod tests {
         assert_eq!(names(of("shelly-host run --agent ").agents()), [] as [&str; 0], "there is no config");
         write(
             "shelly.yaml",
-            "agents: [{name: ada, description: counts}]\nmcp_servers: [{name: files, command: x}]\nopenapi: [{name: pets, document: p.yaml}]\n",
+            "agents: [{name: ada, description: counts}]\nmcp_servers: [{name: files, command: x}]\n\
+             openapi: [{name: pets, document: p.yaml}]\n\
+             triggers: [{name: nightly, cron: '0 3 * * *', agent: ada, task: t}]\n",
         );
         write("other.yaml", "agents: [{name: bob}]\nteams: [{name: crew, members: [bob], coordinator: sequence}]\n");
         let found = of("shelly-host run --agent ");
         assert_eq!(found.agents(), [("ada".to_owned(), "counts".to_owned())]);
         assert_eq!(names(found.mcp_servers()), ["files"]);
         assert_eq!(names(found.apis()), ["pets"]);
+        assert_eq!(found.triggers(), [("nightly".to_owned(), "ada".to_owned())]);
         for line in ["shelly-host run --config other.yaml --agent ", "shelly-host run --config=other.yaml --agent "] {
             assert_eq!(names(of(line).agents()), ["bob", "crew"], "{line}");
         }

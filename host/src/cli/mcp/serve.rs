@@ -60,7 +60,7 @@ pub struct McpServeArgs {
     verbose: bool,
     /// Serve over HTTP at this address: 127.0.0.1:8321, or :8321 for short; port 0 picks a free port. The path is /mcp. An
     /// address that other machines can reach needs a token.
-    #[arg(long, value_name = "ADDR", value_parser = http_access::address)]
+    #[arg(long, value_name = "ADDR", value_parser = http_access::address::<8_321>)]
     http: Option<SocketAddr>,
     /// The environment variable that holds the bearer token that clients must send.
     #[arg(long, value_name = "NAME", requires = "http")]

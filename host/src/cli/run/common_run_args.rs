@@ -29,6 +29,11 @@ pub struct CommonRunArgs {
 }
 
 impl CommonRunArgs {
+    /// Returns the options of a run that is given nothing but its task.
+    pub fn without_input(runner: RunnerArgs, output: RunOutputFormat) -> Self {
+        Self { runner, output, stdin: StdinMode::Never, quiet: false, stream: false }
+    }
+
     /// Returns the amount of progress that is shown.
     pub(super) fn level(&self) -> ProgressLevel {
         match (self.quiet, self.runner.verbose) {

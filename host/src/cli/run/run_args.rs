@@ -102,8 +102,9 @@ impl SessionResumeArgs {
     }
 }
 
-/// Gives an agent a task in a new session. Returns the exit code.
-pub fn once(with: CommonRunArgs, task: OsString) -> u8 {
+/// Gives an agent a task in a new session, or in none if the run is not recorded. Returns the exit code.
+pub fn once(with: CommonRunArgs, task: OsString, is_recorded: bool) -> u8 {
     let material = TaskMaterialArgs::default();
-    RunInvocation { with, material, task: Some(task), place: SessionTarget::New { after: None } }.execute()
+    let place = if is_recorded { SessionTarget::New { after: None } } else { SessionTarget::Nowhere };
+    RunInvocation { with, material, task: Some(task), place }.execute()
 }

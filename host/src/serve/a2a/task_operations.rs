@@ -145,9 +145,11 @@ impl TaskOperations {
         let task = self.table.take(&self.host, agent, (&message, &metadata), outer_span)?;
         match task.run.begun().await {
             // A context that cannot be continued must be refused, and the server must not choose another one.
-            Err(RunHostError::NotBegun(report)) if message.task_id.is_empty() && !message.context_id.is_empty() => {
+            Err(error @ (RunHostError::NotBegun(_) | RunHostError::SessionInUse { .. }))
+                if message.task_id.is_empty() && !message.context_id.is_empty() =>
+            {
                 self.table.drop_task(task.id());
-                Err(refusal(RunHostError::NotBegun(report)))
+                Err(refusal(error))
             }
             // The state of the task says why it was rejected.
             Ok(()) | Err(_) => {

@@ -15,7 +15,7 @@ use crate::{
     },
     agent::SendError,
     digest::Sha256Digest,
-    error::cut,
+    error::{ErrorKind, cut},
     event::{PropagatedSpan, new_id},
     limits,
     serve::hosted_runs::{RunHost, RunHostError, RunRequest, RunTarget},
@@ -225,7 +225,10 @@ pub(super) fn refusal(error: RunHostError) -> A2aError {
         RunHostError::SessionInUse { .. } => {
             unsupported(format!("{said}: another task of this context is at work; wait until it is over"))
         }
-        RunHostError::NotBegun(report) => A2aError::invalid_params(report.with_hint()),
+        RunHostError::NotBegun(report) => match (report.obstacle, report.kind) {
+            (None, ErrorKind::Usage) => A2aError::invalid_params(report.with_hint()),
+            _ => internal(report.with_hint()),
+        },
         RunHostError::Send(SendError::Full) => internal(said),
         RunHostError::Answer(_) | RunHostError::Send(SendError::Unfit) => A2aError::invalid_params(said),
         RunHostError::Send(_) | RunHostError::Cancelled | RunHostError::NobodyAsked | RunHostError::NoRun { .. } => {

@@ -16,7 +16,7 @@ use super::{RunEventReader, RunHostError, RunLineReader, RunTarget, run_events::
 use crate::{
     agent::{AgentGroup, RunAnswer, RunError},
     chat::Message,
-    error::{Report, cut},
+    error::{Report, RequestObstacle, cut},
     limits,
     model::{Ledger, Usage, UsageTally},
 };
@@ -214,6 +214,11 @@ impl HostedRunOutcome {
             Self::Interrupted => HostedRunState::Interrupted,
         }
     }
+
+    /// Returns the outcome of a run that could not begin, or crashed.
+    pub(super) fn not_begun(error: Report) -> Self {
+        Self::Failed { error, failure: None }
+    }
 }
 
 impl HostedRun {
@@ -312,6 +317,12 @@ impl HostedRun {
         let Ok(known) = known else { return Err(RunHostError::Stopping) };
         match &known.end {
             Some(end) if known.begun.is_none() => Err(match &end.outcome {
+                // Another process has taken the session since the request was checked.
+                HostedRunOutcome::Failed { error: Report { obstacle: Some(RequestObstacle::InUse), .. }, .. }
+                    if self.wanted_session.is_some() =>
+                {
+                    RunHostError::SessionInUse { id: self.wanted_session.clone().unwrap_or_default() }
+                }
                 HostedRunOutcome::Failed { error, .. } => RunHostError::NotBegun(error.clone()),
                 HostedRunOutcome::Cancelled => RunHostError::Cancelled,
                 HostedRunOutcome::Completed { .. } | HostedRunOutcome::Interrupted => RunHostError::Stopping,

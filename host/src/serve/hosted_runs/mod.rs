@@ -31,7 +31,7 @@ mod tests;
 pub use hosted_run::{HostedRun, HostedRunOutcome, HostedRunState, RunSnapshot};
 pub use run_event_record::{RunEventLine, RunEventRecord};
 pub use run_events::{RunEventReader, RunEventStep};
-pub use run_host::{RunHost, RunTotals};
+pub use run_host::{RunHost, RunRoom, RunTotals};
 pub use run_host_error::RunHostError;
 pub use run_line_reader::{RunLineReader, RunLineStep};
 pub use run_questions::{HostedQuestion, QuestionReply};

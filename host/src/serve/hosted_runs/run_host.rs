@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     app::{App, DEFAULT_AGENT},
-    approval::{ApprovalInbox, QuestionKind, Verdict},
+    approval::ApprovalInbox,
     config::RunnerConfig,
     event::new_id,
     limits,
@@ -52,6 +52,9 @@ struct RunHostState {
     secrets: Arc<RwLock<Secrets>>,
     _declining: AbortOnDropHandle<()>,
 }
+
+/// The right to start one more run.
+pub struct RunRoom(OwnedSemaphorePermit);
 
 /// The runs, in the order in which they began.
 #[derive(Default)]
@@ -165,6 +168,34 @@ impl RunHost {
         }
         let most = host.options.max_runs;
         let permit = Arc::clone(&host.permits).try_acquire_owned().map_err(|_| RunHostError::Busy { most })?;
+        self.begin_in(RunRoom(permit), request)
+    }
+
+    /// Waits until one more run can be started. Those who wait have their turn before any run that begins without waiting.
+    ///
+    /// # Errors
+    ///
+    /// [`RunHostError::Stopping`].
+    pub async fn room(&self) -> Result<RunRoom, RunHostError> {
+        tokio::select! {
+            biased;
+            () = self.0.stop.cancelled() => Err(RunHostError::Stopping),
+            permit = Arc::clone(&self.0.permits).acquire_owned() => {
+                permit.map(RunRoom).map_err(|_| RunHostError::Stopping)
+            }
+        }
+    }
+
+    /// Does the same as [`Self::begin`], in the room that the caller has.
+    ///
+    /// # Errors
+    ///
+    /// A [`RunHostError`] if the host ends, or another run of this host works in the session.
+    pub fn begin_in(&self, room: RunRoom, request: RunRequest) -> Result<Arc<HostedRun>, RunHostError> {
+        let (host, RunRoom(permit)) = (&self.0, room);
+        if host.stop.is_cancelled() {
+            return Err(RunHostError::Stopping);
+        }
         let task = request.input.as_ref().map(|input| input.text.as_str()).unwrap_or_default();
         let events = RunEvents::new(&host.files);
         let run = Arc::new(HostedRun::new(new_id("run").into(), task, &request.target, events));
@@ -255,18 +286,12 @@ impl RunHost {
     ///
     /// A [`RunHostError`] if it is not open, or expects another answer.
     pub fn answer(&self, id: u64, reply: &QuestionReply) -> Result<(), RunHostError> {
-        if let QuestionReply::Verdict(Verdict::No, Some(words)) = reply {
-            let open = self.questions().into_iter().find(|open| open.id == id);
-            let asked = open.filter(|open| matches!(open.question.kind, QuestionKind::Permission { .. }));
-            // Before the answer, after which the agent may begin its next turn. The answer holds also if the agent has
-            // ended.
-            if let Some((question, run)) =
-                asked.and_then(|open| Some((open.question.clone(), self.run(&open.question.run).ok()?)))
-            {
+        self.0.questions.answer(id, reply, |question, words| {
+            // The answer holds also if the agent has ended.
+            if let Ok(run) = self.run(&question.run) {
                 let _ = run.send(Some(&question.from), words);
             }
-        }
-        self.0.questions.answer(id, reply)
+        })
     }
 
     /// Returns the counts over all runs.

@@ -63,17 +63,24 @@ impl RunQuestions {
         open.into_iter().filter_map(hosted).collect()
     }
 
-    /// Answers a question.
+    /// Answers a question. The words for an agent whose permission is denied are given to `say`, if this answer counts:
+    /// before the agent learns of it, and may begin its next turn.
     ///
     /// # Errors
     ///
     /// A [`RunHostError`] if it is not open, or expects another answer.
-    pub fn answer(&self, id: u64, reply: &QuestionReply) -> Result<(), RunHostError> {
+    pub fn answer(
+        &self,
+        id: u64,
+        reply: &QuestionReply,
+        say: impl FnOnce(&Question, &str),
+    ) -> Result<(), RunHostError> {
         let inbox = self.inbox.as_ref().ok_or(RunHostError::NobodyAsked)?;
         let open = inbox.open().into_iter().find(|open| open.id == id);
         let InboxQuestion { question, .. } = open.ok_or(AnswerError::NotOpen { id })?;
         let is_permission = matches!(question.kind, QuestionKind::Permission { .. });
         match reply {
+            QuestionReply::Verdict(Verdict::No, Some(words)) => inbox.deny_and(id, |question| say(question, words))?,
             QuestionReply::Verdict(verdict, _) => inbox.decide(id, *verdict)?,
             QuestionReply::Answer(answer) => inbox.answer(id, answer.clone())?,
             QuestionReply::Decline if is_permission => inbox.decide(id, Verdict::No)?,
@@ -136,7 +143,7 @@ impl RunQuestions {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
+    use std::{cell::RefCell, pin::pin};
 
     use futures_util::poll;
 
@@ -191,14 +198,35 @@ mod tests {
         let answer = QuestionReply::Answer(OpenQuestionAnswer::Text("so".into()));
         let yes = QuestionReply::Verdict(Verdict::Yes, None);
         for (id, wrong) in [(1, &yes), (2, &answer), (3, &yes)] {
-            assert!(matches!(questions.answer(id, wrong), Err(RunHostError::Answer(_))), "{id}");
+            assert!(matches!(questions.answer(id, wrong, |_, _| {}), Err(RunHostError::Answer(_))), "{id}");
         }
-        questions.answer(1, &answer).unwrap();
-        questions.answer(2, &QuestionReply::Decline).unwrap();
+        questions.answer(1, &answer, |_, _| {}).unwrap();
+        questions.answer(2, &QuestionReply::Decline, |_, _| {}).unwrap();
         assert_eq!(open.await, Ok(Some(OpenQuestionAnswer::Text("so".into()))));
         assert_eq!(permission.await.unwrap().verdict, Verdict::No);
-        assert!(matches!(questions.answer(1, &answer), Err(RunHostError::Answer(AnswerError::NotOpen { id: 1 }))));
+        let again = questions.answer(1, &answer, |_, _| {});
+        assert!(matches!(again, Err(RunHostError::Answer(AnswerError::NotOpen { id: 1 }))));
         let nobody = RunQuestions::new(None, limits::SERVE_QUESTION_TIME);
-        assert!(matches!(nobody.answer(1, &answer), Err(RunHostError::NobodyAsked)) && nobody.open().is_empty());
+        let asked = nobody.answer(1, &answer, |_, _| {});
+        assert!(matches!(asked, Err(RunHostError::NobodyAsked)) && nobody.open().is_empty());
+    }
+
+    #[tokio::test]
+    async fn words_are_said_only_with_the_answer_that_counts() {
+        let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+        let questions = RunQuestions::new(broker.attend(), limits::SERVE_QUESTION_TIME);
+        let cx = RunCx::new("ada").with_run("r");
+        let text = OpenQuestion { text: "why?".into(), ..OpenQuestion::default() };
+        let (mut open, mut permission) = (pin!(broker.ask(&cx, text)), pin!(broker.permit(&cx, program("git"), "git")));
+        assert!(poll!(open.as_mut()).is_pending() && poll!(permission.as_mut()).is_pending());
+        let said = RefCell::new(Vec::new());
+        let say = |question: &Question, words: &str| said.borrow_mut().push(format!("{}: {words}", question.from));
+        let no = |words: &str| QuestionReply::Verdict(Verdict::No, Some(words.to_owned()));
+        assert!(questions.answer(1, &no("none"), say).is_err(), "it is an open question");
+        assert!(questions.answer(3, &no("none"), say).is_err(), "it was never asked");
+        questions.answer(2, &no("look first"), say).unwrap();
+        assert!(questions.answer(2, &no("too late"), say).is_err(), "it was answered");
+        assert_eq!(*said.borrow(), ["ada: look first"]);
+        assert_eq!(permission.await.unwrap().verdict, Verdict::No);
     }
 }

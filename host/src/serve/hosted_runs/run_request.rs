@@ -78,6 +78,20 @@ pub struct RunRequest {
     pub boards: Option<BoardSharing>,
 }
 
+impl RunRequest {
+    /// Returns `true` if the request gives nothing but a task, so that it cannot be the reason why its run does not begin.
+    pub(super) fn is_plain(&self) -> bool {
+        let is_task = |input: &TaskInput| input.attachments.is_empty() && input.schema.is_none();
+        let names_nothing = self.agent.is_none() && self.model.is_none() && !matches!(self.target, RunTarget::Named(_));
+        let bounds_nothing = self.budget == Budget::default() && self.output_tokens.is_none();
+        names_nothing
+            && bounds_nothing
+            && self.history.is_empty()
+            && self.boards.is_none()
+            && self.input.as_ref().is_some_and(is_task)
+    }
+}
+
 /// The session in which a hosted run is recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum RunTarget {

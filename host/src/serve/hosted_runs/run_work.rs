@@ -15,7 +15,7 @@ use crate::{
     agent::{RunAnswer, RunError},
     app::{App, PendingWork, PreparedRun, Recording, RunSession, SessionCloser, explain},
     chat::{Chat, Message},
-    error::{ErrorKind, Report},
+    error::{ErrorKind, Report, RequestObstacle},
     event::{EventSink, RunCx},
     limits,
     session::{EventRedactor, Secrets, SessionError},
@@ -46,13 +46,18 @@ impl HostedRunWork {
                 ring.make_room().await;
             }
         }));
+        let is_plain = request.is_plain();
+        let not_begun = |report: Report| match (report.kind, report.obstacle) {
+            (ErrorKind::Usage, None) if is_plain => HostedRunOutcome::not_begun(report.obstacle(RequestObstacle::Setup)),
+            _ => HostedRunOutcome::not_begun(report),
+        };
         let work = AssertUnwindSafe(self.work(run, request, events)).catch_unwind();
         let outcome = tokio::select! {
             biased;
             () = run.dropped.cancelled() => HostedRunOutcome::Cancelled,
             outcome = work => match outcome {
                 Ok(outcome) => outcome.unwrap_or_else(not_begun),
-                Err(_) => not_begun(Report::new(ErrorKind::Bug, "the run crashed")),
+                Err(_) => HostedRunOutcome::not_begun(Report::new(ErrorKind::Bug, "the run crashed")),
             },
         };
         let agents = run.ledger();
@@ -153,7 +158,10 @@ impl HostedRunWork {
         let closing = SessionCloser(session);
         let outcome = tokio::select! {
             biased;
-            () = self.stop.cancelled() => None,
+            () = self.stop.cancelled() => {
+                cx.events.interrupt();
+                None
+            }
             outcome = working.as_mut() => Some(outcome),
         };
         if let Some(session) = &closing.0 {
@@ -248,11 +256,6 @@ fn nothing_left(what: String) -> Report {
 fn answered(answer: RunAnswer, schema: Option<&AnswerSchema>) -> HostedRunOutcome {
     let value = schema.and_then(|schema| schema.value_of(&answer.message.text_content()).ok());
     HostedRunOutcome::Completed { answer: Box::new(answer), value }
-}
-
-/// Returns the outcome of a run that could not begin, or crashed.
-fn not_begun(error: Report) -> HostedRunOutcome {
-    HostedRunOutcome::Failed { error, failure: None }
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! Hosted runs, with a model that never answers.
 
 use super::{
-    HostedRunOutcome, HostedRunState, RunEventStep, RunHostError, RunRequest, RunTarget,
+    HostedRunOutcome, HostedRunState, RunEventStep, RunHost, RunHostError, RunHostOptions, RunRequest, RunTarget,
     testing::{SilentHost, request},
 };
 use crate::{
     app::BoardSharing,
     chat::{Message, Role},
+    error::RequestObstacle,
+    event::Event,
     limits,
     session::NewSession,
 };
@@ -137,6 +139,37 @@ async fn session_of_another_process_is_in_use() {
 }
 
 #[tokio::test]
+async fn request_that_names_nothing_is_not_the_cause() {
+    let silent = SilentHost::new(1).await;
+    let model = Some("zzz".to_owned());
+    let options = RunHostOptions { record: false, model: model.clone(), ..RunHostOptions::default() };
+    let host = RunHost::new((**silent.host.app()).clone(), None, options);
+    for (wanted, obstacle) in [
+        (request("hi"), Some(RequestObstacle::Setup)),
+        (RunRequest { model, ..request("hi") }, None),
+        (RunRequest { agent: Some("ada".into()), ..request("hi") }, None),
+    ] {
+        let Err(RunHostError::NotBegun(report)) = host.start(wanted).await else { panic!("there is no such model") };
+        assert!(report.message.contains("zzz") && report.obstacle == obstacle, "{report:?}");
+        until(|| host.runs().is_empty()).await;
+    }
+}
+
+#[tokio::test]
+async fn session_that_is_taken_meanwhile_is_in_use() {
+    let silent = SilentHost::new(1).await;
+    let app = silent.host.app();
+    std::fs::create_dir_all(app.config.root.join(".shelly/local")).unwrap();
+    let new = NewSession { id: Some("s".into()), agent: "ada".into(), ..NewSession::default() };
+    let session = app.sessions().create(new).unwrap();
+    let host = RunHost::new((**app).clone(), None, RunHostOptions { is_trusted: true, ..RunHostOptions::default() });
+    // The sessions are not looked at before.
+    let run = host.begin(RunRequest { target: RunTarget::Named("s".into()), ..request("hi") }).unwrap();
+    assert!(matches!(run.begun().await, Err(RunHostError::SessionInUse { id }) if id == "s"));
+    drop(session);
+}
+
+#[tokio::test]
 async fn only_so_many_streams_of_events_are_read() {
     let silent = SilentHost::new(1).await;
     let host = &silent.host;
@@ -162,6 +195,8 @@ async fn shut_down_interrupts_runs_and_ends_their_events() {
     let mut events = Vec::new();
     while let RunEventStep::Event(record) = reader.next().await {
         assert!(record.event.run.as_ref().is_none_or(|id| id == run.id()));
+        // It has not ended: it goes on when its session is resumed.
+        assert!(!matches!(record.event.event, Event::RunFinished { .. }), "{record:?}");
         events.push(record.event.sequence);
     }
     assert!(!events.is_empty() && events.is_sorted(), "{events:?}");

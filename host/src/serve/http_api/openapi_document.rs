@@ -114,6 +114,8 @@ fn other_statuses(action: ApiAction) -> &'static [(&'static str, &'static str)] 
     match action {
         ApiAction::StartRun => &[("200", "The run that began with the same idempotency key and body.")],
         ApiAction::CancelRun => &[("200", "The run has ended already.")],
+        ApiAction::FireTrigger => &[("200", "The firing was skipped: no run is started.")],
+        ApiAction::ReceiveWebhook => &[("200", "The webhook was skipped, or has come before: no run is started.")],
         ApiAction::Health => &[("503", "The server stops.")],
         _ => &[],
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::{
     agent::SendError,
     approval::AnswerError,
-    error::{ErrorKind, Report},
+    error::{ErrorKind, Report, RequestObstacle},
     limits,
     net::http_server::{AccessDenied, BodyError, ServedResponse, bytes_response},
     serve::hosted_runs::RunHostError,
@@ -89,6 +89,11 @@ impl Problem {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many", title).retry(limits::SERVE_RETRY_AFTER)
     }
 
+    /// Returns the refusal of a request that can be served later, whoever sends it.
+    pub fn unavailable(title: impl Into<String>) -> Box<Self> {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", title).retry(limits::SERVE_RETRY_AFTER)
+    }
+
     /// Returns the refusal of a method that the path does not have.
     pub fn method(allowed: String) -> Box<Self> {
         let mut problem = Self::new(StatusCode::METHOD_NOT_ALLOWED, "method", "the path does not have this method");
@@ -116,6 +121,27 @@ impl Problem {
     /// Returns the refusal of a request that names what cannot be used.
     pub fn unprocessable(report: &Report) -> Box<Self> {
         Self::answer_of(report, StatusCode::UNPROCESSABLE_ENTITY, "unprocessable")
+    }
+
+    /// Returns the refusal of a run that cannot begin, or of a session that cannot be used. Its status says who can mend it:
+    /// the client, who names something else or tries again later, or whoever runs the server.
+    pub fn refusal(report: &Report) -> Box<Self> {
+        let (status, code) = match (report.obstacle, report.kind) {
+            (Some(RequestObstacle::InUse), _) => (StatusCode::CONFLICT, "conflict"),
+            (Some(RequestObstacle::Full), _) => (StatusCode::INSUFFICIENT_STORAGE, "full"),
+            (Some(RequestObstacle::Unavailable), _) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+            (None, ErrorKind::Usage) => (StatusCode::UNPROCESSABLE_ENTITY, "unprocessable"),
+            (None, ErrorKind::Provider) => (StatusCode::BAD_GATEWAY, "provider"),
+            (None, ErrorKind::Plugin) => (StatusCode::INTERNAL_SERVER_ERROR, "plugin"),
+            (Some(RequestObstacle::Setup), _) | (None, ErrorKind::Run | ErrorKind::Bug) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "internal")
+            }
+        };
+        let problem = Self::answer_of(report, status, code);
+        match report.obstacle {
+            Some(RequestObstacle::Unavailable) => problem.retry(limits::SERVE_RETRY_AFTER),
+            _ => problem,
+        }
     }
 
     /// Returns the failure of something that the server itself needs for the answer.
@@ -176,15 +202,15 @@ impl From<RunHostError> for Box<Problem> {
         match error {
             RunHostError::Busy { .. } => Problem::too_many(title).mend("try again when a run has ended, or cancel one"),
             RunHostError::TooManyWatchers => Problem::too_many(title).mend("close a stream of events"),
-            RunHostError::Stopping => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", title)
-                .retry(limits::SERVE_RETRY_AFTER)
-                .mend("try again when the server has been started again"),
+            RunHostError::Stopping => {
+                Problem::unavailable(title).mend("try again when the server has been started again")
+            }
             RunHostError::NoRun { .. } => Problem::not_found(title)
                 .mend("list the runs with GET /api/v1/runs; the sessions of older ones are in GET /api/v1/sessions"),
             RunHostError::SessionInUse { .. } => {
                 conflict(title).mend("wait until the run in it has ended, or name another session")
             }
-            RunHostError::NotBegun(report) => Problem::unprocessable(&report),
+            RunHostError::NotBegun(report) => Problem::refusal(&report),
             RunHostError::Cancelled | RunHostError::NobodyAsked => conflict(title),
             RunHostError::Send(SendError::NotWorking) => {
                 conflict(title).mend("give the session of the run another task with POST /api/v1/runs")

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     chat::{Message, Role},
     digest::Sha256Digest,
-    error::{ErrorKind, cut},
+    error::cut,
     limits,
     net::http_server::bytes_response,
     serve::hosted_runs::RunHost,
@@ -87,14 +87,7 @@ pub(super) async fn blocking<T: Send + 'static>(
         SessionError::NotFound { .. } | SessionError::BadName { .. } | SessionError::Ambiguous { .. } => {
             Problem::not_found("there is no such session").mend("GET /api/v1/sessions lists the sessions")
         }
-        other => {
-            let report = other.report();
-            match report.kind {
-                // The storage failed: the client did nothing wrong.
-                ErrorKind::Run => Problem::internal(&report),
-                _ => Problem::unprocessable(&report),
-            }
-        }
+        other => Problem::refusal(&other.report()),
     })
 }
 

@@ -13,11 +13,13 @@ use super::{
 };
 use crate::{
     approval::{OpenQuestionAnswer, Verdict},
+    error::{ErrorKind, Report, RequestObstacle},
     limits,
     serve::hosted_runs::{
-        QuestionReply, RunTarget,
+        QuestionReply, RunHostError, RunTarget,
         testing::{SilentHost, request},
     },
+    session::SessionError,
     task::AttachedFile,
 };
 
@@ -62,6 +64,8 @@ fn description_has_the_statuses_of_what_is_done_already() {
     for (path, method, first, other) in [
         ("/api/v1/runs", "post", "201", "200"),
         ("/api/v1/runs/{run}/cancel", "post", "202", "200"),
+        ("/api/v1/triggers/{trigger}/fire", "post", "202", "200"),
+        ("/hooks/{trigger}", "post", "202", "200"),
         ("/healthz", "get", "200", "503"),
     ] {
         let responses = &document["paths"][path][method]["responses"];
@@ -135,6 +139,30 @@ fn answer_body_is_one_answer() {
     ] {
         assert_eq!(reply(body).unwrap(), expected);
     }
+}
+
+#[test]
+fn refusal_has_the_status_of_its_cause() {
+    let plain = |kind| Report::new(kind, "no");
+    let with = |obstacle| plain(ErrorKind::Usage).obstacle(obstacle);
+    for (report, status, code) in [
+        (plain(ErrorKind::Usage), 422, "unprocessable"),
+        (plain(ErrorKind::Run), 500, "internal"),
+        (plain(ErrorKind::Bug), 500, "internal"),
+        (plain(ErrorKind::Plugin), 500, "plugin"),
+        (plain(ErrorKind::Provider), 502, "provider"),
+        (with(RequestObstacle::InUse), 409, "conflict"),
+        (with(RequestObstacle::Full), 507, "full"),
+        (with(RequestObstacle::Unavailable), 503, "unavailable"),
+        (with(RequestObstacle::Setup), 500, "internal"),
+        (SessionError::InUse { id: "s".into() }.report(), 409, "conflict"),
+        (SessionError::TooMany { there: 2, most: 1 }.report(), 507, "full"),
+    ] {
+        let problem = as_json(&Box::<Problem>::from(RunHostError::NotBegun(report)));
+        assert_eq!((&problem["status"], &problem["code"]), (&json!(status), &json!(code)), "{problem}");
+    }
+    let later = Problem::refusal(&with(RequestObstacle::Unavailable)).response(|_| Vec::new());
+    assert_eq!(later.headers()["retry-after"], "5");
 }
 
 #[tokio::test]

@@ -343,7 +343,7 @@ pub(super) struct TriggerView {
     last: Option<TriggerFiringView>,
     /// The number of its runs at work.
     at_work: u64,
-    /// `true` if a firing waits for the end of a run.
+    /// `true` if a firing waits for the end of a run: of the trigger, or of any if the server takes no more.
     queued: bool,
     /// The number of runs that it has started.
     started: u64,
@@ -386,6 +386,9 @@ pub(super) struct TriggerFiredView {
     pub outcome: TriggerOutcomeView,
     /// The id of the run; null if none was started.
     pub run: Option<String>,
+    /// The reason why none is started by this firing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
 }
 
 /// The outcome of a firing, in one word.
@@ -394,9 +397,9 @@ pub(super) struct TriggerFiredView {
 pub(super) enum TriggerOutcomeView {
     /// A run was started.
     Started,
-    /// The firing waits for the end of a run.
+    /// The firing waits for the end of a run: of the trigger, or of any if the server takes no more.
     Queued,
-    /// Nothing was done, since as many runs are at work as the trigger may have.
+    /// Nothing is done, since as many runs are at work as the trigger may have.
     Skipped,
     /// The webhook has come before.
     Repeated,

@@ -7,9 +7,11 @@ use super::delivery_log::DeliveryLog;
 use crate::{
     app::Environment,
     config::{MissedTimes, TriggerConfig, TriggerOverlap, WebhookConfig},
+    digest::Sha256Digest,
     error::{ErrorKind, Report},
     files, limits,
-    trigger::{CronSchedule, FiringValues, PathPattern, TaskTemplate, WebhookVerifier},
+    project::ProjectLayout,
+    trigger::{CronSchedule, PathPattern, RenderedTask, TaskTemplate, WebhookVerifier},
 };
 
 /// A trigger of the config, ready to fire, with its state.
@@ -19,7 +21,6 @@ pub(super) struct ServedTrigger {
     pub template: TaskTemplate,
     pub overlap: TriggerOverlap,
     pub kind: ServedTriggerKind,
-    pub deliveries: Mutex<DeliveryLog>,
     state: Mutex<TriggerState>,
 }
 
@@ -31,7 +32,10 @@ pub(super) enum ServedTriggerKind {
         shown: String,
         missed: MissedTimes,
     },
-    Webhook(WebhookVerifier),
+    Webhook {
+        verifier: Box<WebhookVerifier>,
+        deliveries: Mutex<DeliveryLog>,
+    },
     Files {
         patterns: Vec<PathPattern>,
         shown: String,
@@ -43,14 +47,23 @@ pub(super) enum ServedTriggerKind {
 #[derive(Default)]
 pub(super) struct TriggerState {
     pub at_work: u64,
-    /// The firing that waits for the end of a run.
-    pub queued: Option<FiringValues>,
+    /// The firing that waits for the end of a run. No other begins before it.
+    pub waiting: Option<WaitingFiring>,
     pub next: Option<SystemTime>,
     pub last: Option<TriggerFiring>,
     pub started: u64,
     pub skipped: u64,
     pub missed: u64,
     pub failed: u64,
+}
+
+/// A firing that waits.
+pub(super) struct WaitingFiring {
+    pub task: RenderedTask,
+    /// The digest of the webhook that has fired.
+    pub delivery: Option<Sha256Digest>,
+    /// `true` if it waits until the host takes one more run, `false` if for the end of a run of its trigger.
+    pub awaits_room: bool,
 }
 
 /// A firing that was to start a run.
@@ -83,7 +96,7 @@ pub struct TriggerSnapshot {
     pub last: Option<TriggerFiring>,
     /// The number of its runs at work.
     pub at_work: u64,
-    /// `true` if a firing waits for the end of a run.
+    /// `true` if a firing waits for the end of a run: of the trigger, or of any if the host takes no more.
     pub is_queued: bool,
     /// The number of runs that it has started.
     pub started: u64,
@@ -95,13 +108,24 @@ pub struct TriggerSnapshot {
     pub failed: u64,
 }
 
+/// Formats a time in UTC, for a trigger without a time zone.
+pub(super) fn utc_time(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(files::writable_date(time)).to_string()
+}
+
 impl ServedTrigger {
     /// Makes a trigger of the config ready. Its secret is taken from the environment.
     ///
     /// # Errors
     ///
-    /// A [`Report`] if the secret is missing or cannot be used, or the config was not checked.
-    pub fn new(config: &TriggerConfig, environment: &Environment) -> Result<Self, Report> {
+    /// A [`Report`] if the secret is missing or cannot be used, the webhooks that it has taken cannot be read, or the config
+    /// was not checked.
+    pub fn new(
+        config: &TriggerConfig,
+        environment: &Environment,
+        layout: &ProjectLayout,
+        now: SystemTime,
+    ) -> Result<Self, Report> {
         const CHECK: &str = "shelly-host config check says more";
         let TriggerConfig { name, agent, webhook, files, .. } = config;
         let wrong = |key: &str, why: &dyn std::fmt::Display, hint: &str| {
@@ -117,7 +141,9 @@ impl ServedTrigger {
                 let value = environment(&secret.env).filter(|value| !value.is_empty()).ok_or_else(unset)?;
                 let verifier = WebhookVerifier::new(webhook.scheme(), value.trim());
                 let hint = "use the secret that the sender shows, or make one of 32 random bytes";
-                ServedTriggerKind::Webhook(verifier.map_err(|error| wrong("webhook.secret", &error, hint))?)
+                let verifier = verifier.map_err(|error| wrong("webhook.secret", &error, hint))?;
+                let deliveries = DeliveryLog::read(layout.clone(), name, now)?;
+                ServedTriggerKind::Webhook { verifier: Box::new(verifier), deliveries: Mutex::new(deliveries) }
             }
             (None, Some(files)) => ServedTriggerKind::Files {
                 patterns: files.patterns().map_err(|(_, error)| wrong("files", &error, CHECK))?,
@@ -139,7 +165,6 @@ impl ServedTrigger {
             template: config.template().map_err(|error| wrong("task", &error, CHECK))?,
             overlap: config.overlap.unwrap_or_default(),
             kind,
-            deliveries: Mutex::default(),
             state: Mutex::default(),
         })
     }
@@ -161,7 +186,7 @@ impl ServedTrigger {
     pub fn shown_time(&self, time: SystemTime) -> String {
         match &self.kind {
             ServedTriggerKind::Cron { schedule, .. } => schedule.shown(time),
-            _ => humantime::format_rfc3339_seconds(files::writable_date(time)).to_string(),
+            _ => utc_time(time),
         }
     }
 
@@ -169,7 +194,7 @@ impl ServedTrigger {
     pub fn snapshot(&self) -> TriggerSnapshot {
         let (kind, schedule) = match &self.kind {
             ServedTriggerKind::Cron { shown, .. } => ("cron", Some(shown.clone())),
-            ServedTriggerKind::Webhook(_) => ("webhook", None),
+            ServedTriggerKind::Webhook { .. } => ("webhook", None),
             ServedTriggerKind::Files { shown, .. } => ("files", Some(shown.clone())),
         };
         let state = self.state();
@@ -181,7 +206,7 @@ impl ServedTrigger {
             next: state.next,
             last: state.last.clone(),
             at_work: state.at_work,
-            is_queued: state.queued.is_some(),
+            is_queued: state.waiting.is_some(),
             started: state.started,
             skipped: state.skipped,
             missed: state.missed,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     file_watch::FileSnapshot,
     served_trigger::{ServedTriggerKind, TriggerFiring},
-    trigger_host::TriggerHost,
+    trigger_host::{FiringOrigin, FiringOutcome, TriggerHost},
 };
 use crate::{config::MissedTimes, limits};
 
@@ -19,7 +19,7 @@ impl TriggerHost {
             match &trigger.kind {
                 ServedTriggerKind::Cron { .. } => drop(self.0.tasks.spawn(keep_time(host, at))),
                 ServedTriggerKind::Files { .. } => drop(self.0.tasks.spawn(async move { host.watch_files(at).await })),
-                ServedTriggerKind::Webhook(_) => {}
+                ServedTriggerKind::Webhook { .. } => {}
             }
         }
     }
@@ -30,7 +30,7 @@ impl TriggerHost {
         let trigger = &self.0.triggers[at];
         let ServedTriggerKind::Files { settle, .. } = &trigger.kind else { return };
         let Some(mut fired) = self.look(at).await else { return };
-        let (mut seen, mut since) = (fired.clone(), tokio::time::Instant::now());
+        let (mut seen, mut told, mut since) = (fired.clone(), fired.clone(), tokio::time::Instant::now());
         let mut known = trigger.state().started;
         while self.pause(limits::TRIGGER_FILE_LOOK).await {
             let (is_at_work, started) = {
@@ -42,20 +42,32 @@ impl TriggerHost {
             }
             let Some(now) = self.look(at).await else { return };
             if started != known {
-                (known, fired, seen) = (started, now.clone(), now);
+                (known, fired, told, seen) = (started, now.clone(), now.clone(), now);
                 continue;
             }
             if now != seen {
                 (seen, since) = (now, tokio::time::Instant::now());
                 continue;
             }
-            if seen == fired || since.elapsed() < *settle {
+            if seen == told || since.elapsed() < *settle {
                 continue;
             }
+            told.clone_from(&seen);
             let mut names = seen.changes_since(&fired);
             names.truncate(limits::TRIGGER_FILES_NAMED);
-            fired.clone_from(&seen);
-            let _ = self.fire(at, json!({ "files": names }));
+            // Names that wait are told again with those that come to them.
+            let waits = !names.is_empty()
+                && matches!(self.fire(at, json!({ "files": names }), FiringOrigin::Host), FiringOutcome::Queued);
+            if !waits && trigger.state().waiting.is_none() {
+                fired.clone_from(&seen);
+            }
+        }
+    }
+
+    /// Keeps the time of a schedule whose firing waits no more.
+    pub(super) async fn keep_time_of_wait(&self, at: usize) {
+        if let ServedTriggerKind::Cron { shown, missed: MissedTimes::Once, .. } = &self.0.triggers[at].kind {
+            keep_unless_waiting(self, at, shown, (self.0.clock)()).await;
         }
     }
 
@@ -92,9 +104,9 @@ async fn keep_time(host: TriggerHost, at: usize) {
         let last = host.0.memory.last(&trigger.name, shown);
         if last.and_then(|last| schedule.next_after(last)).is_some_and(|next| next <= after) {
             trigger.state().missed += 1;
-            let _ = host.fire(at, Value::Null);
+            let _ = host.fire(at, Value::Null, FiringOrigin::Host);
         }
-        keep(&host, at, shown, after).await;
+        keep_unless_waiting(&host, at, shown, after).await;
     }
     loop {
         let next = schedule.next_after(after);
@@ -112,9 +124,9 @@ async fn keep_time(host: TriggerHost, at: usize) {
                 continue;
             }
         }
-        let _ = host.fire(at, Value::Null);
+        let _ = host.fire(at, Value::Null, FiringOrigin::Host);
         if *missed == MissedTimes::Once {
-            keep(&host, at, shown, after).await;
+            keep_unless_waiting(&host, at, shown, after).await;
         }
     }
 }
@@ -130,6 +142,15 @@ async fn wait_until(host: &TriggerHost, time: SystemTime) -> bool {
         if !host.pause(left.min(limits::TRIGGER_CLOCK_LOOK)).await {
             return false;
         }
+    }
+}
+
+/// Keeps the time up to which nothing was missed. A firing that waits is made up for if the server ends before its run
+/// begins.
+async fn keep_unless_waiting(host: &TriggerHost, at: usize, schedule: &str, time: SystemTime) {
+    let waits = host.0.triggers[at].state().waiting.is_some();
+    if !waits {
+        keep(host, at, schedule, time).await;
     }
 }
 

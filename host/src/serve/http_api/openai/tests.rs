@@ -222,6 +222,7 @@ fn errors_have_the_status_and_code_that_clients_know() {
             Some("unprocessable"),
             false,
         ),
+        (of_host(RunHostError::NotBegun(report(ErrorKind::Run))), 500, "server_error", Some("internal"), false),
         (
             of_host(RunHostError::Answer(AnswerError::NotOpen { id: 1 })),
             404,

@@ -1,0 +1,127 @@
+use std::time::SystemTime;
+
+use serde_json::{Map, Value};
+
+use super::served_trigger::utc_time;
+use crate::{
+    config::{Config, TriggerConfig, unknown},
+    error::{ErrorKind, Report},
+    trigger::{FiringValues, RenderedTask, TriggerSource, body_value},
+};
+
+/// The task that a firing makes, for a person who tries a trigger without a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialFiring {
+    /// The agent or team that gets the task; `None`: the one that runs if a request names none.
+    pub agent: Option<String>,
+    /// The task.
+    pub task: String,
+    /// The paths in the task for which the firing has no value.
+    pub missing: Vec<String>,
+}
+
+impl TrialFiring {
+    /// Fires a trigger of a config at this time. `payload` is the body of a webhook, or the names of changed files as a JSON
+    /// list; `event` is the kind of event that a webhook names. Nothing is signed, and no state is changed.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if there is no such trigger, or it does not take these values.
+    pub fn new(
+        config: &Config,
+        name: &str,
+        (payload, event): (Option<&[u8]>, Option<&str>),
+        now: SystemTime,
+    ) -> Result<Self, Report> {
+        let none = || match config.triggers.is_empty() {
+            true => Report::new(ErrorKind::Usage, "the config has no triggers").hint("add one under `triggers`"),
+            false => unknown("trigger", name, config.triggers.iter().map(|trigger| trigger.name.as_str())),
+        };
+        let trigger = config.triggers.iter().find(|trigger| trigger.name == name).ok_or_else(none)?;
+        let wrong = |key: &str, error: &dyn std::fmt::Display| {
+            Report::new(ErrorKind::Usage, format!("triggers.{name}.{key}: {error}"))
+        };
+        let outside = outside_values(trigger, payload, event)?;
+        let time = match trigger.source() {
+            TriggerSource::Cron => trigger.schedule().map_err(|error| wrong("cron", &error))?.shown(now),
+            TriggerSource::Webhook | TriggerSource::Files => utc_time(now),
+        };
+        let template = trigger.template().map_err(|error| wrong("task", &error))?;
+        let RenderedTask { text, missing } = template.render(&FiringValues { time, trigger: name.to_owned(), outside });
+        Ok(Self { agent: trigger.agent.clone(), task: text, missing })
+    }
+}
+
+/// Returns the values from outside, as a trigger of this kind has them.
+fn outside_values(trigger: &TriggerConfig, payload: Option<&[u8]>, event: Option<&str>) -> Result<Value, Report> {
+    let name = &trigger.name;
+    let wrong = |what: String, hint: &str| Err(Report::new(ErrorKind::Usage, what).hint(hint));
+    let mut values = Map::new();
+    match (trigger.source(), payload, event) {
+        (_, None, None) => {}
+        (TriggerSource::Webhook, payload, event) => {
+            values.extend(payload.map(|payload| ("body".to_owned(), body_value(payload))));
+            values.extend(event.map(|event| ("event".to_owned(), Value::from(event))));
+        }
+        (TriggerSource::Files, Some(payload), None) => match serde_json::from_slice::<Vec<String>>(payload) {
+            Ok(names) => drop(values.insert("files".to_owned(), Value::from(names))),
+            Err(error) => {
+                let what = format!("the payload of the trigger `{name}` is no list of files: {error}");
+                return wrong(what, "write it as JSON: [\"docs/a.md\", \"docs/b.md\"]");
+            }
+        },
+        (TriggerSource::Files, _, Some(_)) => {
+            return wrong(format!("the trigger `{name}` has no webhook, whose event could be named"), "omit --event");
+        }
+        (TriggerSource::Cron, ..) => {
+            return wrong(
+                format!("the trigger `{name}` fires at times, and takes no values"),
+                "omit --payload and --event",
+            );
+        }
+    }
+    Ok(Value::from(values))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    fn fire(name: &str, payload: Option<&str>, event: Option<&str>) -> Result<TrialFiring, Report> {
+        let triggers = "{name: nightly, cron: '0 3 * * *', time_zone: Asia/Tokyo, task: 'At {{time}}.', agent: ada}, \
+                        {name: hook, webhook: {secret: {env: HOOK}}, task: '{{event}}: {{body.title}}, {{body.no}}'}, \
+                        {name: docs, files: {paths: ['docs/**']}, task: '{{files}}'}";
+        let config = format!("agents: [{{name: ada}}]\ntriggers: [{triggers}]");
+        let config = Config::parse(&config, "/project".into()).unwrap_or_else(|report| panic!("{report:?}"));
+        let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        TrialFiring::new(&config, name, (payload.map(str::as_bytes), event), now)
+    }
+
+    #[test]
+    fn task_has_the_values_that_are_given() {
+        let nightly = fire("nightly", None, None).unwrap();
+        let task = "At 2027-01-15T17:00:00+09:00.".to_owned();
+        assert_eq!(nightly, TrialFiring { agent: Some("ada".into()), task, missing: Vec::new() });
+        let hook = fire("hook", Some(r#"{"title": "Lamp"}"#), Some("issues")).unwrap();
+        assert!(hook.task.starts_with("\"issues\": \"Lamp\", \"\"\n"), "{hook:?}");
+        assert_eq!((hook.agent, hook.missing), (None, vec!["body.no".to_owned()]));
+        assert_eq!(fire("hook", None, None).unwrap().missing, ["event", "body.title", "body.no"]);
+        let docs = fire("docs", Some(r#"["docs/a.md"]"#), None).unwrap();
+        assert!(docs.task.starts_with("[\"docs/a.md\"]\n") && docs.missing.is_empty(), "{docs:?}");
+    }
+
+    #[test]
+    fn values_that_a_trigger_does_not_take_are_refused() {
+        for (name, payload, event, says) in [
+            ("hok", None, None, "there is no trigger `hok`"),
+            ("nightly", Some("{}"), None, "fires at times, and takes no values"),
+            ("docs", Some("{}"), None, "is no list of files"),
+            ("docs", None, Some("push"), "has no webhook"),
+        ] {
+            let report = fire(name, payload, event).unwrap_err();
+            assert!(report.message.contains(says) && report.hint.is_some(), "{report:?}");
+        }
+    }
+}
