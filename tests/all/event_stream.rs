@@ -141,8 +141,13 @@ fn events_of_a_run_follow_the_published_schema() {
     let named = |name: &str| lines.iter().filter(|line| line["event"] == name).collect::<Vec<_>>();
     let started = named("run_started");
     let [lead, one, other] = started[..] else { panic!("{started:#?}") };
+    let delegates = |line: &&&Value| line["run"] == lead["run"] && line["tool"] == "delegate";
+    let delegation = named("tool_started");
+    let delegation = &delegation.iter().find(delegates).unwrap()["call"];
+    assert!(delegation.is_string() && lead.get("parent_call").is_none(), "{lead}");
     for helper in [one, other] {
         assert_eq!((&helper["parent"], &helper["parent_agent"]), (&lead["run"], &json!("lead")));
+        assert_eq!(&helper["parent_call"], delegation, "{helper}");
         for name in ["model_started", "tool_started", "plugin_call", "model_finished", "run_finished"] {
             let mut agents = named(name).into_iter().filter(|line| line["run"] == helper["run"]).peekable();
             assert!(
@@ -184,6 +189,8 @@ fn events_of_a_run_follow_the_published_schema() {
     };
     let team = run(&["--agent", "both", "--no-session"]);
     assert!(team.iter().any(|line| line["event"] == "team_step") && ids(&team).len() >= 3, "{team:#?}");
+    let started = team.iter().filter(|line| line["event"] == "run_started" && line["parent_agent"] == "both");
+    assert!(started.clone().count() == 2 && started.clone().all(|line| line.get("parent_call").is_none()), "{team:#?}");
     let again = run(&["--agent", "lead", "--session", "s"]);
     assert!(ids(&again).is_disjoint(&ids(&lines)) && ids(&again).is_disjoint(&ids(&team)), "{again:#?}");
 }

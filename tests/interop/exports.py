@@ -216,7 +216,7 @@ def inspect_lane(project, check):
         path = project.folder / "log.json"
         wrote = project.command("trace", "last", "--format", "inspect", "--out", str(path))
         need(wrote.returncode == 0, wrote.stderr)
-        log = read_eval_log(str(path))
+        log = read_eval_log(str(path), resolve_attachments=True)
         need(log.status == ("error" if name == "a failure" else "success"), f"the status is {log.status}")
         need(len(log.samples) == 1, f"{len(log.samples)} samples")
         [sample] = log.samples
@@ -228,6 +228,11 @@ def inspect_lane(project, check):
             need("model" in kinds, f"{kinds}")
         if name == "a change of a file":
             need([event.function for event in sample.events if event.event == "tool"] == ["fs_write"], f"{kinds}")
+        for event in sample.events:
+            heard = len(event.input) if event.event == "model" else 1
+            need(heard or name == "a failure", "a request without its messages")
+            need(event.event != "model" or "attachment://" not in event.model_dump_json(), f"{event}")
+        need(len({message.id for message in sample.messages}) == len(sample.messages), f"{sample.messages}")
         need(kinds.count("span_begin") == kinds.count("span_end"), f"{kinds}")
         return f"{len(sample.messages)} messages, {len(kinds)} events"
 

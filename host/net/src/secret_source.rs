@@ -1,7 +1,7 @@
 //! The sources of credentials: the config itself, the environment, files, and programs that print them.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt, io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -129,6 +129,8 @@ impl From<Secret> for ResolvedSecret {
 #[derive(Clone, Default)]
 pub struct Keyring {
     kept: Arc<Mutex<HashMap<SecretSource, Arc<OnceCell<ResolvedSecret>>>>>,
+    /// Credentials that others look up, by name.
+    noted: Arc<Mutex<BTreeMap<String, Secret>>>,
 }
 
 impl fmt::Debug for Keyring {
@@ -174,13 +176,24 @@ impl Keyring {
         }
     }
 
-    /// Returns the cached credentials from files and programs, each with its source.
+    /// Notes a credential that was not looked up here, such as the token of a server, so that [`kept`](Self::kept) returns
+    /// it. At most [`limits::SECRETS_KEPT`] are noted.
+    pub fn note(&self, name: impl Into<String>, secret: Secret) {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = name.into();
+        if noted.len() < limits::SECRETS_KEPT || noted.contains_key(&name) {
+            noted.insert(name, secret);
+        }
+    }
+
+    /// Returns the cached credentials from files and programs, each with its source, and the noted ones with their names.
     pub fn kept(&self) -> impl Iterator<Item = (String, Secret)> {
+        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = |(source, place): (&SecretSource, &Arc<OnceCell<ResolvedSecret>>)| {
             Some((source.to_string(), place.get()?.secret.clone()))
         };
-        kept.iter().filter_map(found).collect::<Vec<_>>().into_iter()
+        kept.iter().filter_map(found).chain(noted).collect::<Vec<_>>().into_iter()
     }
 
     fn place(&self, source: &SecretSource) -> Arc<OnceCell<ResolvedSecret>> {

@@ -2,12 +2,12 @@
 
 use std::time::SystemTime;
 
-use serde::{Serialize, Serializer, de::IgnoredAny};
+use serde::{Serialize, de::IgnoredAny};
 
 use super::{Secrets, event_facts::EventFacts, line_format::members, message_place::MessagePlace};
 use shelly_core::{
-    event::{EVENT_STREAM_VERSION, Event, StreamEvent},
-    files, limits,
+    event::{EVENT_STREAM_VERSION, Event, StreamEvent, serialize_time},
+    limits,
 };
 
 /// The name of the first event of each sink.
@@ -74,7 +74,7 @@ pub(super) fn event_members(event: &StreamEvent, facts: &mut EventFacts, secrets
 pub(super) fn stream_members() -> Vec<u8> {
     #[derive(Serialize)]
     struct RecordedStreamStart {
-        #[serde(serialize_with = "rfc3339")]
+        #[serde(serialize_with = "serialize_time")]
         time: SystemTime,
         event: &'static str,
         version: u32,
@@ -110,8 +110,4 @@ fn cleaned(members: Vec<u8>, secrets: &Secrets) -> Vec<u8> {
 fn dollars(pico: u64) -> Option<f64> {
     const PICO: f64 = 1e12;
     (pico > 0).then_some(pico as f64 / PICO)
-}
-
-fn rfc3339<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&humantime::format_rfc3339_millis(files::writable_date(*time)))
 }

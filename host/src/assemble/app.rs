@@ -181,7 +181,7 @@ impl App {
         let prices = project.prices()?;
         let programs = allowed_programs(&config, &environment, ProcessSlots::default());
         let (engine, own, trust) = (Arc::default(), UserKey::default(), TrustStore::new(None));
-        Ok(Self {
+        let app = Self {
             config,
             catalog,
             rebuilt: BTreeMap::new(),
@@ -220,7 +220,9 @@ impl App {
             editor: None,
             cancellations: TaskTracker::new(),
             telemetry: Arc::default(),
-        })
+        };
+        app.note_cluster_secrets();
+        Ok(app)
     }
 
     /// Replaces the engine, the MCP connections, telemetry and the slots for programs by those of another app.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::App;
 use crate::{
     config::CredentialConfig,
+    files, limits,
     net::{
         AuthHeader, Secret, SecretSource,
         egress::{self, Credential},
@@ -104,6 +105,43 @@ impl App {
             forms.map(|secret| (name.clone(), secret)).collect::<Vec<_>>()
         };
         self.config.credentials.iter().flat_map(known).collect()
+    }
+
+    /// Notes a credential that the config does not name, such as the token of a server: from now on it is one of the
+    /// [secrets](Self::secrets) of this app and its clones.
+    pub fn note_secret(&self, name: &str, secret: Secret) {
+        self.keys.note(name, secret);
+    }
+
+    /// Notes the keys and the credentials of the cluster that the config names, from their files. A file that cannot be read
+    /// is reported where the cluster is used.
+    pub(super) fn note_cluster_secrets(&self) {
+        let Some(cluster) = &self.config.cluster else { return };
+        let keys = cluster.encryption.iter().flat_map(|encryption| encryption.keys());
+        let named = keys.map(|key| ("cluster.encryption", &key.file));
+        let named = named.chain(cluster.credentials.iter().map(|held| ("cluster.credentials", &held.file)));
+        // The other lines of a credentials file are words for people.
+        let is_secret = |line: &&str| line.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+        for (name, file) in named {
+            let path = self.config.root.join(file);
+            // Links are followed anywhere, because orchestrators mount secrets as links.
+            let root = path.ancestors().last().unwrap_or(&path);
+            let text = files::read(&path, root, limits::SECRET_BYTES).unwrap_or_default();
+            let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('-'));
+            for (at, line) in lines.filter(is_secret).enumerate() {
+                self.keys.note(format!("{name}.{}.{at}", file.display()), Secret::new(line));
+            }
+        }
+    }
+
+    /// Returns the secrets of webhooks with their names.
+    pub(super) fn secrets_of_triggers(&self) -> Vec<(String, Secret)> {
+        let webhooks = self.config.triggers.iter().filter_map(|trigger| Some((trigger, trigger.webhook.as_ref()?)));
+        let secret = |variable: &str| Some(Secret::new((self.environment)(variable)?));
+        let named = webhooks.filter_map(|(trigger, webhook)| {
+            Some((format!("triggers.{}", trigger.name), secret(&webhook.secret.env)?))
+        });
+        named.collect()
     }
 
     fn granted_credentials(

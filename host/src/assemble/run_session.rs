@@ -134,7 +134,8 @@ impl App {
         });
         let read = self.keys.kept().map(|(place, key)| (place, key.expose().to_owned()));
         let held = self.secrets_of_credentials().into_iter().chain(self.secrets_of_servers());
-        let held = held.chain(self.secrets_of_telemetry());
+        let held = held.chain(self.secrets_of_telemetry()).chain(self.secrets_of_triggers());
+        let held = held.chain(self.logins.iter().flat_map(|logins| logins.known_secrets()));
         let held = held.map(|(name, key)| (name, key.expose().to_owned()));
         Secrets::new(found.chain(configured).chain(read).chain(held))
     }

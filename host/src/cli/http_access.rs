@@ -13,7 +13,10 @@ use super::render::path_name;
 use crate::{
     error::{ErrorKind, Report, why_unreadable},
     files, limits,
-    net::http_server::{AccessPolicy, BearerToken},
+    net::{
+        Secret,
+        http_server::{AccessPolicy, BearerToken},
+    },
 };
 
 /// Parses the address of a server: `127.0.0.1:PORT`, or `:PORT` for short. A refusal shows `USUAL`, the usual port of the
@@ -58,12 +61,12 @@ pub fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-/// Returns the token that an environment variable holds.
+/// Returns the token that an environment variable holds, and its text, which no run may show.
 ///
 /// # Errors
 ///
 /// A [`Report`] if the variable is not set, or holds no usable token.
-pub fn token_of_variable(variable: &str) -> Result<BearerToken, Report> {
+pub fn token_of_variable(variable: &str) -> Result<(BearerToken, Secret), Report> {
     let shown = variable.escape_debug();
     let set = format!("set it to a random value: export {shown}=$(openssl rand -hex 32)");
     let wrong = |why: String| {
@@ -77,15 +80,16 @@ pub fn token_of_variable(variable: &str) -> Result<BearerToken, Report> {
         }
         VarError::NotUnicode(_) => wrong("the token is not UTF-8 text".into()),
     })?;
-    BearerToken::new(&token).map_err(wrong)
+    Ok((BearerToken::new(&token).map_err(wrong)?, Secret::new(token)))
 }
 
-/// Returns the token that a file holds. If there is no such file, makes a token, and the file for its owner alone.
+/// Returns the token that a file holds, and its text, which no run may show. If there is no such file, makes a token, and
+/// the file for its owner alone.
 ///
 /// # Errors
 ///
 /// A [`Report`] if the file cannot be used: others can read it, or it holds no usable token.
-pub fn token_of_file(path: &Path) -> Result<BearerToken, Report> {
+pub fn token_of_file(path: &Path) -> Result<(BearerToken, Secret), Report> {
     let cannot = || Report::new(ErrorKind::Usage, format!("cannot use the token file {}", path_name(path)));
     let wrong =
         |why: String| cannot().cause(why).hint("write a random value into it, or remove it, so that a token is made");
@@ -112,7 +116,7 @@ pub fn token_of_file(path: &Path) -> Result<BearerToken, Report> {
         }
         Err(error) => return Err(cannot().cause(why_unreadable(&error))),
     };
-    BearerToken::new(text.trim()).map_err(wrong)
+    Ok((BearerToken::new(text.trim()).map_err(wrong)?, Secret::new(text.trim())))
 }
 
 /// Reads a token file. One that others can read is refused.

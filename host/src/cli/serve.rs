@@ -29,6 +29,7 @@ use crate::{
     limits,
     mcp::serve::{McpServer, PATH},
     net::{
+        Secret,
         http_server::{AccessPolicy, BearerToken, HttpServer, ServerTls},
         is_loopback,
     },
@@ -214,7 +215,7 @@ impl ServeArgs {
         // One listener covers the whole command: a signal between two of them would be lost.
         let interrupt = signals::ended();
         tokio::pin!(interrupt);
-        let (policy, token) = self.access()?;
+        let (policy, token, secret) = self.access()?;
         let tls = self.tls()?;
         // A wrong address is reported before anything else is done.
         let (listener, address) = http_access::listen(self.listen, &policy, "--listen").await?;
@@ -236,7 +237,11 @@ impl ServeArgs {
         };
         broker.trust(trusted);
         secrets::hide(app.secrets());
-        // Likewise a misspelt model.
+        // After that: the address with the token is printed. No run is to show it.
+        if let Some(secret) = secret {
+            app.note_secret("serve.token", secret);
+        }
+        // A misspelt model, too, would be told to clients alone.
         if let Some(model) = &self.model {
             tokio::select! {
                 biased;
@@ -400,7 +405,7 @@ impl ServeArgs {
     }
 
     /// Returns the rules for access, and the token as it is shown.
-    fn access(&self) -> Result<(AccessPolicy, ServedToken), Report> {
+    fn access(&self) -> Result<(AccessPolicy, ServedToken, Option<Secret>), Report> {
         if !http_access::is_loopback(self.listen) && self.tls_cert.is_none() && !self.insecure_http {
             let port = self.listen.port();
             return Err(Report::new(ErrorKind::Usage, format!("other machines can reach {}", self.listen))
@@ -410,25 +415,27 @@ impl ServeArgs {
                      proxy with TLS forward to it, or accept the risk with --insecure-http"
                 )));
         }
-        let (token, shown) = match (&self.token_file, &self.token_env) {
+        let (token, secret, shown) = match (&self.token_file, &self.token_env) {
             (Some(path), _) => {
                 let shown = format!("the token is in {}", path_name(path));
-                (Some(http_access::token_of_file(path)?), ServedToken::Known(shown))
+                let (token, secret) = http_access::token_of_file(path)?;
+                (Some(token), Some(secret), ServedToken::Known(shown))
             }
             (None, Some(variable)) => {
                 let shown = format!("the token is that of the environment variable {}", variable.escape_debug());
-                (Some(http_access::token_of_variable(variable)?), ServedToken::Known(shown))
+                let (token, secret) = http_access::token_of_variable(variable)?;
+                (Some(token), Some(secret), ServedToken::Known(shown))
             }
-            (None, None) if self.no_token => (None, ServedToken::NotRequired),
+            (None, None) if self.no_token => (None, None, ServedToken::NotRequired),
             (None, None) => {
                 let made = http_access::made_token()?;
                 let token = BearerToken::new(&made);
                 let token = token.map_err(|why| Report::new(ErrorKind::Bug, "the token cannot be used").cause(why))?;
-                (Some(token), ServedToken::Made(made))
+                (Some(token), Some(Secret::new(&made)), ServedToken::Made(made))
             }
         };
         let policy = AccessPolicy { token, hosts: self.allow_host.clone(), origins: self.allow_origin.clone() };
-        Ok((policy, shown))
+        Ok((policy, shown, secret))
     }
 
     fn tell_address(&self, address: SocketAddr, token: &ServedToken) {

@@ -195,7 +195,8 @@ impl QueuedRunWork<'_> {
         for SpecFile { name, digest, bytes, .. } in self.spec.files.iter().take(limits::TASK_ATTACHMENTS) {
             let most = (*bytes).min(limits::ATTACHED_MEDIA_BYTES);
             let content = object(digest, most, self.worker.hosts.objects()).await?;
-            attachments.push(AttachedFile::of_bytes(name, content.to_vec()).map_err(BundleError::Unusable)?);
+            let file = AttachedFile::of_bytes(name, content.to_vec());
+            attachments.push(file.map_err(|error| BundleError::Unusable(error.to_string()))?);
         }
         Ok(attachments)
     }

@@ -21,6 +21,17 @@ pub enum AttachedFile {
     Media(Media),
 }
 
+/// The reason why a content cannot be attached to a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AttachedFileError {
+    /// The content has more than this number of bytes.
+    #[error("larger than {0} bytes")]
+    TooLarge(u64),
+    /// The content is in no format that a model can be given.
+    #[error("the file is neither UTF-8 text nor a PNG, JPEG, GIF or WebP image nor a PDF")]
+    Unsupported,
+}
+
 impl AttachedFile {
     /// Returns the size of a file in bytes, without reading it.
     ///
@@ -79,24 +90,13 @@ impl AttachedFile {
         let read = files::open(path)
             .and_then(|file| file.take(limits::ATTACHED_MEDIA_BYTES.saturating_add(1)).read_to_end(&mut bytes));
         read.map_err(|error| unreadable(path, &error))?;
-        if bytes.len() as u64 > limits::ATTACHED_MEDIA_BYTES {
-            return Err(too_large(path, limits::ATTACHED_MEDIA_BYTES));
-        }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = cut(&legible(&name), limits::NAME_SHOWN_CHARS);
-        if let Some(media_type) = media_type(&bytes) {
-            let source = MediaData::Bytes(Arc::from(bytes));
-            return Ok(Self::Media(Media { media_type: media_type.into(), name: Some(name), source }));
-        }
-        let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or_else(|| {
-            cannot(path)
-                .cause("the file is neither UTF-8 text nor a PNG, JPEG, GIF or WebP image nor a PDF")
-                .hint("convert the file to one of these formats")
-        })?;
-        match text.len() as u64 > limits::ATTACHED_TEXT_BYTES {
-            true => Err(too_large(path, limits::ATTACHED_TEXT_BYTES)),
-            false => Ok(Self::Text { name, text }),
-        }
+        Self::of_bytes(&name, bytes).map_err(|error| match error {
+            AttachedFileError::TooLarge(most) => too_large(path, most),
+            AttachedFileError::Unsupported => {
+                cannot(path).cause(error).hint("convert the file to one of these formats")
+            }
+        })
     }
 
     /// Returns an image or a PDF with this content, by which it is recognized; `None` for any other content.
@@ -110,20 +110,22 @@ impl AttachedFile {
     /// # Errors
     ///
     /// The reason why it cannot be attached.
-    pub fn of_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, String> {
+    pub fn of_bytes(name: &str, bytes: Vec<u8>) -> Result<Self, AttachedFileError> {
         let name = cut(&legible(name), limits::NAME_SHOWN_CHARS);
-        let too_large = |most: u64| format!("larger than {most} bytes");
-        if bytes.len() as u64 > limits::ATTACHED_MEDIA_BYTES {
-            return Err(too_large(limits::ATTACHED_MEDIA_BYTES));
-        }
+        let check = |bytes: usize, most: u64| match bytes as u64 > most {
+            true => Err(AttachedFileError::TooLarge(most)),
+            false => Ok(()),
+        };
+        check(bytes.len(), limits::ATTACHED_MEDIA_BYTES)?;
         if let Some(media_type) = media_type(&bytes) {
             let source = MediaData::Bytes(Arc::from(bytes));
             return Ok(Self::Media(Media { media_type: media_type.into(), name: Some(name), source }));
         }
-        match String::from_utf8(bytes) {
-            Ok(text) if text.len() as u64 > limits::ATTACHED_TEXT_BYTES => Err(too_large(limits::ATTACHED_TEXT_BYTES)),
-            Ok(text) if !text.contains('\0') => Ok(Self::Text { name, text }),
-            _ => Err("the file is neither UTF-8 text nor a PNG, JPEG, GIF or WebP image nor a PDF".into()),
+        let text = String::from_utf8(bytes).map_err(|_| AttachedFileError::Unsupported)?;
+        check(text.len(), limits::ATTACHED_TEXT_BYTES)?;
+        match text.contains('\0') {
+            true => Err(AttachedFileError::Unsupported),
+            false => Ok(Self::Text { name, text }),
         }
     }
 

@@ -15,6 +15,6 @@ mod schema_references;
 mod task_input;
 
 pub use answer_schema::AnswerSchema;
-pub use attached_file::AttachedFile;
+pub use attached_file::{AttachedFile, AttachedFileError};
 pub(crate) use marked_text::{marked_text, without_marked_texts};
 pub use task_input::TaskInput;

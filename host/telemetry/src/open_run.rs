@@ -20,10 +20,6 @@ use crate::{
     span_draft::{EventMark, SpanDraft},
 };
 
-/// The tool that delegates tasks to agents that its arguments name.
-const DELEGATE: &str = "delegate";
-/// The origin of a tool that is an agent, before the agent's name.
-const AGENT_ORIGIN: &str = "agent:";
 /// The error of a run that was cancelled.
 const CANCELLED: &str = "the run was cancelled";
 
@@ -63,8 +59,6 @@ struct OpenTool {
     call: String,
     tool: String,
     origin: String,
-    /// The number of runs that have begun for it.
-    children: usize,
 }
 
 impl OpenRunSpan {
@@ -101,25 +95,12 @@ impl OpenRunSpan {
         self.span.context()
     }
 
-    /// Begins the span of a run of `agent` that works for this one: below the call that has delegated it, or below this
-    /// run if no open call has.
-    pub fn begin_child(&mut self, agent: &str, at: EventMark) -> SpanDraft {
-        let is_agent_tool = |tool: &OpenTool| tool.origin.strip_prefix(AGENT_ORIGIN) == Some(agent);
-        let is_delegation = |tool: &OpenTool| tool.tool == DELEGATE;
-        // Of several calls, the one with the fewest runs so far: runs begin in the order of their calls.
-        let fewest = |is_candidate: &dyn Fn(&OpenTool) -> bool| {
-            let candidates = self.tools.iter().enumerate().filter(|(_, tool)| is_candidate(tool));
-            candidates.min_by_key(|(_, tool)| tool.children).map(|(at, _)| at)
-        };
-        let place = fewest(&is_agent_tool).or_else(|| fewest(&is_delegation));
-        let name = Self::span_name(agent);
-        match place.and_then(|place| self.tools.get_mut(place)) {
-            Some(tool) => {
-                tool.children += 1;
-                tool.span.child(name, SpanKind::Internal, at)
-            }
-            None => self.span.child(name, SpanKind::Internal, at),
-        }
+    /// Begins the span of a run of `agent` that works for this one: below the call for which it works, or below this run if
+    /// there is none, or its span has ended.
+    pub fn begin_child(&self, agent: &str, call: Option<&str>, at: EventMark) -> SpanDraft {
+        let is_open = |tool: &&OpenTool| Some(&*tool.call) == call;
+        let above = self.tools.iter().find(is_open).map_or(&self.span, |tool| &tool.span);
+        above.child(Self::span_name(agent), SpanKind::Internal, at)
     }
 
     /// Takes an event of this run other than its start and its end.
@@ -346,7 +327,7 @@ impl OpenRunSpan {
             let arguments = whole.unwrap_or_else(|| shown_text(before_cut(arguments), cx.redact()));
             span.set(attribute::text(conventions::TOOL_ARGUMENTS, arguments));
         }
-        self.tools.push(OpenTool { span, call: call.clone(), tool: tool.clone(), origin: origin.clone(), children: 0 });
+        self.tools.push(OpenTool { span, call: call.clone(), tool: tool.clone(), origin: origin.clone() });
     }
 
     fn finish_tool(

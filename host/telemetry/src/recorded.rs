@@ -1,6 +1,10 @@
 //! The data that events of runs become.
 
-use opentelemetry_proto::tonic::{logs::v1::LogRecord, trace::v1::Span};
+use opentelemetry_proto::tonic::{
+    common::v1::{AnyValue, KeyValue, any_value::Value},
+    logs::v1::LogRecord,
+    trace::v1::Span,
+};
 use shelly_core::limits;
 
 use crate::{
@@ -41,6 +45,41 @@ impl RecordedTelemetry {
         let may_open = open < limits::TELEMETRY_OPEN_SPANS;
         self.dropped += u64::from(!may_open);
         may_open
+    }
+
+    /// Replaces credentials in every text. Models, vendors and plugins choose names too, such as that of a tool. Texts that
+    /// are cut have passed the redactor before, since half a credential would not be found.
+    pub fn clean(&mut self, redact: &Redactor) {
+        for span in &mut self.spans {
+            span.name = redact(&span.name);
+            clean_attributes(&mut span.attributes, redact);
+            for event in &mut span.events {
+                clean_attributes(&mut event.attributes, redact);
+            }
+            if let Some(status) = &mut span.status {
+                status.message = redact(&status.message);
+            }
+        }
+        for log in &mut self.logs {
+            log.body.iter_mut().for_each(|body| clean_value(body, redact));
+            clean_attributes(&mut log.attributes, redact);
+        }
+        for (_, value) in self.measurements.iter_mut().flat_map(|measurement| &mut measurement.labels) {
+            *value = redact(value);
+        }
+    }
+}
+
+fn clean_attributes(attributes: &mut [KeyValue], redact: &Redactor) {
+    attributes.iter_mut().flat_map(|attribute| &mut attribute.value).for_each(|value| clean_value(value, redact));
+}
+
+fn clean_value(value: &mut AnyValue, redact: &Redactor) {
+    match &mut value.value {
+        Some(Value::StringValue(text)) => *text = redact(text),
+        Some(Value::ArrayValue(list)) => list.values.iter_mut().for_each(|value| clean_value(value, redact)),
+        // The other kinds hold no text, or are not made here.
+        _ => {}
     }
 }
 

@@ -47,8 +47,9 @@ impl RunRecorder {
         self.out.logs.extend(log_record(now, event, span, &self.cx));
         let Some(run) = run else { return };
         match event {
-            Event::RunStarted { configured: agent, depth, model, .. } => {
-                if let Some(span) = self.begin_span(run, parent.as_ref(), agent, at) {
+            Event::RunStarted { configured: agent, parent_call, depth, model, .. } => {
+                let above = (parent.as_ref(), parent_call.as_deref());
+                if let Some(span) = self.begin_span(run, above, agent, at) {
                     self.runs.insert(Arc::clone(run), OpenRunSpan::begin(span, agent, model, *depth, &self.cx));
                 }
             }
@@ -73,16 +74,19 @@ impl RunRecorder {
         }
     }
 
-    /// Returns what was recorded since the last call.
+    /// Returns what was recorded since the last call, without credentials.
     pub fn take(&mut self) -> RecordedTelemetry {
-        std::mem::take(&mut self.out)
+        let mut recorded = std::mem::take(&mut self.out);
+        recorded.clean(self.cx.redact());
+        recorded
     }
 
-    /// Begins the span of a run: below its parent, or as the first of a trace. `None`: too many are open.
+    /// Begins the span of a run: below its parent, or the parent's call for which it works, or as the first of a trace.
+    /// `None`: too many are open.
     fn begin_span(
         &mut self,
         run: &Arc<str>,
-        parent: Option<&Arc<str>>,
+        (parent, call): (Option<&Arc<str>>, Option<&str>),
         agent: &str,
         at: EventMark,
     ) -> Option<SpanDraft> {
@@ -90,8 +94,8 @@ impl RunRecorder {
             return None;
         }
         let name = OpenRunSpan::span_name(agent);
-        let mut span = match parent.and_then(|parent| self.runs.get_mut(parent)) {
-            Some(parent) => parent.begin_child(agent, at),
+        let mut span = match parent.and_then(|parent| self.runs.get(parent)) {
+            Some(parent) => parent.begin_child(agent, call, at),
             None => {
                 let above = self.root.map(|root| root.span_id).or_else(|| self.trace.outer_span());
                 SpanDraft::begin(name, SpanKind::Internal, at, above)

@@ -145,6 +145,7 @@ mod tests {
             agent: "ada".into(),
             configured: "ada".into(),
             parent_agent: None,
+            parent_call: None,
             depth: 0,
             prefix: "".into(),
             model: "m".into(),

@@ -6,20 +6,19 @@ import {
 import {
   costOf, messageSummary, number as asNumber, sharesOf, short, text as asText, toolCallsOf, toolResultsOf, usageOf, type Fields,
 } from "./fields";
+import { OpenDelegations } from "./delegations";
 import { describe, list, withheld } from "./describe";
 import { StreamNumbers } from "./numbers";
 
 /** Characters of a reply that is still arriving that are kept for display. */
 const PARTIAL_TEXT = 4_000;
 
-/** Open calls of a run among which the one that began a run is looked for. */
-const OPEN_CALLS = 64;
-
 interface OpenSteps {
   model: Step | null;
   /** The last request: the message with its reply belongs to it. */
   replied: Step | null;
   tools: Map<string, Step>;
+  delegations: OpenDelegations;
   questions: Map<string, Step>;
   iteration: number;
 }
@@ -44,8 +43,6 @@ export class Reducer {
   private readonly runByAgent = new Map<string, Run>();
   private readonly open = new Map<number, OpenSteps>();
   private readonly callsById = new Map<string, CallRecord>();
-  /** Tool calls that have begun a run. */
-  private readonly delegating = new Set<number>();
   /** The wait of its parent for each run. */
   private readonly waitFor = new Map<number, Wait>();
   private readonly links = new Map<string, number>();
@@ -257,7 +254,9 @@ export class Reducer {
     this.model.runs.push(run);
     this.runById.set(id, run);
     this.runByAgent.set(agent, run);
-    this.open.set(run.index, { model: null, replied: null, tools: new Map(), questions: new Map(), iteration: 0 });
+    this.open.set(run.index, {
+      model: null, replied: null, tools: new Map(), delegations: new OpenDelegations(), questions: new Map(), iteration: 0,
+    });
     if (parent) {
       parent.children.push(run.index);
       const wait: Wait = { start: time, end: null, child: run.index };
@@ -319,20 +318,11 @@ export class Reducer {
     });
   }
 
-  /** The parent's open tool call that most probably began this run: by its id, by the agent's name in it, else the newest. */
+  /** Index of the step of the parent's call for which this run works; -1 if there is none. */
   private callThatStarted(run: Run, event: Fields): number {
-    const tools = this.open.get(run.parent)!.tools;
-    const named = tools.get(asText(event.call ?? event.parent_call));
-    if (named) return named.index;
-    // The second instance of an agent has a number behind its name.
-    const agent = run.agent.replace(/[-#. ]?\d+$/, "") || run.agent;
-    let newest = -1;
-    for (const step of [...tools.values()].slice(-OPEN_CALLS)) {
-      newest = step.index;
-      if (!this.delegating.has(step.index) && (step.title.includes(agent) || step.detail.includes(agent))) break;
-    }
-    if (newest >= 0) this.delegating.add(newest);
-    return newest;
+    const call = asText(event.parent_call);
+    if (call) return this.callsById.get(callKey(this.model.runs[run.parent]!, call))?.step?.index ?? -1;
+    return this.open.get(run.parent)!.delegations.take(asText(event.configured) || asText(event.agent));
   }
 
   private runFinished(run: Run, event: Fields, time: number, ref: LineRef, link: string): Step {
@@ -364,6 +354,7 @@ export class Reducer {
     }
     open.model = null;
     open.tools.clear();
+    open.delegations.clear();
     open.questions.clear();
     for (const wait of run.waits) wait.end ??= time;
     const waited = this.waitFor.get(run.index);
@@ -509,7 +500,11 @@ export class Reducer {
     const record = this.callsById.get(key);
     if (record?.asked != null) made.refs.push(record.asked);
     this.callsById.set(key, { step: made, asked: record?.asked ?? null });
-    if (run) this.open.get(run.index)!.tools.set(call, made);
+    if (run) {
+      const open = this.open.get(run.index)!;
+      open.tools.set(call, made);
+      open.delegations.begin(call, made.index, asText(event.tool), asText(event.origin));
+    }
     return made;
   }
 
@@ -522,9 +517,10 @@ export class Reducer {
 
   private toolFinished(event: Fields, run: Run | null, time: number, ref: LineRef, step: MakeStep): Step {
     const call = asText(event.call);
-    const tools = run ? this.open.get(run.index)!.tools : null;
-    const of = tools?.get(call) ?? step("tool", short(asText(event.tool), 80));
-    tools?.delete(call);
+    const open = run ? this.open.get(run.index)! : null;
+    const of = open?.tools.get(call) ?? step("tool", short(asText(event.tool), 80));
+    open?.tools.delete(call);
+    open?.delegations.end(call);
     if (of.refs.at(-1) !== ref) of.refs.push(ref);
     const duration = asNumber(event.duration_ms);
     if (of.end === null) of.end = time;

@@ -6,13 +6,13 @@ import { readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { fileURLToPath } from "node:url";
 import { events, MARKER, writePage } from "./generate.mjs";
-import { axeViolations, check, figure, finish, open, out } from "./harness.mjs";
+import { axeViolations, check, checkHarmless, figure, finish, open, out, showEverything } from "./harness.mjs";
 import { checkServe } from "./serve.mjs";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const quick = process.argv.includes("quick");
 
-const loaded = (page) => page.waitForFunction(() => !document.querySelector(".loading"), undefined, { timeout: 240_000 });
+const loaded = (page, timeout = 240_000) => page.waitForFunction(() => !document.querySelector(".loading"), undefined, { timeout });
 
 /** Scrolls the list as a wheel does and returns the times between frames. */
 const scrollFrames = (page, selector, distance) => page.evaluate(([selector, distance]) => new Promise((resolve) => {
@@ -83,36 +83,42 @@ async function large(name, options, bounds) {
   await close();
 }
 
+/** A page shows its data by itself: nobody scrolls, presses a key or moves the pointer. */
+async function layout() {
+  for (const [name, steps] of [["tiny", 1], ["short", 40], ["long", 6_000]]) {
+    const path = `${out}/layout-${name}.html`;
+    writePage(path, { steps, bytes: 0 });
+    const { page, seen, close } = await open(`file://${path}`, { slowFrames: 300 });
+    const shown = await loaded(page, 20_000).then(() => true, () => false);
+    check(shown, `layout, ${name}: the page does not stay at its loading`);
+    if (!shown) { await close(); continue; }
+    await page.waitForTimeout(700);
+    const state = await page.evaluate(() => {
+      const list = document.querySelector(".view .virtual");
+      const bottom = Math.max(...[...list.querySelectorAll(".row")].map((row) => row.getBoundingClientRect().bottom));
+      const all = Number(document.querySelector(".rows").textContent.replaceAll(",", "").match(/\d+/)[0]);
+      const inked = [...document.querySelectorAll(".timeline canvas")].map((canvas) => {
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        return data.some((value, at) => value !== data[at % 4]);
+      });
+      return { all, rows: list.querySelectorAll(".row").length, isFull: bottom >= list.getBoundingClientRect().bottom - 1, lanes: document.querySelectorAll(".side .row, .side [role=treeitem]").length, inked, top: list.scrollTop };
+    });
+    check(state.all > 0 && state.rows > 0 && (state.isFull || state.rows === state.all), `layout, ${name}: the list is full without a scroll`, JSON.stringify(state));
+    check(state.lanes > 0, `layout, ${name}: the tree of agents is there`, JSON.stringify(state));
+    check(state.inked.length > 0 && state.inked.every(Boolean), `layout, ${name}: the timeline is drawn`, JSON.stringify(state));
+    check(seen.errors.length === 0, `layout, ${name}: errors`, seen.errors.join("; "));
+    figure(`layout: ${name}`, `${state.rows} of ${state.all} rows drawn`);
+    await close();
+  }
+}
+
 async function hostile(path) {
   const { page, seen, close } = await open(`file://${path}`);
   await loaded(page);
-  // Every step is opened, so that every text is shown.
   const count = await page.evaluate(() => document.querySelectorAll(".view .row").length);
   check(count > 10, "hostile: rows");
-  let shown = "";
-  for (let at = 0; at < 60; at += 1) {
-    await page.keyboard.press("j");
-    await page.waitForSelector("#detail .section");
-    await page.evaluate(() => { for (const section of document.querySelectorAll("#detail details")) section.open = true; });
-    // A button that a click has taken away with its text is not waited for.
-    for (const more of await page.locator("#detail .more").all()) await more.click({ timeout: 1_000 }).catch(() => {});
-    shown += await page.evaluate(() => document.querySelector("#detail").textContent.slice(0, 60_000));
-  }
-  const state = await page.evaluate(() => ({
-    harm: window.__harm,
-    scripts: document.querySelectorAll("script").length,
-    images: document.querySelectorAll("img").length,
-    raw: /[\u202a-\u202e\u2066-\u2069\u200b\u0000-\u0008\u001b]/.test(document.body.innerText),
-    title: document.title,
-    polluted: {}.path !== undefined,
-  }));
-  check(state.harm === undefined, "hostile: no script of a text has run");
-  check(state.scripts <= 2 && state.images === 0, "hostile: no element of a text", JSON.stringify(state));
-  check(!state.raw, "hostile: hidden characters are escapes");
-  check(!state.title.includes("stolen") && !state.polluted, "hostile: no data of a text", state.title);
-  check(shown.includes("<img src=x onerror=") && shown.includes("\\u202e") && shown.includes("\\x1b"), "hostile: texts are shown as text");
-  check(seen.dialogs.length === 0, "hostile: dialogs", seen.dialogs.join());
-  check(seen.requests.length === 0, "hostile: requests", seen.requests.join());
+  const shown = await showEverything(page);
+  const state = await checkHarmless("hostile", page, seen, shown);
   check(seen.errors.length === 0, "hostile: errors", seen.errors.join("; "));
   figure("hostile text", `${seen.dialogs.length} dialogs, ${seen.requests.length} requests, ${state.images} images`, "0");
   // A long line is cut until a person asks for more.
@@ -275,6 +281,7 @@ async function live() {
   check(steps === inFile, "live: the same steps as in a file", `${steps}, ${inFile}`);
   check(asked.length === 2 && Number(asked[1]) > 0, "live: it goes on where it was", asked.join());
   check((await opened.page.locator(".notices").count()) === 0, "live: nothing is missing");
+  await checkHarmless("live", opened.page, opened.seen, await showEverything(opened.page));
   check(opened.seen.errors.filter((error) => !error.includes("net::ERR")).length === 0, "live: errors", opened.seen.errors.join("; "));
   figure("live", `${expected.lines} lines, connected ${asked.length} times, ${steps}`);
   await file.close();
@@ -287,10 +294,11 @@ const small = `${out}/small.html`;
 writePage(small, { steps: 300, bytes: 1024 * 1024 });
 const only = process.argv.find((name) => name.startsWith("only="))?.slice(5);
 const parts = {
+  layout,
   hostile: () => hostile(small),
   keyboard: () => keyboard(small),
   live,
-  serve: () => checkServe({ open, check, figure, axeViolations, out }),
+  serve: () => checkServe({ open, check, checkHarmless, figure, axeViolations, out, showEverything }),
   pictures: () => pictures(small),
 };
 for (const [name, part] of Object.entries(parts)) if (!only || only === name) await part();

@@ -57,11 +57,11 @@ export function* events({ steps, bytes = 0, seed = 1, hostile = true }) {
   yield { sequence: ++sequence, time: new Date(time).toISOString(), session: "20261127-090000-7f3a9c", event: "stream_started", version: 1 };
   const MODELS = { lead: "vendor/large-4", reviewer: "vendor/large-4", researcher: "vendor/small-4", writer: "vendor/small-4", tester: "vendor/small-4" };
   let runs = 0;
-  const begin = (agent, parent, task, depth) => {
+  const begin = (agent, parent, task, depth, call) => {
     const run = { id: runs === 0 ? "run-7f3a9c" : `run-7f3a9c.${runs}`, agent, parent: parent?.id, iteration: 0, calls: 0, context: 1200, usage: [0, 0, 0, 0], began: time };
     runs += 1;
     run.start = line(run.id, run.parent, {
-      event: "run_started", agent, parent_agent: parent?.agent ?? null, depth, prefix: "", model: MODELS[agent] ?? "vendor/small-4", task,
+      event: "run_started", agent, parent_agent: parent?.agent ?? null, ...(call ? { parent_call: call } : {}), depth, prefix: "", model: MODELS[agent] ?? "vendor/small-4", task,
     });
     return run;
   };
@@ -187,6 +187,46 @@ export function* events({ steps, bytes = 0, seed = 1, hostile = true }) {
     }
   }
 
+  /** A run in which all that has a name or a text has one that wants to do harm. */
+  function* hostileRun() {
+    const [script, markup, , hidden, link] = HOSTILE;
+    const all = HOSTILE.join(" ");
+    const call = { call: `call ${all}`, tool: all };
+    yield line(lead.id, undefined, { event: "tool_started", agent: "lead", ...call, origin: `agent:${all}`, arguments: all });
+    const run = begin(all, lead, `${all} ${"B".repeat(1024 * 1024)}`, 1, call.call);
+    yield { ...run.start, configured: all, prefix: all, model: all };
+    const events = [
+      { event: "message_added", role: "user", message: { sender: all, role: "user", parts: [{ type: "text", value: all }, { type: "media", value: { media_type: all, name: hidden, source: { url: link } } }, { type: all, value: all }] } },
+      { event: "model_started", iteration: 1, tokens: 10, parts: { [script]: 4, [hidden]: 6 }, window: 100 },
+      { event: "model_delta", delta: { kind: "text", value: all } },
+      { event: "model_waits", model: all, wait: all, detail: all },
+      { event: "model_failed", model: all, reason: all, again: true },
+      { event: "model_finished", iteration: 1, model: all, stop: all, calls: 1, usage: { input_tokens: 1, output_tokens: 1, cache_read_tokens: 0, cache_write_tokens: 0 }, duration_ms: 3 },
+      { event: "tool_started", ...call, origin: all, arguments: all },
+      { event: "tool_progress", call: call.call, done: 1, total: 2, message: `${all}${"C".repeat(1024 * 1024)}` },
+      { event: "file_change", ...call, act: all, path: `${hidden}/${markup}`, to: `${script}/${hidden}`, added: 1, removed: 1, by: all, diff: `--- a/${all}\n+++ b/${all}\n@@ -1 +1 @@\n-${all}\n+${hidden}\n` },
+      { event: "question_asked", id: 900, question: all },
+      { event: "question_answered", id: 900, question: all, outcome: all, by: all },
+      { event: "tool_finished", ...call, is_error: true, reason: all, bytes: 1, duration_ms: 1 },
+      { event: "effect_edited", effect: all, edit: all, messages_before: 1, messages_after: 1, before: all, after: all },
+      { event: "effect_refused", effect: all, edit: all, reason: all },
+      { event: "middleware_acted", middleware: all, action: all, tool: all, reason: all },
+      { event: "plugin_call", plugin: all, function: all, outcome: all, duration_ms: 1, cpu_ms: 1, memory: 1, host_calls: 1, imports: [{ interface: all, calls: 1 }], bytes_in: 1, bytes_out: 1 },
+      { event: "plugin_request", plugin: all, method: all, url: link, outcome: all, reason: all, credential: all, hops: 0, duration_ms: 1 },
+      { event: "plugin_log", plugin: all, level: all, message: `${all}\n${all}` },
+      { event: "capability_decided", plugin: all, capability: all, allowed: false, rule: all },
+      { event: "team_step", step: 0, members: [all, hidden], done: false, reasoning: all },
+      { event: "member_replied", text: all },
+      { event: "handed_over", to: all, reason: all },
+      { event: "overspent", message: all },
+    ];
+    for (const event of events) yield line(run.id, run.parent, { agent: all, ...event });
+    yield line(undefined, undefined, { event: "warning", message: all });
+    yield end(run, all);
+    yield line(lead.id, undefined, { event: "tool_finished", agent: "lead", ...call, is_error: true, reason: all, bytes: 1, duration_ms: 1 });
+    made += events.length + 2;
+  }
+
   const lead = begin("lead", null, "Make the parser report every error with its place, and update the tests", 0);
   yield* worker(lead, 3);
   if (hostile) {
@@ -219,7 +259,7 @@ export function* events({ steps, bytes = 0, seed = 1, hostile = true }) {
       const call = { tool: "delegate", origin: "delegation", arguments: { agent: name, task: words(10) }, id: `call_${lead.id}_${++lead.calls}` };
       return (function* branch() {
         yield line(lead.id, undefined, { event: "tool_started", agent: "lead", call: call.id, tool: `delegate to ${name}`, origin: "delegation", arguments: JSON.stringify(call.arguments) });
-        const child = begin(name, lead, call.arguments.task, 1);
+        const child = begin(name, lead, call.arguments.task, 1, call.id);
         yield* worker(child, size, () => made > steps - 12);
         const error = next() < 0.06 ? "budget of 20000 tokens is spent" : null;
         yield end(child, error);
@@ -229,6 +269,7 @@ export function* events({ steps, bytes = 0, seed = 1, hostile = true }) {
     });
     yield* together(branches);
   }
+  if (hostile) yield* hostileRun();
   yield line(undefined, undefined, { event: "warning", message: "the price of vendor/small-4 is unknown" });
   yield* turn(lead, []);
   yield end(lead);

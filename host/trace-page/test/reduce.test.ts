@@ -93,8 +93,8 @@ test("delegation: a child hangs below the call that began it", () => {
     .add("r", "run_started", { agent: "lead" })
     .add("r", "tool_started", { agent: "lead", call: "a", tool: "delegate to bob" })
     .add("r", "tool_started", { agent: "lead", call: "b", tool: "delegate to eve" })
-    .add("r.1", "run_started", { agent: "bob", parent_agent: "lead" }, "r")
-    .add("r.2", "run_started", { agent: "eve", parent_agent: "lead" }, "r")
+    .add("r.1", "run_started", { agent: "bob", parent_agent: "lead", parent_call: "a" }, "r")
+    .add("r.2", "run_started", { agent: "eve", parent_agent: "lead", parent_call: "b" }, "r")
     .add("r.2", "run_finished", { agent: "eve", error: null }, "r")
     .add("r", "tool_finished", { agent: "lead", call: "b", tool: "delegate to eve", is_error: false })
     .add("r.1", "run_finished", { agent: "bob", error: null }, "r")
@@ -115,16 +115,46 @@ test("delegation: a child hangs below the call that began it", () => {
   assert.deepEqual(shown(rowsOf(model, { ...options, run: 2 })), ["1 eve", "1 eve finished"]);
 });
 
-test("delegation: calls of one tool at once are told apart by their arguments", () => {
+test("delegation: a run is below the call that it names, whatever its agent is called", () => {
   const { model } = new Stream()
     .add("r", "run_started", { agent: "lead" })
-    .add("r", "tool_started", { agent: "lead", call: "a", tool: "delegate", arguments: "{\"agent\":\"reader\",\"task\":\"1\"}" })
-    .add("r", "tool_started", { agent: "lead", call: "b", tool: "delegate", arguments: "{\"agent\":\"reader\",\"task\":\"2\"}" })
-    .add("r", "tool_started", { agent: "lead", call: "c", tool: "delegate", arguments: "{\"agent\":\"writer\"}" })
-    .add("r.1", "run_started", { agent: "reader" }, "r")
-    .add("r.2", "run_started", { agent: "writer" }, "r")
-    .add("r.3", "run_started", { agent: "reader-2" }, "r");
-  assert.deepEqual(model.runs.slice(1).map((run) => model.steps[run.parentStep]!.call), ["a", "c", "b"]);
+    .add("r", "tool_started", { agent: "lead", call: "a", tool: "ask", origin: "agent:ada", arguments: "adam" })
+    .add("r", "tool_started", { agent: "lead", call: "b", tool: "ask", origin: "agent:adam", arguments: "ada" })
+    .add("r", "tool_started", { agent: "lead", call: "c", tool: "read", origin: "files" })
+    .add("r.1", "run_started", { agent: "ada", configured: "ada", parent_call: "b" }, "r")
+    .add("r.2", "run_started", { agent: "ada-2", configured: "ada", parent_call: "a" }, "r")
+    .add("r.3", "run_started", { agent: "eve", configured: "eve", parent_call: "c" }, "r")
+    .add("r", "tool_finished", { agent: "lead", call: "a", tool: "ask", is_error: false })
+    .add("r.4", "run_started", { agent: "max", configured: "max", parent_call: "a" }, "r")
+    .add("r.5", "run_started", { agent: "ada", configured: "ada", parent_call: "unknown" }, "r")
+    .add("r.6", "run_started", { agent: "ada", configured: "ada", parent_call: "__proto__" }, "r");
+  const calls = model.runs.slice(1).map((run) => model.steps[run.parentStep]?.call);
+  assert.deepEqual(calls, ["b", "a", "c", "a", undefined, undefined]);
+});
+
+test("delegation: events of older hosts are told apart by the origin of the tool", () => {
+  const { model } = new Stream()
+    .add("r", "run_started", { agent: "lead" })
+    .add("r", "tool_started", { agent: "lead", call: "a", tool: "delegate", origin: "host" })
+    .add("r", "tool_started", { agent: "lead", call: "b", tool: "delegate", origin: "host" })
+    .add("r", "tool_started", { agent: "lead", call: "c", tool: "ask", origin: "agent:ada" })
+    .add("r", "tool_started", { agent: "lead", call: "d", tool: "read", origin: "files", arguments: "adam" })
+    .add("r.1", "run_started", { agent: "adam-1", configured: "adam" }, "r")
+    .add("r.2", "run_started", { agent: "lead/ada#1", configured: "ada" }, "r")
+    .add("r.3", "run_started", { agent: "adam-2", configured: "adam" }, "r")
+    .add("r", "tool_finished", { agent: "lead", call: "a", tool: "delegate", is_error: false })
+    .add("r", "tool_finished", { agent: "lead", call: "b", tool: "delegate", is_error: false })
+    .add("r.4", "run_started", { agent: "adam-3", configured: "adam" }, "r");
+  assert.deepEqual(model.runs.slice(1).map((run) => model.steps[run.parentStep]?.call), ["a", "c", "b", undefined]);
+});
+
+test("delegation: any number of open calls is looked through in bounded time", () => {
+  const stream = new Stream().add("r", "run_started", { agent: "lead" });
+  for (let at = 0; at < 20_000; at += 1) stream.add("r", "tool_started", { agent: "lead", call: `c${at}`, tool: "delegate" });
+  const began = performance.now();
+  for (let at = 0; at < 20_000; at += 1) stream.add(`r.${at}`, "run_started", { agent: "a" }, "r");
+  assert.ok(performance.now() - began < 10_000);
+  assert.equal(stream.model.steps[stream.model.runs[1]!.parentStep]!.call, "c19744", "the newest 256 are known");
 });
 
 test("team: its steps and members are told apart from delegation", () => {

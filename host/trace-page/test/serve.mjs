@@ -117,7 +117,7 @@ function fakeServer() {
   return { server, state };
 }
 
-export async function checkServe({ open, check, figure, axeViolations, out }) {
+export async function checkServe({ open, check, checkHarmless, figure, axeViolations, out, showEverything }) {
   const { server, state } = fakeServer();
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${server.address().port}/`;
@@ -173,6 +173,7 @@ export async function checkServe({ open, check, figure, axeViolations, out }) {
   check(/live=run-2/.test(page.url()) && /step=/.test(page.url()), "serve: a link names the run and the step", page.url());
   await page.screenshot({ path: `${out}/wide-light-serve-run.png` });
   await axeViolations(page, "serve run");
+  await checkHarmless("serve, a run", page, seen, await showEverything(page));
   await page.click(".run-bar .danger");
   await page.waitForFunction(() => document.querySelector(".run-bar .pill")?.textContent === "cancelled");
   await page.waitForFunction(() => !document.querySelector(".feed"));

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    hash::{BuildHasher, RandomState},
     mem,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -12,26 +13,26 @@ use super::{
     trace_event::{TraceEvent, TraceEventKind},
 };
 use shelly_core::{
+    agent::DELEGATE_TOOL,
     chat::{Message, Role, StopReason, Usage},
     error::cut,
+    event::AGENT_ORIGIN,
     limits,
 };
-
-/// The tool that delegates tasks to agents that its arguments name.
-const DELEGATE: &str = "delegate";
-/// The origin of a tool that is an agent, before the agent's name.
-const AGENT_ORIGIN: &str = "agent:";
 
 /// Puts the events of a session together into runs, requests and calls. It holds what has begun and not ended, and what came
 /// into each conversation since its last request.
 #[derive(Debug, Default)]
 pub struct TraceAssembler {
     runs: HashMap<Arc<str>, OpenRun>,
-    /// The ids in use: a later process may begin with the same ones.
-    used: HashSet<Arc<str>>,
-    /// The id in the trace for each id of the present stream that differs from it.
+    /// Hashes of the ids in use: a later process may begin with the same ones.
+    used: HashSet<u64>,
+    hasher: RandomState,
+    /// The id in the trace of each open run whose id in the present stream differs from it.
     renamed: HashMap<Arc<str>, Arc<str>>,
     streams: u64,
+    /// The runs that have begun.
+    begun: u64,
     /// The time of the newest event.
     now: Option<SystemTime>,
     parts: Vec<TracePart>,
@@ -87,10 +88,11 @@ impl TraceAssembler {
                 self.streams += 1;
                 self.renamed.clear();
             }
-            TraceEventKind::RunStarted { agent, configured, depth, model, task, .. } => {
+            TraceEventKind::RunStarted { agent, configured, parent_call, depth, model, task, .. } => {
                 if let Some(run) = run {
                     let parent = parent.map(|parent| self.known_as(parent));
-                    self.begin(run, parent, now, RunBeginning { configured, agent, depth, model, task });
+                    let facts = RunBeginning { configured, agent, parent_call, depth, model, task };
+                    self.begin(run, parent, now, facts);
                 }
             }
             TraceEventKind::Warning { message } => {
@@ -100,11 +102,14 @@ impl TraceAssembler {
                 self.parts.push(TracePart::Note(format!("{count} events are missing here")));
             }
             kind => {
-                let id = run.map(|run| self.known_as(run));
-                if let Some((id, mut run)) = id.and_then(|id| self.runs.remove_entry(&id)) {
+                let Some(name) = run else { return mem::take(&mut self.parts) };
+                let id = self.known_as(Arc::clone(&name));
+                if let Some((id, mut run)) = self.runs.remove_entry(&id) {
                     run.last = now;
                     if run.add(kind, now, &mut self.parts) {
                         self.runs.insert(id, run);
+                    } else {
+                        self.renamed.remove(&name);
                     }
                 }
             }
@@ -124,17 +129,26 @@ impl TraceAssembler {
     }
 
     fn begin(&mut self, id: Arc<str>, parent: Option<Arc<str>>, now: SystemTime, facts: RunBeginning) {
+        if self.runs.len() >= limits::TRACE_OPEN_RUNS {
+            let most = limits::TRACE_OPEN_RUNS;
+            self.parts.push(TracePart::Note(format!("a run is left out: more than {most} are open at once")));
+            return;
+        }
         let mut unique = Arc::clone(&id);
         // Another process may have had a run of the same id.
-        if !self.used.insert(Arc::clone(&unique)) {
-            unique = format!("{id}#{}.{}", self.streams, self.used.len()).into();
-            self.used.insert(Arc::clone(&unique));
+        if !self.is_first_of_id(&unique) {
+            unique = format!("{id}#{}.{}", self.streams, self.begun).into();
+            self.is_first_of_id(&unique);
             self.renamed.insert(id, Arc::clone(&unique));
         }
-        let RunBeginning { configured, agent, depth, model, task } = facts;
+        self.begun += 1;
+        let RunBeginning { configured, agent, parent_call, depth, model, task } = facts;
         let configured = configured.unwrap_or_else(|| Arc::clone(&agent));
         let mut parent_run = parent.as_ref().and_then(|parent| self.runs.get_mut(parent));
-        let parent_step = parent_run.as_mut().and_then(|parent| parent.delegating_step(&configured));
+        let parent_step = parent_run.as_mut().and_then(|parent| match &parent_call {
+            Some(call) => parent.step_of_call(call),
+            None => parent.delegating_step(&configured),
+        });
         let root = parent_run.as_ref().map_or_else(|| Arc::clone(&unique), |parent| Arc::clone(&parent.span.root));
         let span = Arc::new(RunSpan {
             id: Arc::clone(&unique),
@@ -171,6 +185,12 @@ impl TraceAssembler {
         self.runs.insert(unique, run);
     }
 
+    /// Returns `true` if no run has had this id, and notes it. Once the ids that are remembered are too many, it is `false`
+    /// for each further run, which then has an id with a number.
+    fn is_first_of_id(&mut self, id: &str) -> bool {
+        self.used.len() < limits::TRACE_KNOWN_IDS && self.used.insert(self.hasher.hash_one(id))
+    }
+
     /// Ends all runs, the deepest first.
     fn end_all(&mut self) {
         let mut open: Vec<_> = mem::take(&mut self.runs).into_values().collect();
@@ -187,6 +207,7 @@ impl TraceAssembler {
 struct RunBeginning {
     configured: Option<Arc<str>>,
     agent: Arc<str>,
+    parent_call: Option<String>,
     depth: u32,
     model: String,
     task: String,
@@ -219,7 +240,7 @@ impl OpenRun {
             TraceEventKind::ToolStarted { call, tool, origin, arguments } => {
                 let arguments = self.arguments.remove(&call).unwrap_or(arguments);
                 let (run, step) = (Arc::clone(&self.span), self.next_step());
-                self.calls.push(CallSpan {
+                let call = CallSpan {
                     run,
                     step,
                     call,
@@ -232,10 +253,11 @@ impl OpenRun {
                     reason: None,
                     bytes: 0,
                     result: None,
-                });
+                };
+                self.open_call(call, parts);
             }
             TraceEventKind::ToolFinished { call, tool, is_error, reason, bytes, duration } => {
-                self.ensure_call(&call, tool, now, duration);
+                self.ensure_call(&call, tool, (now, duration), parts);
                 if let Some(open) = self.calls.iter_mut().find(|open| open.call == call && open.ended.is_none()) {
                     open.ended = Some(now);
                     open.is_error = is_error;
@@ -256,11 +278,17 @@ impl OpenRun {
         true
     }
 
-    /// Returns the step of the open call that has delegated a run of the agent of this name in the config, which begins now:
-    /// of several calls, that with the fewest runs so far, since runs begin in the order of their calls.
+    /// Returns the step of the newest call of this id, unless its result is in the conversation already.
+    fn step_of_call(&self, call: &str) -> Option<u32> {
+        self.calls.iter().rev().find(|there| there.call == call).map(|there| there.step)
+    }
+
+    /// Returns the step of the open call that has delegated a run of the agent of this name in the config, which begins now
+    /// and does not name its call, as in traces of older hosts: of several calls, that with the fewest runs so far, since
+    /// runs begin in the order of their calls.
     fn delegating_step(&mut self, configured: &str) -> Option<u32> {
         let is_agent_tool = |call: &CallSpan| call.origin.strip_prefix(AGENT_ORIGIN) == Some(configured);
-        let is_delegation = |call: &CallSpan| call.tool == DELEGATE;
+        let is_delegation = |call: &CallSpan| call.tool == DELEGATE_TOOL;
         let fewest = |is_candidate: &dyn Fn(&CallSpan) -> bool| {
             let candidates = self.calls.iter().filter(|call| call.ended.is_none() && is_candidate(call));
             candidates.map(|call| call.step).min_by_key(|step| self.delegated.get(step).copied().unwrap_or_default())
@@ -304,13 +332,28 @@ impl OpenRun {
         self.request.insert(request)
     }
 
+    /// Adds a call. Of too many, one that waits for its result is complete without it.
+    fn open_call(&mut self, call: CallSpan, parts: &mut Vec<TracePart>) {
+        if self.calls.len() >= limits::TRACE_OPEN_CALLS {
+            let at = self.calls.iter().position(|call| call.ended.is_some()).unwrap_or_default();
+            parts.push(TracePart::Call(Box::new(self.calls.remove(at))));
+        }
+        self.calls.push(call);
+    }
+
     /// Adds a call whose beginning is missing.
-    fn ensure_call(&mut self, call: &str, tool: String, now: SystemTime, duration: Duration) {
+    fn ensure_call(
+        &mut self,
+        call: &str,
+        tool: String,
+        (now, duration): (SystemTime, Duration),
+        parts: &mut Vec<TracePart>,
+    ) {
         if self.calls.iter().any(|open| open.call == call) {
             return;
         }
         let (run, step) = (Arc::clone(&self.span), self.next_step());
-        self.calls.push(CallSpan {
+        let call = CallSpan {
             run,
             step,
             call: call.to_owned(),
@@ -323,7 +366,8 @@ impl OpenRun {
             reason: None,
             bytes: 0,
             result: None,
-        });
+        };
+        self.open_call(call, parts);
     }
 
     fn next_step(&mut self) -> u32 {
@@ -360,6 +404,96 @@ impl OpenRun {
     /// Ends the request and the calls that are open.
     fn flush(&mut self, parts: &mut Vec<TracePart>) {
         self.end_request(None, parts);
+        self.delegated.clear();
         parts.extend(self.calls.drain(..).map(|call| TracePart::Call(Box::new(call))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(run: &str, kind: TraceEventKind) -> TraceEvent {
+        TraceEvent { sequence: 1, time: None, run: Some(run.into()), parent: None, kind }
+    }
+
+    fn started() -> TraceEventKind {
+        TraceEventKind::RunStarted {
+            agent: "a".into(),
+            configured: None,
+            parent_agent: None,
+            parent_call: None,
+            depth: 0,
+            model: String::new(),
+            task: String::new(),
+        }
+    }
+
+    fn finished() -> TraceEventKind {
+        TraceEventKind::RunFinished {
+            error: None,
+            iterations: 1,
+            usage: Usage::default(),
+            of_children: Usage::default(),
+            duration: Duration::ZERO,
+            usd: None,
+            of_children_usd: None,
+        }
+    }
+
+    fn called(call: usize) -> TraceEventKind {
+        let (tool, origin, arguments) = ("t".into(), String::new(), String::new());
+        TraceEventKind::ToolStarted { call: call.to_string(), tool, origin, arguments }
+    }
+
+    #[test]
+    fn remembered_ids_are_bounded_and_runs_stay_apart() {
+        let mut assembler = TraceAssembler::default();
+        let mut run = |name: &str| {
+            let began = assembler.add(event(name, started()));
+            let [TracePart::Began(span)] = &began[..] else { panic!("{began:?}") };
+            let ended = assembler.add(event(name, finished()));
+            assert!(matches!(&ended[..], [TracePart::Ended(ended)] if ended.id == span.id), "{ended:?}");
+            Arc::clone(&span.id)
+        };
+        for number in 0..limits::TRACE_KNOWN_IDS {
+            let name = number.to_string();
+            assert_eq!(*run(&name), *name);
+        }
+        let (one, other) = (run("new"), run("new"));
+        assert!(one != other && *one != *"new", "{one} {other}");
+        assert!(run("7").starts_with("7#"), "it is known");
+        assert_eq!((assembler.used.len(), assembler.renamed.len()), (limits::TRACE_KNOWN_IDS, 0));
+    }
+
+    #[test]
+    fn open_runs_are_bounded() {
+        let mut assembler = TraceAssembler::default();
+        for number in 0..limits::TRACE_OPEN_RUNS {
+            let began = assembler.add(event(&number.to_string(), started()));
+            assert!(matches!(&began[..], [TracePart::Began(_)]), "{began:?}");
+        }
+        let left_out = assembler.add(event("more", started()));
+        assert!(matches!(&left_out[..], [TracePart::Note(note)] if note.contains("left out")), "{left_out:?}");
+        assert!(assembler.add(event("more", finished())).is_empty());
+        assert_eq!(assembler.add(event("0", finished())).len(), 1);
+        assert!(matches!(&assembler.add(event("more", started()))[..], [TracePart::Began(_)]));
+    }
+
+    #[test]
+    fn open_calls_of_a_run_are_bounded() {
+        let mut assembler = TraceAssembler::default();
+        assembler.add(event("r", started()));
+        for call in 0..limits::TRACE_OPEN_CALLS {
+            assert!(assembler.add(event("r", called(call))).is_empty());
+        }
+        let (is_error, reason, bytes, duration) = (false, None, 0, Duration::ZERO);
+        let (call, tool) = ("7".into(), "t".into());
+        let ended = TraceEventKind::ToolFinished { call, tool, is_error, reason, bytes, duration };
+        assert!(assembler.add(event("r", ended)).is_empty(), "it waits for its result");
+        for (more, complete) in [(limits::TRACE_OPEN_CALLS, "7"), (limits::TRACE_OPEN_CALLS + 1, "0")] {
+            let parts = assembler.add(event("r", called(more)));
+            assert!(matches!(&parts[..], [TracePart::Call(call)] if call.call == complete), "{parts:?}");
+        }
     }
 }

@@ -13,6 +13,9 @@ use super::{
     TraceError,
     assembler::TraceAssembler,
     chat_json::{inspect_arguments, inspect_error, inspect_messages},
+    inspect_pool::{
+        MessagePool, WrittenAttachments, arguments_with_attachments, visit_json, visit_message, with_attachments,
+    },
     lines::TraceLines,
     spans::{CallSpan, RequestSpan, RunEnd, RunSpan, TracePart},
     trace::{Trace, TraceStepKind},
@@ -25,7 +28,8 @@ use shelly_core::{
 use shelly_session::SessionError;
 
 /// Writes a trace as a log of Inspect. `open` opens the trace, which is read once for each part of the log: the overview,
-/// the messages of the runs that a person started and of the members of their teams, and the events.
+/// the messages of the runs that a person started and of the members of their teams, the messages of all runs, the events,
+/// and the long texts of all of them.
 ///
 /// # Errors
 ///
@@ -46,7 +50,7 @@ pub fn write_inspect(
     }
     write!(out, "\"samples\":[{{{},\"messages\":[", overview.sample)?;
     let (mut is_first, mut last) = (true, None);
-    let mut tools = CalledTools::default();
+    let mut messages = RequestMessages::default();
     // The teams that a person started, and those that are members of them: a team asks its model only whom to choose.
     let mut teams = HashSet::new();
     let is_shown = |run: &RunSpan, teams: &HashSet<Arc<str>>| run.parent.as_ref().is_none_or(|id| teams.contains(id));
@@ -57,20 +61,36 @@ pub fn write_inspect(
         {
             teams.insert(Arc::clone(&run.id));
         }
+        if let TracePart::Ended(run) = &part {
+            teams.remove(&run.id);
+            messages.end(run);
+        }
         let TracePart::Request(request) = part else { return Ok(()) };
-        let input = input_of(&request, &tools);
-        tools.note(&request);
+        let (input, reply) = messages.of(&request);
         if is_shown(&request.run, &teams) {
-            for message in input.into_iter().chain(output_of(&request, &tools)) {
-                write!(out, "{}\n{message}", comma(&mut is_first))?;
+            last = Some(output(&request, &reply));
+            for message in input.into_iter().chain(reply) {
+                write!(out, "{}\n{}", comma(&mut is_first), with_attachments(message))?;
             }
-            last = Some(output(&request, &tools));
         }
         Ok(())
     })?;
     let last = last.unwrap_or_else(|| json!({ "model": trace.header.model, "choices": [], "completion": "" }));
-    write!(out, "],\"output\":{last},\"events\":[")?;
-    let mut events = EventWriter { began: overview.began, tools: CalledTools::default(), count: 0 };
+    write!(out, "],\"output\":{last},\"events_data\":{{\"messages\":[")?;
+    (is_first, messages) = (true, RequestMessages::default());
+    for_each_part(open()?, |part| {
+        if let TracePart::Ended(run) = &part {
+            messages.end(run);
+        }
+        let TracePart::Request(request) = part else { return Ok(()) };
+        let (input, reply) = messages.of(&request);
+        for message in input.into_iter().chain(reply) {
+            write!(out, "{}\n{}", comma(&mut is_first), with_attachments(message))?;
+        }
+        Ok(())
+    })?;
+    write!(out, "],\"calls\":[]}},\"events\":[")?;
+    let mut events = EventWriter::new(overview.began);
     is_first = true;
     for_each_part(open()?, |part| {
         for event in events.of(part) {
@@ -78,8 +98,34 @@ pub fn write_inspect(
         }
         Ok(())
     })?;
-    writeln!(out, "]}}]}}")?;
+    write!(out, "],\"attachments\":{{")?;
+    write_attachments(open()?, out)?;
+    writeln!(out, "}}}}]}}")?;
     Ok(())
+}
+
+/// Writes the long texts of all messages and arguments, once each.
+fn write_attachments(lines: TraceLines, out: &mut impl Write) -> Result<(), TraceError> {
+    let (mut is_first, mut messages) = (true, RequestMessages::default());
+    let mut written = WrittenAttachments::default();
+    for_each_part(lines, |part| {
+        let attachments: Vec<_> = match part {
+            TracePart::Request(request) => {
+                let (input, reply) = messages.of(&request);
+                input.into_iter().chain(reply).flat_map(|message| written.of(message, visit_message)).collect()
+            }
+            TracePart::Call(call) => written.of(inspect_arguments(&call.arguments).0, visit_json),
+            TracePart::Ended(run) => {
+                messages.end(&run);
+                return Ok(());
+            }
+            TracePart::Began(_) | TracePart::Note(_) => return Ok(()),
+        };
+        for (name, text) in attachments {
+            write!(out, "{}\n\"{name}\":{}", comma(&mut is_first), Value::from(text))?;
+        }
+        Ok(())
+    })
 }
 
 fn for_each_part(
@@ -213,6 +259,24 @@ impl CalledTools {
     }
 }
 
+/// The messages of requests, one after the other.
+#[derive(Default)]
+struct RequestMessages(CalledTools);
+
+impl RequestMessages {
+    /// Returns the messages that came before the next request, and those of its reply.
+    fn of(&mut self, request: &RequestSpan) -> (Vec<Value>, Vec<Value>) {
+        let input = input_of(request, &self.0);
+        self.0.note(request);
+        (input, output_of(request, &self.0))
+    }
+
+    /// Forgets a run that has ended.
+    fn end(&mut self, run: &RunSpan) {
+        self.0.0.remove(&run.id);
+    }
+}
+
 /// Returns the messages that came before a request. The names of their tools are in the reply before, so the caller notes a
 /// request after this.
 fn input_of(request: &RequestSpan, tools: &CalledTools) -> Vec<Value> {
@@ -235,12 +299,12 @@ fn output_of(request: &RequestSpan, tools: &CalledTools) -> Vec<Value> {
         .collect()
 }
 
-/// Returns the output of a request.
-fn output(request: &RequestSpan, tools: &CalledTools) -> Value {
-    let choices: Vec<_> = output_of(request, tools)
-        .into_iter()
-        .map(|message| json!({ "message": message, "stop_reason": stop_word(request.stop.as_ref()) }))
-        .collect();
+/// Returns the output of a request with this reply.
+fn output(request: &RequestSpan, reply: &[Value]) -> Value {
+    let stop = stop_word(request.stop.as_ref());
+    let choice = |message: &Value| json!({ "message": with_attachments(message.clone()), "stop_reason": stop });
+    let choices: Vec<_> = reply.iter().map(choice).collect();
+    // Inspect's library replaces no attachment here.
     let completion = request.output.as_ref().map(|output| output.text_content()).unwrap_or_default();
     json!({
         "model": request.model,
@@ -254,11 +318,16 @@ fn output(request: &RequestSpan, tools: &CalledTools) -> Value {
 /// Makes the events of a sample.
 struct EventWriter {
     began: SystemTime,
-    tools: CalledTools,
+    messages: RequestMessages,
+    pool: MessagePool,
     count: u64,
 }
 
 impl EventWriter {
+    fn new(began: SystemTime) -> Self {
+        Self { began, messages: RequestMessages::default(), pool: MessagePool::default(), count: 0 }
+    }
+
     fn of(&mut self, part: TracePart) -> Vec<Value> {
         let event = match part {
             TracePart::Began(run) => {
@@ -274,6 +343,8 @@ impl EventWriter {
             TracePart::Ended(run) => {
                 let mut event = self.event("span_end", Some(&run.id), run.ended);
                 event["id"] = (&*run.id).into();
+                self.messages.end(&run);
+                self.pool.end(&run);
                 event
             }
             TracePart::Request(request) => self.request(&request),
@@ -289,16 +360,17 @@ impl EventWriter {
     }
 
     fn request(&mut self, request: &RequestSpan) -> Value {
-        let input = input_of(request, &self.tools);
-        self.tools.note(request);
+        let (input, reply) = self.messages.of(request);
+        let heard = self.pool.add(request, input.len(), reply.len());
         let mut event = self.event("model", Some(&request.run.id), request.started);
         event["model"] = request.model.clone().into();
-        // The messages that are new: all of each request would make the log grow with the square of its length.
-        event["input"] = input.into();
+        // All messages of each request would make the log grow with the square of its length.
+        event["input"] = json!([]);
+        event["input_refs"] = json!(heard);
         event["tools"] = json!([]);
         event["tool_choice"] = "auto".into();
         event["config"] = json!({});
-        event["output"] = output(request, &self.tools);
+        event["output"] = output(request, &reply);
         event["retries"] = request.retries.into();
         event["completed"] = date(request.ended).into();
         event["working_time"] = request.duration().as_secs_f64().into();
@@ -313,7 +385,8 @@ impl EventWriter {
         event["type"] = "function".into();
         event["id"] = call.call.clone().into();
         event["function"] = call.tool.clone().into();
-        event["arguments"] = inspect_arguments(&call.arguments).0;
+        event["arguments"] = arguments_with_attachments(inspect_arguments(&call.arguments).0);
+        // Inspect's library replaces no attachment here.
         event["result"] = call.result.as_ref().map(|result| result.text()).unwrap_or_default().into();
         if let Some(ended) = call.ended {
             event["completed"] = date(ended).into();
@@ -352,4 +425,22 @@ fn stop_word(stop: Option<&StopReason>) -> &'static str {
 fn date(time: SystemTime) -> String {
     let text = humantime::format_rfc3339_millis(files::writable_date(time.max(UNIX_EPOCH))).to_string();
     text.replace('Z', "+00:00")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::run_span;
+
+    #[test]
+    fn names_of_tools_are_forgotten_with_their_runs() {
+        let mut messages = RequestMessages::default();
+        for number in 0..1_000 {
+            let run = run_span(&number.to_string(), RunEnd::Open);
+            messages.0.0.insert(Arc::clone(&run.id), HashMap::from([("c".to_owned(), "t".to_owned())]));
+            assert_eq!(messages.0.of(&run, "c").as_deref(), Some("t"));
+            messages.end(&run);
+        }
+        assert!(messages.0.0.is_empty());
+    }
 }

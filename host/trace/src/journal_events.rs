@@ -8,7 +8,7 @@ use std::{
 
 use super::line_members::members;
 use shelly_core::{
-    agent::journal::{JournalRecord, RecordedRunEnd},
+    agent::journal::{DelegationKey, JournalRecord, RecordedRunEnd},
     chat::{ChatChange, Message, Role, ToolResult},
     error::cut,
     event::{Event, RequestTokens, StreamEvent},
@@ -118,6 +118,9 @@ impl JournalEvents {
             return Vec::new();
         };
         let parent = delegation_key.as_ref().and_then(|key| self.runs.get(&key.run));
+        // The key of a team member names a step in the place of a call.
+        let is_call = |key: &&DelegationKey| parent.is_some_and(|parent| parent.calls.contains_key(&key.call));
+        let parent_call = delegation_key.as_ref().filter(is_call).map(|key| key.call.as_str().into());
         let id_of =
             |run: &JournalRun| known.get(&*run.instance).map_or_else(|| Arc::clone(&run.id), |id| Arc::from(&**id));
         let parent = parent.map(|parent| (id_of(parent), Arc::clone(&parent.instance)));
@@ -138,6 +141,7 @@ impl JournalEvents {
                 agent: Arc::clone(instance),
                 configured: Arc::clone(agent),
                 parent_agent,
+                parent_call,
                 depth: *depth,
                 prefix: "".into(),
                 model: model.clone(),

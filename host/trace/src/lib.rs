@@ -17,7 +17,7 @@
 //! | `trace_event` | lines read back |
 //! | `spans`, `assembler` | runs, requests and calls, each from its beginning to its end |
 //! | `trace`, `comparison` | the overview of a session, and two of them side by side |
-//! | `chat_json`, `otlp`, `inspect` | the formats of OpenTelemetry and Inspect |
+//! | `chat_json`, `otlp`, `inspect`, `inspect_pool` | the formats of OpenTelemetry and Inspect |
 //! | `page` | the page for a browser |
 //!
 //! # What it must not name
@@ -30,6 +30,7 @@ mod chat_json;
 mod comparison;
 mod error;
 mod inspect;
+mod inspect_pool;
 mod journal_events;
 mod line_members;
 mod lines;

@@ -404,6 +404,44 @@ async fn inspect_log_of_a_team_has_messages_of_members() {
 }
 
 #[tokio::test]
+async fn inspect_log_of_a_long_session_has_each_message_once() {
+    let disk = worked().await;
+    let long = |turn: usize, word: &str| format!("<{turn}> {}", word.repeat(500));
+    let added = |role: &str, text: String| {
+        let message = json!({"sender": "x", "role": role, "parts": [{"type": "text", "value": text}]});
+        format!(r#""event":"message_added","run":"r","agent":"lead","role":"{role}","message":{message}"#)
+    };
+    let finished = r#""event":"model_finished","run":"r","agent":"lead","iteration":0,"model":"m","stop":"end_turn""#;
+    let log_of = |turns: usize| {
+        let mut events = vec![r#""event":"run_started","run":"r","agent":"lead","model":"m","task":"Go.""#.to_owned()];
+        for turn in 0..turns {
+            events.push(added("user", long(turn, "ask ")));
+            events.push(r#""event":"model_started","run":"r","agent":"lead","iteration":0"#.to_owned());
+            events.extend([finished.to_owned(), added("assistant", long(turn, "say "))]);
+        }
+        events.push(r#""event":"run_finished","run":"r","agent":"lead","iterations":1"#.to_owned());
+        let line = |(event, at): (String, u64)| format!("{{\"sequence\":{at},\"n\":1,{event}}}\n");
+        change_events(&disk, |_| events.into_iter().zip(1..).map(line).collect::<String>().into_bytes());
+        let mut out = Vec::new();
+        write_inspect(|| TraceLines::open(&store(&disk), "s"), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let (few, many) = (log_of(20), log_of(80));
+    assert!(many.len() < 5 * few.len(), "{} and {}", few.len(), many.len());
+    assert_eq!(many.matches(&long(7, "ask ")).count(), 1);
+    assert_eq!(many.matches(&long(7, "say ")).count(), 2, "as Inspect has it, also in `completion`");
+    let log: Value = serde_json::from_str(&many).unwrap();
+    let sample = &log["samples"][0];
+    assert_eq!(sample["events_data"]["messages"][158], sample["messages"][158], "the last question");
+    let requests = sample["events"].as_array().unwrap().iter().filter(|event| event["event"] == "model");
+    let heard: Vec<_> = requests.map(|event| (&event["input"], &event["input_refs"])).collect();
+    assert_eq!((heard[0], heard[79]), ((&json!([]), &json!([[0, 1]])), (&json!([]), &json!([[0, 159]]))));
+    let reference = sample["messages"][14]["content"][0]["text"].as_str().unwrap();
+    let attached = &sample["attachments"][reference.strip_prefix("attachment://").unwrap()];
+    assert_eq!(attached, &json!(long(7, "ask ")));
+}
+
+#[tokio::test]
 async fn hostile_events_break_no_format() {
     let disk = worked().await;
     let line = |sequence: u64, rest: &str| format!("{{\"sequence\":{sequence},\"n\":1,{rest}}}\n");
@@ -479,7 +517,7 @@ fn runs_steps_and_texts_are_limited() {
 }
 
 #[test]
-fn run_is_below_the_call_of_its_agent_and_no_other() {
+fn run_is_below_the_call_that_it_works_for() {
     let mut assembler = TraceAssembler::default();
     let run = |run: &str, parent: Option<&str>, agent: &str, configured: &str| {
         json!({
@@ -490,13 +528,23 @@ fn run_is_below_the_call_of_its_agent_and_no_other() {
         let origin = format!("agent:{agent}");
         json!({"sequence": 1, "event": "tool_started", "run": "r", "call": call, "tool": agent, "origin": origin})
     };
+    // Events of older hosts do not name the call.
+    let named = |id: &str, agent: &str, call: &str| {
+        let mut event = run(id, Some("r"), agent, agent);
+        event["parent_call"] = call.into();
+        event
+    };
     let mut places = Vec::new();
     for event in [
         run("r", None, "lead", "lead"),
         call("c1", "ada"),
         call("c2", "adam"),
+        call("c3", "ada"),
         run("r.1", Some("r"), "lead/adam#1", "adam"),
         run("r.2", Some("r"), "lead/ada#1", "ada"),
+        named("r.3", "ada", "c3"),
+        named("r.4", "eve", "c1"),
+        named("r.5", "ada", "gone"),
     ] {
         for part in assembler.add(TraceEvent::parse(&event.to_string()).unwrap()) {
             if let TracePart::Began(run) = part {
@@ -504,6 +552,7 @@ fn run_is_below_the_call_of_its_agent_and_no_other() {
             }
         }
     }
-    let expected = [("lead".to_owned(), None), ("adam".to_owned(), Some(1)), ("ada".to_owned(), Some(0))];
-    assert_eq!(places, expected);
+    let expected =
+        [("lead", None), ("adam", Some(1)), ("ada", Some(0)), ("ada", Some(2)), ("eve", Some(0)), ("ada", None)];
+    assert_eq!(places, expected.map(|(agent, step)| (agent.to_owned(), step)));
 }

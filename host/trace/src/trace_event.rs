@@ -49,6 +49,8 @@ pub enum TraceEventKind {
         #[serde(default)]
         parent_agent: Option<Arc<str>>,
         #[serde(default)]
+        parent_call: Option<String>,
+        #[serde(default)]
         depth: u32,
         #[serde(default)]
         model: String,

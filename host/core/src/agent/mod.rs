@@ -45,7 +45,7 @@ pub use context::{
     record_remote_task, remote_task,
 };
 pub(crate) use context::{AgentModels, RunState, in_time};
-pub use delegate::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode, RUN_TOOLS};
+pub use delegate::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode, DELEGATE_TOOL, RUN_TOOLS};
 pub(crate) use delegate::{MemberAllocations, MemberFailure, MemberRun, begin_members};
 pub use effect::{Effect, EffectAction, EffectEdit, EffectFn, EffectInput, EffectPhase, EffectStep, ModelQuery, Wake};
 pub use effects::{EffectEditOutcome, EffectEditor, check_edits};

@@ -405,6 +405,7 @@ impl<'a> Run<'a> {
             agent: cx.agent.clone(),
             configured: Arc::clone(self.runner.name),
             parent_agent: self.me.run_origin.parent().cloned(),
+            parent_call: self.me.run_origin.parent_call().cloned(),
             depth: cx.depth,
             prefix: Arc::clone(self.runner.prefix),
             model: self.runner.model.to_owned(),

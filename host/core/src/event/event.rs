@@ -11,6 +11,8 @@ use crate::chat::{Message, ReplyDelta, Role, StopReason, Usage};
 
 /// The origin of a tool that the agent does not have.
 pub const NO_ORIGIN: &str = "none";
+/// The beginning of the origin of a tool that is an agent; the agent's name in the config follows.
+pub const AGENT_ORIGIN: &str = "agent:";
 
 /// One event. Its JSON is one object with the name of the case in `event`; durations are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -24,6 +26,10 @@ pub enum Event {
         /// The agent's name in the config. Several agents of a run may have it, each with a name of its own in `agent`.
         configured: Arc<str>,
         parent_agent: Option<Arc<str>>,
+        /// The id of the call of the parent run for which this run works; absent for the run of a person and of a team
+        /// member.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_call: Option<Arc<str>>,
         depth: u32,
         prefix: Arc<str>,
         model: String,

@@ -18,7 +18,7 @@ mod span_context;
 mod stream_event;
 mod stream_line;
 
-pub use event::{AnsweredBy, Event, LogLevel, ModelWait, NO_ORIGIN};
+pub use event::{AGENT_ORIGIN, AnsweredBy, Event, LogLevel, ModelWait, NO_ORIGIN};
 pub use event_words::{
     CalledFunction, EffectEditKind, FileChangeKind, MiddlewareAction, PluginCallOutcome, PluginRequestOutcome,
     QuestionDecision,
@@ -34,5 +34,5 @@ pub use run_extensions::RunExtensions;
 pub use run_spans::{RunSpans, SpanDestination, StepSpan};
 pub use sink::{EventSink, EventStream};
 pub use span_context::{PropagatedSpan, SpanContext, TRACEPARENT, TRACESTATE};
-pub use stream_event::StreamEvent;
+pub use stream_event::{StreamEvent, serialize_time};
 pub use stream_line::{EVENT_STREAM_VERSION, StreamLine, StreamStart};

@@ -15,7 +15,7 @@ pub struct StreamEvent {
     /// Counts the events of one sink, from 1; a reader that misses some sees the gap.
     pub sequence: u64,
     /// The time at which the event was emitted.
-    #[serde(serialize_with = "rfc3339")]
+    #[serde(serialize_with = "serialize_time")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub time: SystemTime,
     /// The id of the run that the event is about; absent for those about none.
@@ -30,7 +30,11 @@ pub struct StreamEvent {
 }
 
 /// Serializes a time as RFC 3339 in UTC with milliseconds.
-fn rfc3339<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+///
+/// # Errors
+///
+/// Those of the serializer.
+pub fn serialize_time<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
     // A clock that is set to a time that cannot be written must not end the stream.
     let time = (*time).clamp(UNIX_EPOCH, UNIX_EPOCH + limits::LAST_DATE);
     serializer.collect_str(&humantime::format_rfc3339_millis(time))

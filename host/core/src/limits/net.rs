@@ -34,5 +34,6 @@ pub const SECRET_COMMAND_GRACE: Duration = Duration::from_millis(500);
 pub const SECRET_COMMAND_ERROR_BYTES: usize = 1 << 10;
 /// The maximum number of words of such a command, including the program.
 pub const SECRET_COMMAND_WORDS: usize = 64;
-/// The maximum number of cached secrets from files and commands, each of which is read once.
+/// The maximum number of cached secrets from files and commands, each of which is read once; also of those that are only
+/// remembered so that nothing shows them.
 pub const SECRETS_KEPT: usize = 256;

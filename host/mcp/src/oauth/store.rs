@@ -1,7 +1,7 @@
 //! The store of logins, which outlives a run.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -25,7 +25,11 @@ use shelly_net::Secret;
 
 /// A store of tokens: a folder with one file for each server, or the memory of this process. Clones share it.
 #[derive(Clone)]
-pub struct TokenStore(TokenStoreBackend);
+pub struct TokenStore {
+    backend: TokenStoreBackend,
+    /// The newest credentials that were read or written, with their names.
+    known: Arc<Mutex<VecDeque<(String, Secret)>>>,
+}
 
 #[derive(Clone)]
 enum TokenStoreBackend {
@@ -41,7 +45,7 @@ struct MemoryTokenStore {
 
 impl fmt::Debug for TokenStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.backend {
             TokenStoreBackend::Folder(folder) => f.debug_tuple("TokenStore").field(folder).finish(),
             TokenStoreBackend::Memory(_) => f.write_str("TokenStore"),
         }
@@ -113,28 +117,55 @@ pub(super) struct TokenRenewalLock {
 impl TokenStore {
     /// Returns a store in this folder, which is created, readable by its owner alone, when the first login is stored.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
-        Self(TokenStoreBackend::Folder(folder.into()))
+        Self::of(TokenStoreBackend::Folder(folder.into()))
     }
 
     /// Returns a store in the memory of this process.
     pub fn in_memory() -> Self {
-        Self(TokenStoreBackend::Memory(Arc::default()))
+        Self::of(TokenStoreBackend::Memory(Arc::default()))
+    }
+
+    fn of(backend: TokenStoreBackend) -> Self {
+        Self { backend, known: Arc::default() }
+    }
+
+    /// Returns the tokens and client secrets that this store and its clones have read or written, each with the name that
+    /// may be shown in its place. At most the newest [`limits::SECRETS_KEPT`].
+    pub fn known_secrets(&self) -> Vec<(String, Secret)> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    fn note(&self, server: &Url, login: &StoredLogin) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for secret in login.secrets() {
+            let named = (format!("login.{}", server.host_str().unwrap_or_default()), secret);
+            if known.contains(&named) {
+                continue;
+            }
+            if known.len() >= limits::SECRETS_KEPT {
+                known.pop_front();
+            }
+            known.push_back(named);
+        }
     }
 
     pub(super) async fn read(&self, server: &Url) -> Result<Option<StoredLogin>, Fault> {
-        match &self.0 {
+        let login = match &self.backend {
             TokenStoreBackend::Folder(folder) => {
                 let (folder, name) = (folder.clone(), file_name(server));
-                blocking(move || read(&folder, &name)).await
+                blocking(move || read(&folder, &name)).await?
             }
-            TokenStoreBackend::Memory(memory) => Ok(memory.kept().get(server.as_str()).cloned()),
-        }
+            TokenStoreBackend::Memory(memory) => memory.kept().get(server.as_str()).cloned(),
+        };
+        login.iter().for_each(|login| self.note(server, login));
+        Ok(login)
     }
 
     pub(super) async fn write(&self, server: &Url, kept: &StoredLogin) -> Result<(), Fault> {
         let mut kept = kept.clone();
         kept.server = server.to_string();
-        match &self.0 {
+        self.note(server, &kept);
+        match &self.backend {
             TokenStoreBackend::Folder(folder) => {
                 let path = folder.join(file_name(server));
                 let json = serde_json::to_vec_pretty(&kept).map_err(|error| Fault::other(error.to_string()))?;
@@ -156,7 +187,7 @@ impl TokenStore {
 
     /// Deletes the login at a server; returns `true` if there was one.
     pub(super) async fn forget(&self, server: &Url) -> Result<bool, Fault> {
-        match &self.0 {
+        match &self.backend {
             TokenStoreBackend::Folder(folder) => {
                 let path = folder.join(file_name(server));
                 blocking(move || match std::fs::remove_file(&path) {
@@ -177,7 +208,7 @@ impl TokenStore {
             message: format!("another process has been renewing tokens for {:?}", limits::OAUTH_LOCK_TIME),
             after: None,
         };
-        let held: Box<dyn Send> = match &self.0 {
+        let held: Box<dyn Send> = match &self.backend {
             TokenStoreBackend::Folder(folder) => {
                 let folder = folder.clone();
                 let locking = blocking(move || {
@@ -260,6 +291,7 @@ mod tests {
             assert_eq!(found, StoredLogin { server: server().to_string(), ..kept() });
             assert_eq!(store.read(&"https://mcp.example/x".parse().unwrap()).await, Ok(None));
             assert!(!format!("{store:?} {found:?}").contains("at-secret"));
+            assert_eq!(store.known_secrets(), [("login.mcp.example".to_owned(), Secret::new("at-secret"))]);
             assert!(store.forget(&server()).await.unwrap() && !store.forget(&server()).await.unwrap());
             assert_eq!(store.read(&server()).await, Ok(None));
         }
@@ -271,6 +303,17 @@ mod tests {
             let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
             assert_eq!((mode(&path), mode(&path.join(file_name(&server())))), (0o700, 0o600));
         }
+    }
+
+    #[tokio::test]
+    async fn known_secrets_of_logins_are_bounded() {
+        let store = TokenStore::in_memory();
+        for number in 0..=limits::SECRETS_KEPT {
+            let access_token = Some(format!("token-{number}"));
+            store.write(&server(), &StoredLogin { access_token, ..kept() }).await.unwrap();
+        }
+        let known = store.known_secrets();
+        assert_eq!((known.len(), known[0].1.expose()), (limits::SECRETS_KEPT, "token-1"));
     }
 
     #[tokio::test]

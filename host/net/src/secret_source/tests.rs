@@ -217,3 +217,14 @@ async fn a_secret_is_looked_up_once_unless_that_fails() {
     }
     assert_eq!(keyring.kept.lock().unwrap().len(), limits::SECRETS_KEPT);
 }
+
+#[test]
+fn noted_secrets_are_known_by_their_names_and_bounded() {
+    let keyring = Keyring::default();
+    for number in 0..=limits::SECRETS_KEPT {
+        keyring.clone().note(format!("{number:04}"), Secret::new(format!("secret-{number}")));
+    }
+    keyring.note("0000", Secret::new("another"));
+    let known: Vec<_> = keyring.kept().collect();
+    assert_eq!((known.len(), &known[0]), (limits::SECRETS_KEPT, &("0000".to_owned(), Secret::new("another"))));
+}

@@ -22,6 +22,7 @@ fn started(agent: &str) -> Event {
         agent: agent.into(),
         configured: agent.into(),
         parent_agent: None,
+        parent_call: None,
         depth: 0,
         prefix: "".into(),
         model: "m".into(),

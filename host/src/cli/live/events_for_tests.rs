@@ -14,6 +14,7 @@ pub fn started(agent: &str, parent: Option<&str>, model: &str, task: &str) -> Ev
         agent: agent.into(),
         configured: agent.into(),
         parent_agent: parent.map(Into::into),
+        parent_call: None,
         depth: 0,
         prefix: "".into(),
         model: model.into(),

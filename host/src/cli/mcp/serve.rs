@@ -23,7 +23,7 @@ use crate::{
     event::EventSink,
     limits,
     mcp::serve::{McpServer, PATH},
-    net::http_server::AccessPolicy,
+    net::{Secret, http_server::AccessPolicy},
     plugin::PluginCatalog,
     serve::{AppReloader, AppServer, ServeOptions},
 };
@@ -98,7 +98,7 @@ impl McpServeArgs {
         // One listener covers the whole command: a signal between two of them would be lost.
         let interrupt = signals::ended();
         tokio::pin!(interrupt);
-        let policy = self.access_policy()?;
+        let (policy, token) = self.access_policy()?;
         // A wrong address is reported before anything else is done.
         let listener = match self.http {
             Some(address) => Some(http_access::listen(address, &policy, "--http").await?),
@@ -110,7 +110,7 @@ impl McpServeArgs {
             TrustedSubjects::default(),
         );
         let inbox = if self.approve.is_none() { broker.attend() } else { None };
-        let app = self.app(&config, &broker, &self.plugins)?;
+        let app = self.app(&config, &broker, &self.plugins, token.as_ref())?;
         let standing = app.standing(&trust::store(), self.config.is_some())?;
         broker.trust(trust::admitted(&standing, self.trust, false).await?);
 
@@ -123,7 +123,7 @@ impl McpServeArgs {
             record: !self.no_session,
             events: events.clone(),
         };
-        let starting = AppServer::start(app, self.reloader(&config, &broker), inbox, options);
+        let starting = AppServer::start(app, self.reloader(&config, &broker, token), inbox, options);
         let serving = tokio::select! {
             biased;
             code = &mut interrupt => {
@@ -179,33 +179,43 @@ impl McpServeArgs {
         Ok(code)
     }
 
-    fn app(&self, config: &Config, broker: &ApprovalBroker, plugins: &[PathBuf]) -> Result<App, Report> {
+    fn app(
+        &self,
+        config: &Config,
+        broker: &ApprovalBroker,
+        plugins: &[PathBuf],
+        token: Option<&Secret>,
+    ) -> Result<App, Report> {
         let (mut dirs, compiling) = (plugin_dirs(plugins), compiling());
         // The flag counts even if all named directories are empty now.
         dirs.offers_standard = self.plugins.is_empty();
         let app = App::new(config.clone(), dirs, compiling, environment(), broker.clone())?;
+        if let Some(token) = token {
+            app.note_secret("mcp.token", token.clone());
+        }
         Ok(app.with_own_key(trust::own_key()).with_approvals(trust::store(), self.trust).with_logins(trust::logins()))
     }
 
     /// Returns a function that rebuilds the app, and checks that the person has consented to what is new in it.
-    fn reloader(&self, config: &Config, broker: &ApprovalBroker) -> AppReloader {
+    fn reloader(&self, config: &Config, broker: &ApprovalBroker, token: Option<Secret>) -> AppReloader {
         let (this, config, broker) = (self.clone(), config.clone(), broker.clone());
         Arc::new(move || {
             // A directory whose plugins were all removed is not an error here.
             let plugins: Vec<_> =
                 this.plugins.iter().filter(|folder| PluginCatalog::has_plugin_in(folder)).cloned().collect();
-            let app = this.app(&config, &broker, &plugins)?;
+            let app = this.app(&config, &broker, &plugins, token.as_ref())?;
             trust::check(&app.standing(&trust::store(), this.config.is_some())?, this.trust)?;
             Ok(app)
         })
     }
 
-    fn access_policy(&self) -> Result<AccessPolicy, Report> {
+    fn access_policy(&self) -> Result<(AccessPolicy, Option<Secret>), Report> {
         let token = match (&self.token_file, &self.token_env) {
             (Some(path), _) => Some(http_access::token_of_file(path)?),
             (None, Some(variable)) => Some(http_access::token_of_variable(variable)?),
             (None, None) => None,
         };
-        Ok(AccessPolicy { token, hosts: self.allow_host.clone(), origins: self.allow_origin.clone() })
+        let (token, secret) = token.unzip();
+        Ok((AccessPolicy { token, hosts: self.allow_host.clone(), origins: self.allow_origin.clone() }, secret))
     }
 }

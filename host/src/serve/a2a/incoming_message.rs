@@ -12,7 +12,7 @@ use crate::{
     error::{cut, legible},
     limits,
     serve::hosted_runs::{HostedQuestion, QuestionReply},
-    task::{AttachedFile, TaskInput},
+    task::{AttachedFile, AttachedFileError, TaskInput},
 };
 
 /// The key of the metadata with which an answer names its question, and a question itself.
@@ -106,23 +106,12 @@ fn decoded_file(name: &str, digits: &str) -> Result<AttachedFile, A2aError> {
     let name = cut(&legible(name), limits::NAME_SHOWN_CHARS);
     let wrong = |why: String| A2aError::invalid_params(format!("the file `{name}` cannot be used: {why}"));
     let bytes = STANDARD.decode(digits).map_err(|error| wrong(format!("`raw` is not base64: {error}")))?;
-    if bytes.len() as u64 > limits::ATTACHED_MEDIA_BYTES {
-        return Err(wrong(format!("it has more than {} bytes", limits::ATTACHED_MEDIA_BYTES)));
-    }
-    if let Some(media) = AttachedFile::media(Some(name.clone()), bytes.as_slice().into()) {
-        return Ok(media);
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) if text.len() as u64 > limits::ATTACHED_TEXT_BYTES => {
-            Err(wrong(format!("it has more than {} bytes of text", limits::ATTACHED_TEXT_BYTES)))
+    AttachedFile::of_bytes(&name, bytes).map_err(|error| match error {
+        AttachedFileError::TooLarge(_) => wrong(error.to_string()),
+        AttachedFileError::Unsupported => {
+            A2aError::new(A2aErrorKind::ContentTypeNotSupported, format!("the file `{name}` cannot be used: {error}"))
         }
-        Ok(text) if !text.contains('\0') => Ok(AttachedFile::Text { name, text }),
-        _ => {
-            let message =
-                format!("the file `{name}` is neither UTF-8 text nor a PNG, JPEG, GIF or WebP image nor a PDF");
-            Err(A2aError::new(A2aErrorKind::ContentTypeNotSupported, message))
-        }
-    }
+    })
 }
 
 /// Returns the question that a message answers: the one that its metadata name, or the oldest.

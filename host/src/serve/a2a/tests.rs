@@ -257,6 +257,11 @@ fn message_that_cannot_be_taken_is_refused() {
         (json!([{"text": long}]), A2aErrorKind::InvalidParams, "more than 1048576 bytes"),
         (json!([{"text": "hi"}, {"url": "http://x"}]), A2aErrorKind::ContentTypeNotSupported, "not fetched"),
         (json!([{"text": "hi"}, {"raw": "%"}]), A2aErrorKind::InvalidParams, "not base64"),
+        (
+            json!([{"text": "hi"}, {"raw": STANDARD.encode("x".repeat(limits::ATTACHED_TEXT_BYTES as usize + 1))}]),
+            A2aErrorKind::InvalidParams,
+            "larger than",
+        ),
         (json!([{"text": "hi"}, {"raw": STANDARD.encode("a\0b")}]), A2aErrorKind::ContentTypeNotSupported, "neither"),
         (
             json!([vec![json!({"text": "hi"})], vec![json!({"raw": ""}); limits::TASK_ATTACHMENTS + 1]].concat()),

@@ -234,17 +234,15 @@ impl RunEventReader {
         if let Some(first) = self.first.take() {
             return Some(first);
         }
-        let ring = self.events.ring();
-        let Some(at) = self.next.checked_sub(ring.left) else {
-            return Some(RunEventStep::Behind { after: self.after });
-        };
-        match ring.records.get(usize::try_from(at).unwrap_or(usize::MAX)) {
-            Some(record) => {
+        match self.events.at(self.next) {
+            EventPlace::Memory(record) => {
                 self.next += 1;
                 self.after = record.event.sequence;
-                Some(RunEventStep::Event(record.clone()))
+                Some(RunEventStep::Event(record))
             }
-            None => ring.has_ended.then_some(RunEventStep::End),
+            EventPlace::Left => Some(RunEventStep::Behind { after: self.after }),
+            EventPlace::Future => None,
+            EventPlace::End => Some(RunEventStep::End),
         }
     }
 }

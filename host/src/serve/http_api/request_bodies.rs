@@ -216,7 +216,7 @@ impl NewFileBody {
             }
             _ => return Err(cannot("the file needs one of `text` and `base64`".into())),
         };
-        AttachedFile::of_bytes(&name, bytes).map_err(cannot)
+        AttachedFile::of_bytes(&name, bytes).map_err(|error| cannot(error.to_string()))
     }
 }
 

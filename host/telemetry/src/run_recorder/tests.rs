@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::{
 use shelly_core::{
     capability::Price,
     chat::{Message, Part, ReplyDelta, Role, StopReason, ToolCall, ToolResult, ToolResultContent},
-    event::{CalledFunction, LogLevel, PluginCallOutcome, PropagatedSpan},
+    event::{CalledFunction, LogLevel, MiddlewareAction, ModelWait, PluginCallOutcome, PropagatedSpan},
     limits,
 };
 
@@ -54,10 +54,15 @@ fn recorded_below(
 }
 
 fn started(agent: &str) -> Event {
+    started_for(agent, None)
+}
+
+fn started_for(agent: &str, call: Option<&str>) -> Event {
     Event::RunStarted {
         agent: agent.into(),
         configured: agent.into(),
         parent_agent: None,
+        parent_call: call.map(Into::into),
         depth: 0,
         prefix: "".into(),
         model: "m".into(),
@@ -169,7 +174,7 @@ fn delegation_is_one_tree_of_spans() {
             ("r", "", replied("lead", StopReason::ToolCalls)),
             ("r", "", call("lead", "c1", "researcher", "agent:researcher")),
             ("r", "", call("lead", "c2", "read", "files")),
-            ("r.1", "r", started("researcher")),
+            ("r.1", "r", started_for("researcher", Some("c1"))),
             ("r.1", "r", asked("researcher")),
             ("r", "", plugin_call("lead", "files")),
             ("r.1", "r", replied("researcher", StopReason::EndTurn)),
@@ -194,22 +199,27 @@ fn delegation_is_one_tree_of_spans() {
 }
 
 #[test]
-fn run_is_below_the_call_of_its_agent_and_no_other() {
+fn run_is_below_the_call_that_it_works_for() {
     let recorded = recorded(
         context(false),
         vec![
             ("r", "", started("lead")),
             ("r", "", call("lead", "c1", "ada", "agent:ada")),
             ("r", "", call("lead", "c2", "adam", "agent:adam")),
-            ("r.1", "r", started("adam")),
-            ("r.2", "r", started("ada")),
+            ("r", "", call("lead", "c3", "read", "files")),
+            ("r.1", "r", started_for("adam", Some("c2"))),
+            ("r.2", "r", started_for("ada", Some("c1"))),
+            ("r.3", "r", started_for("eve", Some("c3"))),
+            ("r.4", "r", started_for("max", Some("c4"))),
             ("r", "", finished("lead", None)),
         ],
     );
-    for agent in ["ada", "adam"] {
-        let (run, call) = (format!("invoke_agent {agent}"), format!("execute_tool {agent}"));
+    for (agent, call) in [("ada", "ada"), ("adam", "adam"), ("eve", "read")] {
+        let (run, call) = (format!("invoke_agent {agent}"), format!("execute_tool {call}"));
         assert!(is_below(named(&recorded, &run), named(&recorded, &call)), "{agent}");
     }
+    let (run, lead) = (named(&recorded, "invoke_agent max"), named(&recorded, "invoke_agent lead"));
+    assert!(is_below(run, lead), "its call is not known");
 }
 
 #[test]
@@ -220,9 +230,9 @@ fn parallel_delegations_have_runs_of_their_own() {
             ("r", "", started("lead")),
             ("r", "", call("lead", "c1", "delegate", "host")),
             ("r", "", call("lead", "c2", "delegate", "host")),
-            ("r.1", "r", started("one")),
-            ("r.2", "r", started("two")),
-            ("r.3", "gone", started("three")),
+            ("r.1", "r", started_for("two", Some("c2"))),
+            ("r.2", "r", started_for("one", Some("c1"))),
+            ("r.3", "gone", started_for("three", Some("c1"))),
             ("r", "", finished("lead", None)),
         ],
     );
@@ -293,6 +303,47 @@ fn spans_have_the_attributes_of_the_conventions() {
     assert_eq!(text_of(run, "error.type"), "cancelled");
     assert_eq!(run.status.as_ref().unwrap().message, "the run was cancelled");
     assert!(!format!("{:?}", recorded.spans).contains("12345678"), "no content unless it is asked for");
+}
+
+#[test]
+fn no_text_of_any_event_has_a_secret() {
+    const SECRET: &str = "sk-12345678";
+    let hidden = || SECRET.to_owned();
+    let agent: Arc<str> = SECRET.into();
+    let failed = |again| Event::ModelFailed { agent: agent.clone(), model: hidden(), reason: hidden(), again };
+    let call = || call(SECRET, SECRET, SECRET, SECRET);
+    for has_content in [false, true] {
+        let events = vec![
+            started(SECRET),
+            added(SECRET, Message::user(SECRET)),
+            asked(SECRET),
+            failed(true),
+            Event::ModelWaits { agent: agent.clone(), model: hidden(), wait: ModelWait::Retry, detail: hidden() },
+            replied(SECRET, StopReason::Other(hidden())),
+            added(SECRET, Message::text(Role::Assistant, SECRET, SECRET)),
+            call(),
+            plugin_call(SECRET, SECRET),
+            result(SECRET, SECRET, Some(SECRET)),
+            Event::HandedOver { agent: agent.clone(), to: agent.clone(), reason: hidden() },
+            Event::MiddlewareActed {
+                agent: agent.clone(),
+                middleware: hidden(),
+                action: MiddlewareAction::Deny,
+                tool: Some(hidden()),
+                reason: Some(hidden()),
+            },
+            Event::MiddlewareFailed { agent: agent.clone(), middleware: hidden(), reason: hidden(), skipped: true },
+            Event::Warning { message: hidden() },
+            asked(SECRET),
+            failed(false),
+            finished(SECRET, Some(SECRET)),
+        ];
+        let recorded = recorded(context(has_content), events.into_iter().map(|event| ("r", "", event)).collect());
+        assert!(recorded.spans.len() >= 4 && recorded.logs.len() >= 2 && !recorded.measurements.is_empty());
+        let labels: Vec<_> = recorded.measurements.iter().map(|measurement| &measurement.labels).collect();
+        let all = format!("{:?} {:?} {labels:?}", recorded.spans, recorded.logs);
+        assert!(!all.contains("12345678") && all.contains("[secret KEY]"), "{all}");
+    }
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn started() -> Event {
         agent: "ada".into(),
         configured: "ada".into(),
         parent_agent: None,
+        parent_call: None,
         depth: 0,
         prefix: "".into(),
         model: "m".into(),

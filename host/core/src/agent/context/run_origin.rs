@@ -13,8 +13,13 @@ pub(crate) enum RunOrigin {
     Person,
     /// The agent that delegated a task to it.
     Delegator(Arc<DelegationContext>),
-    /// The parent that runs it as a team member or calls it as a tool, by instance name.
-    Member(Arc<str>),
+    /// The parent that runs it as a team member or calls it as a tool.
+    Member {
+        /// The instance name of the parent.
+        parent: Arc<str>,
+        /// The id of the call; `None` for a team member.
+        call: Option<Arc<str>>,
+    },
 }
 
 impl RunOrigin {
@@ -22,7 +27,7 @@ impl RunOrigin {
     pub fn assignment(&self) -> Option<&Arc<DelegationContext>> {
         match self {
             Self::Delegator(assignment) => Some(assignment),
-            Self::Person | Self::Member(_) => None,
+            Self::Person | Self::Member { .. } => None,
         }
     }
 
@@ -31,7 +36,16 @@ impl RunOrigin {
         match self {
             Self::Person => None,
             Self::Delegator(assignment) => Some(&assignment.delegator),
-            Self::Member(of) => Some(of),
+            Self::Member { parent, .. } => Some(parent),
+        }
+    }
+
+    /// Returns the id of the parent's call for which the run works; `None` if a person or a team started the run.
+    pub fn parent_call(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Person => None,
+            Self::Delegator(assignment) => Some(&assignment.call),
+            Self::Member { call, .. } => call.as_ref(),
         }
     }
 }
@@ -41,6 +55,8 @@ impl RunOrigin {
 pub struct DelegationContext {
     /// The instance name of the delegating agent.
     pub delegator: Arc<str>,
+    /// The id of the call with which it delegated the task.
+    pub call: Arc<str>,
     /// The facts that the agent must know.
     pub context: String,
     /// The number of times that the task may still be handed to another agent.

@@ -11,7 +11,7 @@ use tokio::{sync::Semaphore, time::Instant};
 use super::{
     reply_calls::agent_calls_of_reply,
     sub_run::{ParentRun, take_recorded_answer},
-    sub_run_attempts::SubRunAttempts,
+    sub_run_attempts::{SubRunAttempts, SubRunCause},
 };
 use crate::{
     agent::{
@@ -23,6 +23,7 @@ use crate::{
     capability::{Budget, Ceiling, RestoredAllocation},
     chat::{Message, Part, Role, ToolCall, ToolHints, ToolResultContent, ToolSpec},
     error::Fault,
+    event::AGENT_ORIGIN,
     limits,
     tool::{CompletionStatus, InputSchema, Tool, ToolBox, ToolConcurrency, ToolCx, ToolOutput, described},
 };
@@ -164,7 +165,7 @@ impl AgentTool {
         let spec = described(name, description, schema.to_string(), ToolHints::default()).map_err(AgentToolError)?;
         let schema =
             InputSchema::new(&schema).map_err(|why| AgentToolError(format!("the schema of `{}`: {why}", spec.name)))?;
-        let origin = format!("agent:{agent}");
+        let origin = format!("{AGENT_ORIGIN}{agent}");
         Ok(Self { whom, agent, spec: Arc::new(spec), schema, is_task, instruction, conversation, origin })
     }
 
@@ -295,7 +296,7 @@ impl AgentTool {
             }
             let attempts = SubRunAttempts {
                 parent_run,
-                call,
+                cause: SubRunCause::Call(call),
                 position: 0,
                 runner,
                 name,

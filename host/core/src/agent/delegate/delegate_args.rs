@@ -10,6 +10,9 @@ use crate::{
     tool::ToolCx,
 };
 
+/// The name of the tool that gives tasks to other agents.
+pub const DELEGATE_TOOL: &str = "delegate";
+
 /// Tasks for other agents.
 #[derive(PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct DelegateArgs {

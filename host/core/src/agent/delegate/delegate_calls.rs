@@ -188,6 +188,7 @@ fn delegation(
         parent_run: ParentRun { spawned: me.spawned.below(), ..ParentRun::from(me) },
         agent_group: Arc::clone(agent_group),
         delegator: Arc::clone(&me.agent),
+        call: call.into(),
         handoffs: me.options.handoffs_of_delegated_task(),
         instance,
         request,

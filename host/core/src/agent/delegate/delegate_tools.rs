@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::{
-    delegate_args::{DelegateArgs, DelegateCall},
+    delegate_args::{DELEGATE_TOOL, DelegateArgs, DelegateCall},
     delegate_calls::{answer_children, delegate_tasks},
 };
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
 /// place.
 pub const RUN_TOOLS: [&str; 9] = [
     "list_agents",
-    "delegate",
+    DELEGATE_TOOL,
     "answer_delegation_questions",
     "task_complete",
     "request_input",
@@ -97,7 +97,7 @@ fn list_agents(me: Arc<RunState>) -> impl Tool {
 fn delegate(me: Arc<RunState>) -> impl Tool {
     static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
         tool::spec::<DelegateArgs>(
-            "delegate",
+            DELEGATE_TOOL,
             "Gives tasks to other agents and waits for all of them. Each task runs in a fresh agent with its own \
              tools. Put independent tasks into one call: they run in parallel. An entry with `error` failed; the \
              others are not affected. An entry with `pending_question` waits for you: use answer_delegation_questions.",

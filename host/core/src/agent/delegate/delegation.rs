@@ -33,6 +33,8 @@ pub(super) struct Delegation {
     pub agent_group: Arc<AgentGroup>,
     /// The name of the delegating agent.
     pub delegator: Arc<str>,
+    /// The id of the call that delegates it.
+    pub call: Arc<str>,
     /// The number of times that the task may be handed to another agent.
     pub handoffs: u32,
     /// The instance name of the first agent that works on it.
@@ -246,6 +248,7 @@ impl Delegation {
         let run_failed = |error| DelegationFailure::Run(instance.clone(), error);
         let assignment = DelegationContext {
             delegator: cx.agent.clone(),
+            call: Arc::clone(&self.call),
             context: context.clone(),
             handoffs_left: *handoffs_left,
             question_route: self.question_route.clone(),

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{sub_run::ParentRun, sub_run_attempts::SubRunAttempts};
+use super::{
+    sub_run::ParentRun,
+    sub_run_attempts::{SubRunAttempts, SubRunCause},
+};
 use crate::{
     agent::{
         context::{RunState, Runner},
@@ -104,7 +107,7 @@ pub(crate) fn begin_members(
         let may_work = me.agent_group.as_ref().map_or(Ok(()), |agent_group| agent_group.begin_member(&instance));
         let work = SubRunAttempts {
             parent_run: ParentRun::from(&**me),
-            call: DelegationKey::call_of_step(step),
+            cause: SubRunCause::Step(step),
             position: at,
             // The bound of an agent holds across all runs that started it.
             permits: me.agent_group.as_ref().and_then(|agent_group| agent_group.registry.permits(runner.name())),

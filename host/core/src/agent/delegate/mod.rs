@@ -39,6 +39,7 @@ mod sub_run;
 mod sub_run_attempts;
 
 pub use agent_tool::{AgentTool, AgentToolError, AgentToolOptions, ConversationMode};
+pub use delegate_args::DELEGATE_TOOL;
 pub(crate) use delegate_calls::restore_delegations;
 pub use delegate_tools::RUN_TOOLS;
 pub(crate) use delegate_tools::run_tools;

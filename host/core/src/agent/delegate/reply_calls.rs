@@ -1,4 +1,4 @@
-use super::delegate_args::DelegateCall;
+use super::delegate_args::{DELEGATE_TOOL, DelegateCall};
 use crate::{
     agent::context::{AgentCall, AgentCalls, RunState},
     capability::Budget,
@@ -23,7 +23,7 @@ fn agent_call(me: &RunState, call: &ToolCall) -> Option<AgentCall> {
         let tools = me.caller.as_ref().map(|caller| &caller.tools);
         tools.is_some_and(|tools| tools.iter().any(|tool| tool.spec().name == name && tool.runs_agents()))
     };
-    if call.name == "delegate" && me.delegates_to().is_some() {
+    if call.name == DELEGATE_TOOL && me.delegates_to().is_some() {
         let delegate = Some(call).filter(|_| !has_begun).and_then(|call| DelegateCall::read(me, &call.arguments));
         // A call that cannot be read fails.
         let requests = delegate.map(|delegate| delegate.requests).unwrap_or_default();

@@ -8,7 +8,7 @@ use super::sub_run::{ParentRun, SubRun, SubRunConversation, SubRunFailure, take_
 use crate::{
     agent::{
         context::{RunOrigin, Runner, in_time},
-        journal::{DelegationReport, DelegationState, JournalRecord, RecordedRun, SideChatRef},
+        journal::{DelegationKey, DelegationReport, DelegationState, JournalRecord, RecordedRun, SideChatRef},
         outcome::RunAnswer,
     },
     capability::BudgetAllocation,
@@ -17,12 +17,37 @@ use crate::{
     tool::ToolBox,
 };
 
+/// The part of a parent run that a sub-run works for.
+pub(super) enum SubRunCause {
+    /// The tool call of this id.
+    Call(String),
+    /// The step of a team of this number, from 0 on.
+    Step(u32),
+}
+
+impl SubRunCause {
+    /// Returns what the journal has in the place of a call.
+    fn journal_call(&self) -> String {
+        match self {
+            Self::Call(call) => call.clone(),
+            Self::Step(step) => DelegationKey::call_of_step(*step),
+        }
+    }
+
+    /// Returns the id of the tool call.
+    fn call(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Call(call) => Some(call.as_str().into()),
+            Self::Step(_) => None,
+        }
+    }
+}
+
 /// The attempts of a runner at one piece of work for a parent run: a [`SubRun`] each, until one has an answer.
 pub(super) struct SubRunAttempts {
     pub parent_run: ParentRun,
-    /// The id of the tool call, or `step-N` for the members of step N of a team.
-    pub call: String,
-    /// The position among the pieces of work of that call or step, from 0; with `call` it is unique in the parent run.
+    pub cause: SubRunCause,
+    /// The position among the pieces of work of that call or step, from 0; with `cause` it is unique in the parent run.
     pub position: usize,
     pub runner: Arc<dyn Runner>,
     /// The name by which the parent run refers to this agent.
@@ -73,13 +98,13 @@ impl SubRunAttempts {
             // Its middleware may have answered or rejected the messages, which are then in no conversation.
             chat.hear_given();
         }
-        let Self { parent_run, call, position, name, share, past_state, .. } = self;
+        let Self { parent_run, cause, position, name, share, past_state, .. } = self;
         let account = share.settle();
         if past_state.returned.is_none()
             && let Some(log) = parent_run.log
         {
             let error = done.as_ref().err().map(ToString::to_string);
-            let entry = DelegationReport { error, ..DelegationReport::of(&name) };
+            let (call, entry) = (cause.journal_call(), DelegationReport { error, ..DelegationReport::of(&name) });
             log.write(&JournalRecord::Returned { call, position, entry, account, board: None });
         }
         done
@@ -110,8 +135,8 @@ impl SubRunAttempts {
             instance: &self.instance,
             depth: self.depth,
             ceiling,
-            run_origin: RunOrigin::Member(Arc::clone(&cx.agent)),
-            delegation_key: log.as_ref().map(|log| log.delegation_key(&self.call, self.position)),
+            run_origin: RunOrigin::Member { parent: Arc::clone(&cx.agent), call: self.cause.call() },
+            delegation_key: log.as_ref().map(|log| log.delegation_key(&self.cause.journal_call(), self.position)),
             conversation: match &self.chat {
                 Some(chat) => SubRunConversation::Shared(chat.clone(), self.side_chat.clone()),
                 None => SubRunConversation::New,

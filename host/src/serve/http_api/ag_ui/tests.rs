@@ -175,6 +175,7 @@ async fn events_of_a_run_are_in_the_order_of_the_protocol() {
         agent: "bob".into(),
         configured: "bob".into(),
         parent_agent: Some(agent()),
+        parent_call: Some("c1".into()),
         depth: 1,
         prefix: Arc::default(),
         model: "m".into(),

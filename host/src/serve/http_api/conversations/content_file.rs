@@ -18,7 +18,7 @@ pub fn encoded_file(name: &str, content: &str) -> Result<AttachedFile, String> {
         Some(_) => return Err("the `data:` URL has no content in base64".into()),
     };
     let bytes = STANDARD.decode(digits.trim()).map_err(|error| format!("the content is not base64: {error}"))?;
-    AttachedFile::of_bytes(name, bytes)
+    AttachedFile::of_bytes(name, bytes).map_err(|error| error.to_string())
 }
 
 /// Returns an image that a client names by a `data:` URL or an address. The host never fetches the address: the vendor
