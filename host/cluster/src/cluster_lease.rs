@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use bytes::Bytes;
 use shelly_core::limits;
 use shelly_session::{EventLogEnd, JournalAttachment, JournalBatch, JournalLease, SessionError, SessionStatus};
+use tokio::time::sleep;
 
 use super::{
     connection::{ClusterCallError, ClusterConnection, ClusterHandles, key_of, location, random_token},
@@ -52,7 +53,7 @@ impl TakenLease {
     /// Takes the lease on a name; returns `None` if another process has it.
     pub async fn take(handles: &ClusterHandles, id: &str) -> Result<Option<Self>, ClusterCallError> {
         let holder = Bytes::from(random_token()?);
-        let revision = handles.create(&handles.leases, &key_of(id), &holder).await?;
+        let revision = handles.create_lease(&key_of(id), &holder).await?;
         Ok(revision.map(|revision| Self { holder, revision }))
     }
 
@@ -335,5 +336,32 @@ impl LeaseState {
         self.entry_revision = stored.ok_or_else(|| ClusterCallError::lease_lost(&self.id))?;
         self.is_changed = false;
         Ok(())
+    }
+}
+
+impl ClusterHandles {
+    /// Takes a lease, and returns its revision; `None` if somebody else has it.
+    pub async fn create_lease(&self, key: &str, holder: &Bytes) -> Result<Option<u64>, ClusterCallError> {
+        let created = self.create(&self.leases, key, holder).await?;
+        match created.is_none() && self.is_lease_free(key).await? {
+            true => self.create(&self.leases, key, holder).await,
+            false => Ok(created),
+        }
+    }
+
+    /// Returns `true` if nobody has a lease. One that was not renewed for its time, as far as this host has seen, is ended.
+    pub async fn is_lease_free(&self, key: &str) -> Result<bool, ClusterCallError> {
+        let watch = &self.parts.lease_watch;
+        let Some((_, revision)) = self.leader_value(&self.leases, key).await? else {
+            watch.forget(key);
+            return Ok(true);
+        };
+        if !watch.is_overdue(key, revision, self.options.lease) {
+            return Ok(false);
+        }
+        // The server may have been away, and a holder that lives renews it within this time.
+        sleep(self.options.lease / limits::CLUSTER_LEASE_REFRESHES).await;
+        // Only this revision: one that was renewed stays.
+        Ok(self.leases.delete_expect_revision(key, Some(revision)).await.is_ok())
     }
 }

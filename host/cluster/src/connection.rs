@@ -27,7 +27,10 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{ClusterOptions, cluster_error::ClusterError, encryption::ContentSeals, seal_error::SealError};
+use super::{
+    ClusterOptions, cluster_error::ClusterError, encryption::ContentSeals, lease_watch::LeaseWatch,
+    offer_watch::OfferWatch, seal_error::SealError,
+};
 
 /// A connection. Its tasks run on a thread of its own: the client's streams and consumers need timers and tasks of the
 /// runtime in which they are polled, and heartbeats must go on while the host's own threads are busy.
@@ -60,6 +63,7 @@ pub(crate) struct ClusterParts {
     pub runs: OnceCell<RunStreams>,
     pub objects: OnceCell<ObjectStore>,
     pub workers: OnceCell<Store>,
+    pub lease_watch: LeaseWatch,
 }
 
 /// The streams and buckets of runs.
@@ -72,6 +76,8 @@ pub(crate) struct RunStreams {
     pub counters: Store,
     /// The time at which this host looked for such runs last.
     pub repaired: Mutex<Option<Instant>>,
+    /// The runs that were offered and that nobody has.
+    pub offers: Mutex<OfferWatch>,
 }
 
 /// The runtime of a connection. A runtime must not wait for its tasks when it is dropped in another one.

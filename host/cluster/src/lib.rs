@@ -60,6 +60,7 @@
 //! | `session_entry` | the entry of a session |
 //! | `message_log`, `attachment_messages` | the messages of one subject, read and appended |
 //! | `message_source` | a journal or recorded events that are read |
+//! | `lease_watch`, `offer_watch` | leases and runs that a server forgets whose clock has jumped back |
 //! | `cluster_lease`, `cluster_draft` | a session that is written, and one that is created |
 //! | `cluster_journals` | all sessions |
 //! | `millis_since_epoch`, `run_spec`, `run_entry` | runs as they are submitted, and their entries |
@@ -88,6 +89,7 @@ mod cluster_options;
 mod connection;
 mod encryption;
 mod job_slot;
+mod lease_watch;
 mod message_log;
 mod message_source;
 mod millis_since_epoch;
@@ -95,6 +97,7 @@ mod namespace_counters;
 mod newer_entries;
 mod object_pruning;
 mod object_storage;
+mod offer_watch;
 mod placed_agent;
 mod queued_run_context;
 mod run_bus;
@@ -134,6 +137,8 @@ pub use state::{ClusterBucket, ClusterBucketKind};
 pub use taken_run::TakenRun;
 pub use worker_registry::{WorkerEntry, WorkerPresence, WorkerRegistry, WorkerState};
 
+#[cfg(test)]
+mod clock_server_tests;
 #[cfg(test)]
 mod cluster_server_tests;
 #[cfg(test)]

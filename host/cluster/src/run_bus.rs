@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, future::BoxFuture, stream, stream::BoxStream};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use shelly_core::limits;
+use shelly_core::{digest::Sha256Digest, limits};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -114,7 +114,11 @@ impl RunBus {
             let (receiver, client) = (Arc::clone(&receiver), client.clone());
             let tag = ContentSeals::tag_of(&message.payload);
             let reply = receiver.reply_to(&message, &handler);
-            async move { receiver.send_reply(&client, message, &tag, reply.await).await }
+            async move {
+                if let Some(reply) = reply {
+                    receiver.send_reply(&client, message, &tag, reply.await).await;
+                }
+            }
         };
         let task = connection.spawn(commands.for_each_concurrent(limits::CLUSTER_COMMANDS_AT_ONCE, answer));
         Ok(CommandService { _task: task, _connection: connection })
@@ -214,40 +218,70 @@ struct CommandReceiver {
     seen: Mutex<SeenCommands>,
 }
 
-/// The sealed commands that were received and that do something: a server could send one again.
+/// The commands that were received and that do something: a server could send one again, and the way to the worker can
+/// double one.
 #[derive(Default)]
-struct SeenCommands(HashSet<SealTag>);
+struct SeenCommands {
+    /// The tags of those that were sealed.
+    tags: HashSet<SealTag>,
+    /// The digests of the subjects of their replies: each request has one of its own.
+    replies: HashSet<Sha256Digest>,
+}
+
+/// The relation of a command to those that were received before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CommandArrival {
+    /// The command is to be done.
+    New,
+    /// The same message came once more: whoever sent it waits for the reply to the first one.
+    Doubled,
+    /// Somebody else has sent it before, or no more commands can be remembered.
+    Refused,
+}
 
 impl SeenCommands {
-    /// Remembers a command; returns `false` if it was received before, or if no more can be remembered.
-    fn is_new(&mut self, command: &RunCommand, tag: SealTag) -> bool {
-        let does_nothing = matches!(command, RunCommand::Questions | RunCommand::Snapshot);
-        if tag == NO_TAG || does_nothing {
-            return true;
+    /// Remembers a command, whose reply goes to this subject.
+    fn arrival(&mut self, command: &RunCommand, tag: SealTag, reply: Option<&str>) -> CommandArrival {
+        if matches!(command, RunCommand::Questions | RunCommand::Snapshot) {
+            return CommandArrival::New;
         }
-        self.0.len() < limits::CLUSTER_COMMANDS_SEEN && self.0.insert(tag)
+        let reply = reply.map(|subject| Sha256Digest::of(subject.as_bytes()));
+        if reply.is_some_and(|reply| self.replies.contains(&reply)) {
+            return CommandArrival::Doubled;
+        }
+        let is_full = self.tags.len().max(self.replies.len()) >= limits::CLUSTER_COMMANDS_SEEN;
+        if is_full || (tag != NO_TAG && !self.tags.insert(tag)) {
+            return CommandArrival::Refused;
+        }
+        self.replies.extend(reply);
+        CommandArrival::New
     }
 }
 
 impl CommandReceiver {
-    /// Returns the reply to a message that should be a command.
-    fn reply_to<F>(&self, message: &Message, handler: &F) -> BoxFuture<'static, RunReply>
+    /// Returns the reply to a message that should be a command; `None` if it has one.
+    fn reply_to<F>(&self, message: &Message, handler: &F) -> Option<BoxFuture<'static, RunReply>>
     where
         F: Fn(RunCommand) -> BoxFuture<'static, RunReply>,
     {
-        match self.command(&message.payload) {
-            Ok(command) => handler(command),
-            Err(error) => Box::pin(async move { RunReply::Refused { reason: error.to_string() } }),
+        match self.command(message) {
+            Ok(command) => command.map(handler),
+            Err(error) => Some(Box::pin(async move { RunReply::Refused { reason: error.to_string() } })),
         }
     }
 
-    fn command(&self, payload: &Bytes) -> Result<RunCommand, ClusterError> {
+    /// Reads a command; returns `None` if it was received before, by the same message.
+    fn command(&self, message: &Message) -> Result<Option<RunCommand>, ClusterError> {
+        let payload = &message.payload;
         let opened = self.seals.open(SealPlace::new(SealKind::Command, &self.run), payload)?;
         let command = parsed("the command", &opened, limits::CLUSTER_COMMAND_BYTES)?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        match seen.is_new(&command, ContentSeals::tag_of(payload)) {
-            true => Ok(command),
-            false => Err(ClusterError::invalid("the command", "it was received before, or too many others were")),
+        match seen.arrival(&command, ContentSeals::tag_of(payload), message.reply.as_deref()) {
+            CommandArrival::New => Ok(Some(command)),
+            CommandArrival::Doubled => Ok(None),
+            CommandArrival::Refused => {
+                Err(ClusterError::invalid("the command", "it was received before, or too many others were"))
+            }
         }
     }
 
@@ -335,16 +369,31 @@ mod tests {
     }
 
     #[test]
-    fn sealed_command_is_done_once() {
+    fn command_is_done_once() {
+        use CommandArrival::{Doubled, New, Refused};
         let mut seen = SeenCommands::default();
         let tag = |n: usize| std::array::from_fn(|at| if at < 8 { n.to_le_bytes()[at] } else { 1 });
-        assert!(seen.is_new(&RunCommand::Cancel, tag(0)) && !seen.is_new(&RunCommand::Cancel, tag(0)));
-        assert!(seen.is_new(&RunCommand::Questions, tag(0)), "it does nothing");
-        assert!(seen.is_new(&RunCommand::Cancel, NO_TAG) && seen.is_new(&RunCommand::Cancel, NO_TAG), "plain ones");
-        for n in 1..limits::CLUSTER_COMMANDS_SEEN {
-            assert!(seen.is_new(&RunCommand::Cancel, tag(n)));
+        for (command, tag, reply, arrival) in [
+            (RunCommand::Cancel, tag(0), Some("_INBOX.a"), New),
+            (RunCommand::Cancel, tag(0), Some("_INBOX.a"), Doubled),
+            (RunCommand::Cancel, tag(0), Some("_INBOX.b"), Refused),
+            (RunCommand::Cancel, tag(0), None, Refused),
+            // A question that does nothing is answered each time.
+            (RunCommand::Questions, tag(0), Some("_INBOX.a"), New),
+            // Plain ones.
+            (RunCommand::Cancel, NO_TAG, Some("_INBOX.c"), New),
+            (RunCommand::Cancel, NO_TAG, Some("_INBOX.c"), Doubled),
+            (RunCommand::Cancel, NO_TAG, None, New),
+            (RunCommand::Cancel, NO_TAG, None, New),
+        ] {
+            assert_eq!(seen.arrival(&command, tag, reply), arrival, "{command:?} {reply:?}");
         }
-        assert!(!seen.is_new(&RunCommand::Cancel, tag(limits::CLUSTER_COMMANDS_SEEN)), "no more are remembered");
+        let mut seen = SeenCommands::default();
+        for n in 0..limits::CLUSTER_COMMANDS_SEEN {
+            assert_eq!(seen.arrival(&RunCommand::Cancel, tag(n), None), New);
+        }
+        let last = tag(limits::CLUSTER_COMMANDS_SEEN);
+        assert_eq!(seen.arrival(&RunCommand::Cancel, last, None), Refused, "no more are remembered");
     }
 
     #[test]

@@ -30,6 +30,10 @@ pub struct RunEntry {
     /// The time of the first [refusal](super::TakenRun::decline) since a worker accepted the run.
     #[serde(default, with = "millis_since_epoch::option", skip_serializing_if = "Option::is_none")]
     pub declined: Option<SystemTime>,
+    /// The number of refusals since then, at most [`limits::CLUSTER_DECLINE_OFFERS`]. A pause is between two of them, so it
+    /// is a time that no host's clock changes.
+    #[serde(default)]
+    pub declines: u32,
 }
 
 /// The state of a run.
@@ -161,6 +165,7 @@ impl StoredRun {
             cancel_requested: false,
             warnings: Vec::new(),
             declined: None,
+            declines: 0,
         };
         Self { version: VERSION, stamp: String::new(), holder: String::new(), entry }
     }
@@ -275,7 +280,7 @@ mod tests {
         for phase in phases {
             let mut written = stored();
             written.entry.spec.submitted = UNIX_EPOCH;
-            (written.entry.phase, written.entry.declined) = (phase, Some(UNIX_EPOCH));
+            (written.entry.phase, written.entry.declined, written.entry.declines) = (phase, Some(UNIX_EPOCH), 3);
             let bytes = written.stamped("0a".into());
             assert_eq!(StoredRun::parse("a", &bytes), Ok(written));
         }

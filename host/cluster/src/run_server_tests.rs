@@ -287,25 +287,6 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn run_that_nobody_accepts_ends_as_refused() {
-        let Some(server) = NatsServer::start() else { return };
-        let cluster = server.cluster(LONG);
-        let runs = cluster.runs();
-        runs.submit(spec("a")).await.unwrap();
-        let since = SystemTime::now() - limits::CLUSTER_DECLINE;
-        let age = |handles: ClusterHandles| async move {
-            let (mut stored, revision) = handles.stored_run("a").await?.expect("an entry");
-            stored.entry.declined = Some(since);
-            handles.store_run(&mut stored, revision).await
-        };
-        with(&cluster, age).await.unwrap();
-        assert!(take(&runs, "w").await.decline("no trust").await.unwrap());
-        let ending = runs.ended("a").await.unwrap();
-        assert_eq!((ending.state, &ending.error.unwrap()["detail"]), (RunEndState::Refused, &"no trust".into()));
-        assert_queues_become_empty(&runs).await;
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
     async fn run_that_is_submitted_by_many_at_once_is_one() {
         let Some(server) = NatsServer::start() else { return };
         let cluster = server.cluster(LONG);

@@ -16,7 +16,7 @@ use async_nats::jetstream::{
     stream::{Config, DiscardPolicy, RetentionPolicy},
 };
 use bytes::Bytes;
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use shelly_core::limits;
 use tokio::time::timeout;
 
@@ -26,6 +26,7 @@ use super::{
     encryption::{SealKind, SealPlace},
     run_entry::{RunPhase, StoredRun},
     run_spec::RunSpec,
+    taken_run::run_lease_key,
 };
 
 /// The separator in the names of consumers: no priority has it.
@@ -65,7 +66,7 @@ impl ClusterHandles {
         let queue = queue.map_err(|error| format!("the stream {name}: {error}"))?;
         let entries = bucket_of(&self.context, bucket(&self.options, "runs", Duration::ZERO)).await?;
         let counters = bucket_of(&self.context, bucket(&self.options, "counters", Duration::ZERO)).await?;
-        Ok(RunStreams { queue, entries, counters, repaired: Mutex::default() })
+        Ok(RunStreams { queue, entries, counters, repaired: Mutex::default(), offers: Mutex::default() })
     }
 
     /// Returns the beginning of the subjects of all queues.
@@ -204,9 +205,58 @@ impl ClusterHandles {
             is_due
         };
         match is_due {
-            true => self.repair_queue().await,
+            true => {
+                self.repair_queue().await?;
+                // A worker may have given a run back with a delay.
+                self.offer_forgotten(self.options.lease + self.options.decline / limits::CLUSTER_DECLINE_OFFERS).await
+            }
             false => Ok(()),
         }
+    }
+
+    /// Asks the server to offer the runs again that nobody has had for this time, as far as this host has seen: the server
+    /// seems to have forgotten them. A run that is offered too often does no harm, since the lease and the entry decide who
+    /// has it.
+    pub async fn offer_forgotten(&self, patience: Duration) -> Result<(), ClusterCallError> {
+        let streams = self.run_streams().await?;
+        let watch = || streams.offers.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = || async { streams.queue.consumers().take(limits::CLUSTER_QUEUES).try_collect::<Vec<_>>().await };
+        let infos = self.retry(list, |_| false).await.map_err(ClusterCallError::failed)?;
+        let (first, mut looked, mut next) = (watch().first(), 0, None);
+        for info in infos.iter().filter(|info| info.num_ack_pending > 0) {
+            let (mut from, last) = (first.max(info.ack_floor.stream_sequence + 1), info.delivered.stream_sequence);
+            let subject = &info.config.filter_subject;
+            while from <= last {
+                if looked == limits::CLUSTER_OFFERS_WATCHED {
+                    next = Some(next.unwrap_or(from).min(from));
+                    break;
+                }
+                let read = || streams.queue.get_first_raw_message_by_subject(subject, from);
+                let message = match self.retry(read, is_answer).await {
+                    Ok(message) if message.sequence <= last => message,
+                    Err(error) if !is_answer(&error) => return Err(ClusterCallError::failed(error)),
+                    Ok(_) | Err(_) => break,
+                };
+                (from, looked) = (message.sequence + 1, looked + 1);
+                // What is no id was put there by a later version.
+                let id = std::str::from_utf8(&message.payload).unwrap_or_default();
+                if !RunSpec::is_id(id) {
+                    continue;
+                }
+                let is_held = !self.is_lease_free(&run_lease_key(id)).await?;
+                let is_forgotten = watch().is_forgotten(message.sequence, is_held, patience);
+                // An entry that cannot be read is left to a host that can.
+                if is_forgotten && self.stored_run(id).await.is_ok() {
+                    let delivered = info.delivered.consumer_sequence;
+                    let (stream, name, sequence) = (&info.stream_name, &info.name, message.sequence);
+                    // The answer of whoever has given it back: any later delivery of the consumer is accepted.
+                    let subject = format!("$JS.ACK.{stream}.{name}.1.{sequence}.{delivered}.0.0");
+                    let _ = self.context.client().publish(subject, Bytes::from_static(b"-NAK")).await;
+                }
+            }
+        }
+        watch().end_look(next);
+        Ok(())
     }
 
     /// Queues runs whose submitter died between writing the entry and putting the message into the queue, or whose message

@@ -251,13 +251,13 @@ impl ClusterHandles {
     async fn lease_for_offer(&self, id: &str, holder: &str, phase: &RunPhase) -> Result<Option<u64>, ClusterCallError> {
         let key = run_lease_key(id);
         if matches!(phase, RunPhase::Running { .. }) {
-            if self.leader_value(&self.leases, &key).await?.is_some() {
+            if !self.is_lease_free(&key).await? {
                 return Ok(None);
             }
             // After the server was away, all leases have ended, and workers that live renew theirs: they come first.
             sleep(self.options.lease / limits::CLUSTER_TAKEOVER_WAITS).await;
         }
-        self.create(&self.leases, &key, &Bytes::from(holder.to_owned())).await
+        self.create_lease(&key, &Bytes::from(holder.to_owned())).await
     }
 
     /// Changes the entry of a run whose lease this worker has, and returns the answer to the message; `None` if the run is

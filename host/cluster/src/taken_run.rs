@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant, SystemTime},
+    time::{Instant, SystemTime},
 };
 
 use async_nats::jetstream::{AckKind, message::Acker};
@@ -126,7 +126,7 @@ impl TakenRun {
         let change = |entry: &mut RunEntry| {
             entry.phase = RunPhase::Queued { waits_for: None };
             // This worker had accepted it.
-            entry.declined = None;
+            (entry.declined, entry.declines) = (None, 0);
         };
         self.change("give back", change).await?;
         self.release(AckKind::Nak(None)).await;
@@ -167,20 +167,19 @@ impl TakenRun {
     /// [`ClusterError`] as [`TakenRun::give_back`].
     pub async fn decline(self, reason: &str) -> Result<bool, ClusterError> {
         let reason = shelly_core::error::cut(reason, limits::CLUSTER_REASON_CHARS);
-        // Clocks of hosts differ: a time in the future is now.
-        let since = self.entry.declined.map_or(Duration::ZERO, |since| since.elapsed().unwrap_or_default());
-        let patience = self.connection.handles().options.decline;
-        let is_refused = since >= patience;
+        // Not by the clock of this host, which may have jumped: the offers are a pause apart.
+        let is_refused = self.entry.declines >= limits::CLUSTER_DECLINE_OFFERS;
+        let pause = self.connection.handles().options.decline / limits::CLUSTER_DECLINE_OFFERS;
         let change = move |entry: &mut RunEntry| match is_refused {
             true => entry.end(QueuedRunEnd::because(RunEndState::Refused, "not_accepted", &reason)),
             false => {
                 entry.phase = RunPhase::Queued { waits_for: Some(reason.clone()) };
                 entry.declined = entry.declined.or_else(|| Some(SystemTime::now()));
+                entry.declines = entry.declines.saturating_add(1);
             }
         };
         self.change("give back", change).await?;
-        let answer =
-            if is_refused { AckKind::Ack } else { AckKind::Nak(Some(patience / limits::CLUSTER_DECLINE_OFFERS)) };
+        let answer = if is_refused { AckKind::Ack } else { AckKind::Nak(Some(pause)) };
         self.release(answer).await;
         Ok(is_refused)
     }

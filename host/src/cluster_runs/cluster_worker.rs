@@ -1,6 +1,9 @@
 //! A worker: it takes runs out of the queue and does them, until it is told to stop.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 
 use tokio::{
     sync::Semaphore,
@@ -130,8 +133,11 @@ impl ClusterWorker {
 
 /// Removes the entries of runs that ended long ago, now and then.
 async fn remove_old_runs(worker: Arc<ClusterWorkerState>) {
+    // A wall clock that jumps meanwhile must not make all of them old.
+    let (began, since) = (SystemTime::now(), Instant::now());
     loop {
-        let kept_since = SystemTime::now().checked_sub(limits::CLUSTER_ENDED_KEPT).unwrap_or(SystemTime::UNIX_EPOCH);
+        let now = began.checked_add(since.elapsed()).unwrap_or(began);
+        let kept_since = now.checked_sub(limits::CLUSTER_ENDED_KEPT).unwrap_or(SystemTime::UNIX_EPOCH);
         if let Err(error) = worker.cluster.runs().remove_ended_before(kept_since).await {
             worker.warn(&format!("cannot remove old runs: {}", error.report()));
         }

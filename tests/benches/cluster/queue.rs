@@ -96,6 +96,7 @@ fn plan(workers: usize, jobs: usize) -> FaultPlan {
         servers: 1,
         thinking: Duration::ZERO,
         lease: limits::CLUSTER_LEASE,
+        has_places: false,
         ..FaultPlan::short()
     }
 }

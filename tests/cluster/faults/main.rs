@@ -5,20 +5,22 @@
 //! ```
 //!
 //! Without arguments it is the short one that `cargo test` makes too. The order of the faults follows from the seed; when
-//! exactly each of them hits is up to the machine.
+//! exactly each of them hits is up to the machine. Lines on standard error say how far it is. Where a check fails, the seed
+//! is named, and the logs stay.
 
 #[cfg(unix)]
 #[allow(dead_code, unused_imports, reason = "the benchmark of clusters uses more of it")]
 mod harness;
 
 #[cfg(unix)]
-fn main() -> Result<(), harness::BoxError> {
-    let plan = unix::plan(std::env::args().skip(1))?;
-    match harness::run(&plan)? {
-        Some(report) => print!("{report}"),
-        None => eprintln!("skipped: there is no NATS server; tests/cluster/nats-server.sh gets one"),
+fn main() -> std::process::ExitCode {
+    match unix::trial() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::ExitCode::FAILURE
+        }
     }
-    Ok(())
 }
 
 #[cfg(not(unix))]
@@ -28,24 +30,43 @@ fn main() {
 
 #[cfg(unix)]
 mod unix {
-    use std::{str::FromStr, time::Duration};
+    use std::{
+        str::FromStr,
+        time::{Duration, Instant},
+    };
 
     use shelly_host::limits;
 
-    use super::harness::{BoxError, FaultPlan};
+    use super::harness::{self, BoxError, FaultPlan};
 
-    /// The time of faults for each run of a long trial.
+    /// The time of faults for each run of a long trial, at most: the trial ends with its runs.
     const TIME_OF_A_RUN: Duration = Duration::from_millis(600);
 
+    /// The number of runs that a worker of a long trial does at once.
+    const JOBS: usize = 8;
+
+    /// Makes the trial that the arguments of the program ask for, and prints its result.
+    pub fn trial() -> Result<(), BoxError> {
+        let (plan, began) = (plan(std::env::args().skip(1))?, Instant::now());
+        let FaultPlan { runs, seed, servers, workers, .. } = plan;
+        eprintln!("{runs} runs, seed {seed}, {servers} servers, {workers} workers");
+        match harness::run(&plan)? {
+            Some(report) => println!("{report}{:6} seconds", began.elapsed().as_secs()),
+            None => eprintln!("skipped: there is no NATS server; tests/cluster/nats-server.sh gets one"),
+        }
+        Ok(())
+    }
+
     /// Parses the arguments.
-    pub fn plan(arguments: impl Iterator<Item = String>) -> Result<FaultPlan, BoxError> {
+    fn plan(arguments: impl Iterator<Item = String>) -> Result<FaultPlan, BoxError> {
         let arguments: Vec<_> = arguments.collect();
-        let mut plan = FaultPlan::short();
+        let mut plan = FaultPlan { shows_progress: true, ..FaultPlan::short() };
         for pair in arguments.chunks(2) {
             match pair {
                 [name, value] if name == "--runs" => {
-                    plan.runs = number(name, value, 1..=limits::CLUSTER_RUNS_LISTED)?;
+                    plan.runs = number(name, value, 1..=limits::CLUSTER_RUNS_LISTED / 2)?;
                     plan.disturbed = TIME_OF_A_RUN * u32::try_from(plan.runs)?;
+                    plan.jobs = JOBS;
                 }
                 [name, value] if name == "--seed" => plan.seed = value.parse()?,
                 [name, value] if name == "--servers" => plan.servers = number(name, value, 1..=5)?,

@@ -75,6 +75,7 @@ impl ChildRuns for FakeRuns {
             cancel_requested: false,
             warnings: Vec::new(),
             declined: None,
+            declines: 0,
         });
         Ok(Submission::New)
     }

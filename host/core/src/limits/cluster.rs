@@ -74,6 +74,10 @@ pub const CLUSTER_TAKE_SKIPPED: usize = 16;
 /// The fraction (one in this number) of the lease for which a worker waits before it takes a run whose worker is silent: the
 /// server may have been away, and the worker be back in a moment.
 pub const CLUSTER_TAKEOVER_WAITS: u32 = 10;
+/// The maximum number of leases of others for which a host notes since when they were not renewed.
+pub const CLUSTER_LEASES_WATCHED: usize = 10_000;
+/// The maximum number of offered runs at which a worker looks in a row, to see whether the server has forgotten one.
+pub const CLUSTER_OFFERS_WATCHED: usize = 256;
 /// The delay after which a run is offered again that does not fit into the limits of the namespace now.
 pub const CLUSTER_LIMIT_DELAY: Duration = Duration::from_secs(5);
 /// The delay after which a run is offered again whose entry a worker cannot read, such as one of a later version.
@@ -118,7 +122,7 @@ pub const CLUSTER_WATCH_CHECK: Duration = Duration::from_secs(10);
 pub const CLUSTER_KEYS: usize = 8;
 /// The maximum bytes of the file of a key for content, which has 64 digits.
 pub const CLUSTER_KEY_FILE_BYTES: u64 = 256;
-/// The maximum number of encrypted commands that the worker of a run does: it remembers each, so as to do none twice.
+/// The maximum number of commands that the worker of a run does: it remembers each, so as to do none twice.
 pub const CLUSTER_COMMANDS_SEEN: usize = 10_000;
 /// The time for which an object stays that no run names: somebody may be submitting one.
 pub const CLUSTER_OBJECT_KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);

@@ -342,6 +342,7 @@ mod tests {
             cancel_requested: false,
             warnings: Vec::new(),
             declined: None,
+            declines: 0,
         };
         let entries = [
             entry("a", RunPhase::Queued { waits_for: Some("runs of the namespace\u{1b}".into()) }),

@@ -6,67 +6,68 @@ use std::{
 };
 
 use shelly_host::{
-    agent::journal::{JournalRecord, JournalState},
-    chat::Usage,
     cluster::{QueuedRunEnd, RunEndState, RunEntry},
     limits,
-    session::{JournalLineContent, SessionStore, SessionStoreOptions},
+    session::{SessionStore, SessionStoreOptions},
 };
 
 use super::{
-    model::{ModelRecord, REPLY_USAGE, TaskKind},
+    model::ModelRecord,
     plan::BoxError,
     report::FaultReport,
-    trial::{Trial, kind_of},
+    run_tree::{RunTree, is_poisoned, part_of},
+    session_checks::check_session,
+    tasks::{PLACED, TaskKind},
+    trial::Trial,
 };
 
 /// The number of sessions that the commands of the program read.
 const SHOWN: usize = 6;
-
-/// A session as its journal tells it.
-struct SessionFacts {
-    /// The replies that are in a conversation.
-    replies: usize,
-    /// All replies that were paid for.
-    paid: usize,
-    /// Their usage.
-    usage: Usage,
-}
 
 /// Checks a trial whose runs have these entries, and returns what it found.
 pub fn check(trial: &Trial<'_>, entries: &[RunEntry]) -> Result<FaultReport, BoxError> {
     let effects = trial.workers.effects()?;
     let options = SessionStoreOptions { own: trial.workers.key(), ..SessionStoreOptions::default() };
     let store = SessionStore::with_journals(Arc::new(trial.cluster.journals()), "/none", options);
+    let trees = RunTree::all(trial, entries);
     let mut report = FaultReport {
         effects: effects.values().sum(),
         ended_workers: trial.workers.ended(),
+        left_out: trial.left_out.clone(),
         ..FaultReport::new(trial.plan)
     };
     for (_, fault) in &trial.disturbances {
         *report.faults.entry(*fault).or_default() += 1;
     }
-    let ids: BTreeSet<_> = entries.iter().map(|entry| entry.spec.id.as_str()).collect();
-    if (entries.len(), ids.len()) != (trial.plan.runs, trial.plan.runs) {
-        report.failures.push(format!("{} entries of {} runs", entries.len(), trial.plan.runs));
+    let ids: BTreeSet<_> = trees.iter().map(RunTree::id).collect();
+    if (trees.len(), ids.len()) != (trial.plan.runs, trial.plan.runs) {
+        report.failures.push(format!("{} entries of {} runs", trees.len(), trial.plan.runs));
     }
-    for entry in entries {
-        let id = &entry.spec.id;
-        let record = trial.model.record(id);
-        report.interrupted += entry.starts.saturating_sub(1);
+    report.children = trees.iter().map(|tree| tree.children.len()).sum();
+    if report.children + trees.len() != entries.len() {
+        report.failures.push(format!("{} entries are of no run", entries.len() - trees.len() - report.children));
+    }
+    for tree in &trees {
+        let record = &tree.record;
+        report.interrupted += tree.runs().map(|(run, _)| run.starts.saturating_sub(1)).sum::<u32>();
         report.repeated += record.repeated();
         report.late += record.late;
-        let failures = check_end(trial, entry, &mut report)
+        report.claims += record.claims.len();
+        report.notes += usize::from(record.notes > 0);
+        let failures = check_end(trial, tree, &mut report)
             .into_iter()
-            .chain(check_requests(entry, &record))
-            .chain(check_effects(id, &record, &effects, &mut report.unknown))
-            .chain(check_session(&store, entry, &record));
-        let failures: Vec<_> = failures.map(|failure| format!("{id}: {failure}")).collect();
+            .chain(check_children(tree))
+            .chain(check_requests(tree))
+            .chain(check_effects(tree, &effects, &mut report.unknown))
+            .chain(check_claims(tree))
+            .chain(check_notes(trial, tree))
+            .chain(tree.runs().flat_map(|(run, part)| check_session(&store, tree, run, part)));
+        let failures: Vec<_> = failures.map(|failure| format!("{}: {failure}", tree.id())).collect();
         report.failures.extend(failures);
     }
-    let step = (entries.len() / SHOWN).max(1);
-    for entry in entries.iter().step_by(step) {
-        report.failures.extend(check_commands(trial, &entry.spec.id)?);
+    let step = (trees.len() / SHOWN).max(1);
+    for tree in trees.iter().step_by(step) {
+        report.failures.extend(check_commands(trial, tree.id())?);
     }
     // A worker that was cut off, or stood still, learns of it when the server refuses its next record: each of its runs may
     // have asked the model once more by then.
@@ -83,51 +84,96 @@ pub fn check(trial: &Trial<'_>, entries: &[RunEntry]) -> Result<FaultReport, Box
     Ok(report)
 }
 
-/// Checks that a run ended with the answer that it has without faults, or that so many workers died with it.
-fn check_end(trial: &Trial<'_>, entry: &RunEntry, report: &mut FaultReport) -> Vec<String> {
-    let Some(QueuedRunEnd { state, answer, error, finished, .. }) = entry.ending() else {
+/// Checks that a run ended with the answer that it has without faults, or that so many workers died with it, or with one of
+/// those that it has begun.
+fn check_end(trial: &Trial<'_>, tree: &RunTree<'_>, report: &mut FaultReport) -> Vec<String> {
+    let Some(QueuedRunEnd { state, answer, error, .. }) = tree.root.ending() else {
         return vec!["it has not ended".into()];
     };
-    let expected = kind_of(&entry.spec.id).answer(&entry.spec.id);
-    match state {
-        RunEndState::Completed if answer.as_deref() == Some(expected.as_str()) => {
-            report.completed += 1;
-            Vec::new()
-        }
-        RunEndState::Completed => vec![format!("the answer is {answer:?}, not `{expected}`")],
+    let expected = tree.kind.answer(tree.id());
+    let failures = match state {
         RunEndState::Poisoned => {
             report.poisoned += 1;
-            let its_time = entry.spec.submitted..=*finished;
-            let faults = trial.disturbances.iter().filter(|(at, _)| its_time.contains(at)).count();
-            match entry.deaths == limits::CLUSTER_RUN_DEATHS && faults >= limits::CLUSTER_RUN_DEATHS as usize {
+            check_deaths(trial, tree, tree.root)
+        }
+        _ if tree.has_poisoned_child() => {
+            report.poisoned += 1;
+            Vec::new()
+        }
+        RunEndState::Cancelled if tree.kind == TaskKind::Cancel => {
+            report.cancelled += 1;
+            Vec::new()
+        }
+        RunEndState::Completed if answer.as_deref() == Some(expected.as_str()) && tree.kind != TaskKind::Cancel => {
+            report.completed += 1;
+            match tree.children.len() == PLACED.iter().filter(|placed| placed.kind == tree.kind).count() {
                 true => Vec::new(),
-                false => vec![format!("poisoned after {} deaths and {faults} faults in its time", entry.deaths)],
+                false => vec![format!("it has begun {} runs", tree.children.len())],
             }
         }
+        RunEndState::Completed => vec![format!("the answer is {answer:?}, not `{expected}`")],
         _ => vec![format!("it ended as {state:?}: {error:?}")],
+    };
+    let poisoned = tree.children.iter().filter(|child| is_poisoned(child));
+    failures.into_iter().chain(poisoned.flat_map(|child| check_deaths(trial, tree, child))).collect()
+}
+
+/// Checks that faults are the reason for which workers died with a run.
+fn check_deaths(trial: &Trial<'_>, tree: &RunTree<'_>, run: &RunEntry) -> Vec<String> {
+    // The clocks of workers jump; this is the time of this process.
+    let ended = trial.ended.get(&run.spec.id).copied().unwrap_or(tree.root.spec.submitted);
+    let its_time = tree.root.spec.submitted..=ended;
+    let faults = trial.disturbances.iter().filter(|(at, _)| its_time.contains(at)).count();
+    match run.deaths == limits::CLUSTER_RUN_DEATHS && faults >= limits::CLUSTER_RUN_DEATHS as usize {
+        true => Vec::new(),
+        false => vec![format!("poisoned after {} deaths and {faults} faults in its time", run.deaths)],
     }
 }
 
+/// Checks that the runs which a run has begun ended as it did, and that none was begun twice.
+fn check_children(tree: &RunTree<'_>) -> Vec<String> {
+    let is_cancelled = tree.root.ending().is_some_and(|ending| ending.state != RunEndState::Completed);
+    let mut failures = Vec::new();
+    let mut parts = BTreeSet::new();
+    for child in &tree.children {
+        let id = &child.spec.id;
+        if !parts.insert(part_of(child)) {
+            failures.push(format!("part {} was begun twice, last as {id}", part_of(child)));
+        }
+        let Some(QueuedRunEnd { state, error, .. }) = child.ending() else {
+            failures.push(format!("{id} has not ended"));
+            continue;
+        };
+        let may_end_so = match state {
+            RunEndState::Completed | RunEndState::Poisoned => true,
+            // Its parent was cancelled, or ended because three workers died with it.
+            RunEndState::Cancelled => is_cancelled || tree.has_poisoned_child(),
+            RunEndState::Failed | RunEndState::Refused => false,
+        };
+        if !may_end_so {
+            failures.push(format!("{id} ended as {state:?}: {error:?}"));
+        }
+    }
+    failures
+}
+
 /// Checks that no attempt asked for a step twice.
-fn check_requests(entry: &RunEntry, record: &ModelRecord) -> Vec<String> {
-    let too_often = record.requests.iter().filter(|(_, count)| **count > entry.starts);
-    let shown = |((depth, step), count): (&(u32, usize), &u32)| {
-        format!("step {step} at depth {depth} was asked for {count} times in {} attempts", entry.starts)
+fn check_requests(tree: &RunTree<'_>) -> Vec<String> {
+    let starts =
+        |part: u32| -> u32 { tree.runs().filter(|(_, of)| *of == tree.owner(part)).map(|(run, _)| run.starts).sum() };
+    let too_often = tree.record.requests.iter().filter(|((part, _), count)| **count > starts(*part));
+    let shown = |((part, step), count): (&(u32, usize), &u32)| {
+        format!("step {step} of part {part} was asked for {count} times in {} attempts", starts(*part))
     };
     too_often.map(shown).collect()
 }
 
 /// Checks that each call that cannot be repeated was made once at most, and that its result says so.
-fn check_effects(
-    id: &str,
-    record: &ModelRecord,
-    effects: &BTreeMap<String, usize>,
-    unknown: &mut usize,
-) -> Vec<String> {
-    let is_of_run = |name: &str| name.split('.').next() == Some(id);
+fn check_effects(tree: &RunTree<'_>, effects: &BTreeMap<String, usize>, unknown: &mut usize) -> Vec<String> {
+    let is_of_run = |name: &str| name.split('.').next() == Some(tree.id());
     let made = effects.iter().filter(|(name, count)| is_of_run(name) && **count > 1);
     let mut failures: Vec<_> = made.map(|(name, count)| format!("the call {name} was made {count} times")).collect();
-    for (name, result) in &record.results {
+    for (name, result) in &tree.record.results {
         let count = effects.get(name).copied().unwrap_or_default();
         match (result.contains(name.as_str()), ModelRecord::is_unknown(result)) {
             (true, _) if count == 1 => {}
@@ -138,71 +184,25 @@ fn check_effects(
     failures
 }
 
-/// Checks that the session reads, that it has each step once, and that the usage of the run is the sum of its replies.
-fn check_session(store: &SessionStore, entry: &RunEntry, record: &ModelRecord) -> Vec<String> {
-    let id = &entry.spec.id;
-    let Some(ending) = entry.ending().filter(|ending| ending.state == RunEndState::Completed) else {
-        // A poisoned run may have no session.
-        return match store.contains(id).then(|| read_session(store, id)) {
-            Some(Err(failure)) => vec![failure],
-            _ => Vec::new(),
-        };
-    };
-    let facts = match read_session(store, id) {
-        Ok(facts) => facts,
-        Err(failure) => return vec![failure],
-    };
-    let (mut failures, kind) = (Vec::new(), kind_of(id));
-    // A question whose answer is lost may be asked in a step of its own.
-    if facts.replies < kind.replies() || (facts.replies > kind.replies() && kind != TaskKind::Ask) {
-        failures.push(format!("its journal has {} replies, not {}", facts.replies, kind.replies()));
-    }
-    let requests: u32 = record.requests.values().sum();
-    if facts.paid > requests as usize {
-        failures.push(format!("its journal has {} replies, and the model was asked {requests} times", facts.paid));
-    }
-    if facts.usage != ending.usage {
-        failures.push(format!("its usage is {:?}, and that in its journal {:?}", ending.usage, facts.usage));
-    }
-    let mut given = Usage::default();
-    (0..facts.paid).for_each(|_| given += REPLY_USAGE);
-    if facts.usage != given {
-        failures.push(format!("its journal has {:?}, and the model gave {given:?}", facts.usage));
+/// Checks that no task of a board was claimed by two agents, and that the board has all claims.
+fn check_claims(tree: &RunTree<'_>) -> Vec<String> {
+    let record = &tree.record;
+    let twice = record.claims.iter().filter(|(_, parts)| parts.len() > 1);
+    let mut failures: Vec<_> =
+        twice.map(|(task, parts)| format!("{task} was claimed by several agents: {parts:?}")).collect();
+    let listed = record.board.matches("in_progress").count();
+    if !record.board.is_empty() && listed < record.claims.len() {
+        failures.push(format!("its board has {listed} claims of {}: {}", record.claims.len(), record.board));
     }
     failures
 }
 
-/// Reads a session as resuming it would.
-fn read_session(store: &SessionStore, id: &str) -> Result<SessionFacts, String> {
-    let mut facts = SessionFacts { replies: 0, paid: 0, usage: Usage::default() };
-    let (mut steps, mut ended, mut records) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
-    for line in store.read(id).map_err(|error| error.report().to_string())? {
-        let line = line.map_err(|error| error.report().to_string())?;
-        let JournalLineContent::Record(record) = line.what else { continue };
-        match &record {
-            JournalRecord::Replied { iteration, usage, .. } => {
-                facts.replies += 1;
-                facts.paid += 1;
-                facts.usage += *usage;
-                if !steps.insert((line.run, *iteration)) {
-                    return Err(format!("its journal has step {iteration} of run {} twice", line.run));
-                }
-            }
-            // A reply that came when the run was interrupted.
-            JournalRecord::Wasted { usage, .. } => {
-                facts.paid += 1;
-                facts.usage += *usage;
-            }
-            JournalRecord::Ended { .. } if !ended.insert(line.run) => {
-                return Err(format!("its journal ends run {} twice", line.run));
-            }
-            _ => {}
-        }
-        records.push((line.run, record));
-    }
-    match JournalState::of(records) {
-        Ok(_) => Ok(facts),
-        Err(error) => Err(format!("its journal does not replay: {error}")),
+/// Checks that a run has seen no message more often than it was sent.
+fn check_notes(trial: &Trial<'_>, tree: &RunTree<'_>) -> Vec<String> {
+    let sent = trial.notes.get(tree.id()).copied().unwrap_or_default();
+    match tree.record.notes > sent {
+        true => vec![format!("a message was sent {sent} times, and came {} times", tree.record.notes)],
+        false => Vec::new(),
     }
 }
 

@@ -9,25 +9,33 @@ pub enum Disturbance {
     DrainedWorker,
     /// A worker whose process stands still for longer than the lease.
     StoppedWorker,
-    /// A worker that no server hears, and that hears none.
+    /// A client that no server hears, and that hears none.
     SilentLink,
-    /// A worker whose messages, and those to it, come late.
+    /// A client whose messages, and those to it, come late.
     LateLink,
-    /// A worker whose connections end.
+    /// A client whose connections end.
     CutLink,
-    /// A worker each of whose messages reaches the server twice.
+    /// A client each of whose messages reaches the server twice.
     DoubledLink,
     /// `kill -9` of a server, which begins again a moment later.
     KilledServer,
     /// A server whose process stands still.
     StoppedServer,
-    /// A server without room on its disk.
+    /// A server that may store no more.
     FullServer,
+    /// A server without room on its disk, which begins again when there is room.
+    FullDisk,
+    /// A client whose messages come seconds after those that it sends by its next connection.
+    OvertakenLink,
+    /// The wall clock of a worker jumps forwards or backwards by hours.
+    WorkerClock,
+    /// The wall clocks of all servers jump forwards or backwards by hours, and stay so.
+    ServerClock,
 }
 
 impl Disturbance {
     /// All faults.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::KilledWorker,
         Self::DrainedWorker,
         Self::StoppedWorker,
@@ -38,6 +46,10 @@ impl Disturbance {
         Self::KilledServer,
         Self::StoppedServer,
         Self::FullServer,
+        Self::FullDisk,
+        Self::OvertakenLink,
+        Self::WorkerClock,
+        Self::ServerClock,
     ];
 
     /// Returns the words for this fault.
@@ -46,13 +58,17 @@ impl Disturbance {
             Self::KilledWorker => "worker killed",
             Self::DrainedWorker => "worker told to stop",
             Self::StoppedWorker => "worker stopped for longer than the lease",
-            Self::SilentLink => "worker cut off without notice",
-            Self::LateLink => "messages of a worker late",
-            Self::CutLink => "connections of a worker cut",
-            Self::DoubledLink => "messages of a worker doubled",
+            Self::SilentLink => "client cut off without notice",
+            Self::LateLink => "messages of a client late",
+            Self::CutLink => "connections of a client cut",
+            Self::DoubledLink => "messages of a client doubled",
             Self::KilledServer => "server killed",
             Self::StoppedServer => "server stopped",
-            Self::FullServer => "disk of a server full",
+            Self::FullServer => "store of a server at its bound",
+            Self::FullDisk => "disk of a server full",
+            Self::OvertakenLink => "messages of a client overtaken by later ones",
+            Self::WorkerClock => "clock of a worker jumped",
+            Self::ServerClock => "clocks of the servers jumped",
         }
     }
 
@@ -60,10 +76,5 @@ impl Disturbance {
     /// refuses its next record.
     pub fn leaves_a_worker_alone(self) -> bool {
         !matches!(self, Self::KilledWorker | Self::DrainedWorker)
-    }
-
-    /// Returns the faults of a trial with so many servers: where one of several is full, the others take its place.
-    pub fn of_servers(servers: usize) -> Vec<Self> {
-        Self::ALL.into_iter().filter(|fault| servers == 1 || *fault != Self::FullServer).collect()
     }
 }

@@ -5,31 +5,43 @@
 //! | module | contents |
 //! |---|---|
 //! | `plan` | the size of a trial |
-//! | `servers`, `proxy`, `workers` | processes, and the connections between them |
+//! | `servers`, `proxy`, `workers`, `config` | processes, and the connections between them |
+//! | `small_disk`, `wall_clock` | a disk that becomes full, and clocks that jump |
+//! | `tasks` | the tasks, and what comes of them without faults |
 //! | `model` | a server that plays the model and counts what it is asked |
+//! | `person` | answers, messages and cancels |
 //! | `random`, `disturbance`, `disturbing` | faults |
 //! | `trial` | all of it together, and the runs |
-//! | `checks`, `report` | the checks, and the result |
+//! | `run_tree`, `checks`, `session_checks`, `report` | the checks, and the result |
 
 mod checks;
+mod config;
 mod disturbance;
 mod disturbing;
 mod model;
+mod person;
 mod plan;
 mod proxy;
 mod random;
 mod report;
+mod run_tree;
 mod servers;
+mod session_checks;
+mod small_disk;
+mod tasks;
 mod trial;
+mod wall_clock;
 mod workers;
 
 use tokio::runtime::Builder;
 
-pub use model::{ScriptedModel, TaskKind};
+pub use config::config_text;
+pub use model::ScriptedModel;
 pub use plan::{BoxError, FaultPlan};
 pub use report::FaultReport;
 pub use servers::NatsServers;
-pub use trial::{Trial, config_text};
+pub use tasks::TaskKind;
+pub use trial::Trial;
 pub use workers::Workers;
 
 /// Makes a trial, and returns its result; `None` if there is no server, which `tests/cluster/nats-server.sh` gets.
@@ -51,10 +63,12 @@ pub fn run(plan: &FaultPlan) -> Result<Option<FaultReport>, BoxError> {
         Ok(report) => report.to_string(),
         Err(error) => error.to_string(),
     };
-    let FaultPlan { runs, seed, servers, .. } = plan;
+    let FaultPlan { runs, seed, servers, workers, .. } = plan;
     let logs = folder.keep();
     Err(format!(
-        "{failure}\nagain: cargo test --test faults -- --runs {runs} --seed {seed} --servers {servers}\nlogs and stores: {}",
+        "{failure}\nagain: cargo test --test faults -- --runs {runs} --seed {seed} --servers {servers} --workers {workers}\n\
+         the faults in their order: {}\nlogs and stores, but that of the last server: {}",
+        logs.join("trial.log").display(),
         logs.display()
     )
     .into())

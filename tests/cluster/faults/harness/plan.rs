@@ -24,6 +24,10 @@ pub struct FaultPlan {
     pub thinking: Duration,
     /// The time for which faults happen, unless all runs end sooner.
     pub disturbed: Duration,
+    /// `true` if agents on other workers and boards are part of it.
+    pub has_places: bool,
+    /// `true` if lines on standard error say how far it is.
+    pub shows_progress: bool,
 }
 
 impl FaultPlan {
@@ -31,13 +35,16 @@ impl FaultPlan {
     pub fn short() -> Self {
         Self {
             runs: 40,
-            seed: 27,
+            // Its first ten faults are of ten kinds, among them a clock that jumps back and a full disk.
+            seed: 238,
             servers: 1,
             workers: 3,
             jobs: 4,
             lease: Duration::from_secs(4),
             thinking: Duration::from_millis(500),
             disturbed: Duration::from_secs(25),
+            has_places: true,
+            shows_progress: false,
         }
     }
 }

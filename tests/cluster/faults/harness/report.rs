@@ -11,8 +11,16 @@ pub struct FaultReport {
     pub plan: FaultPlan,
     /// The runs with an answer.
     pub completed: usize,
-    /// The runs with which too many workers died.
+    /// The runs that were cancelled, as they were to be.
+    pub cancelled: usize,
+    /// The runs with which too many workers died, or with one that they have begun.
     pub poisoned: usize,
+    /// The runs on other workers that they have begun.
+    pub children: usize,
+    /// The tasks of boards that an agent has claimed.
+    pub claims: usize,
+    /// The runs that have seen a message of the person.
+    pub notes: usize,
     /// The number of faults of each kind.
     pub faults: BTreeMap<Disturbance, usize>,
     /// The workers that ended by themselves.
@@ -27,6 +35,8 @@ pub struct FaultReport {
     pub repeated: u32,
     /// Those of them for steps that the journal had by then, of workers that did not know yet that they had lost a run.
     pub late: u32,
+    /// The faults that this system does not allow, and why.
+    pub left_out: Vec<String>,
     /// The checks that failed.
     pub failures: Vec<String>,
 }
@@ -37,7 +47,11 @@ impl FaultReport {
         Self {
             plan: plan.clone(),
             completed: 0,
+            cancelled: 0,
             poisoned: 0,
+            children: 0,
+            claims: 0,
+            notes: 0,
             faults: BTreeMap::new(),
             ended_workers: 0,
             effects: 0,
@@ -45,6 +59,7 @@ impl FaultReport {
             interrupted: 0,
             repeated: 0,
             late: 0,
+            left_out: Vec::new(),
             failures: Vec::new(),
         }
     }
@@ -55,7 +70,9 @@ impl fmt::Display for FaultReport {
         let FaultPlan { runs, seed, servers, workers, .. } = &self.plan;
         writeln!(f, "{runs} runs, seed {seed}, {servers} servers, {workers} workers")?;
         writeln!(f, "{:6} runs with the answer that they have without faults", self.completed)?;
+        writeln!(f, "{:6} runs that were cancelled, and those that they had begun", self.cancelled)?;
         writeln!(f, "{:6} runs with which too many workers died", self.poisoned)?;
+        writeln!(f, "{:6} runs on other workers begun by them, each once", self.children)?;
         for (fault, count) in &self.faults {
             writeln!(f, "{count:6} × {}", fault.words())?;
         }
@@ -65,6 +82,9 @@ impl fmt::Display for FaultReport {
         writeln!(f, "{:6} attempts that were interrupted, and continued", self.interrupted)?;
         writeln!(f, "{:6} requests to the model beyond one for each step", self.repeated)?;
         writeln!(f, "{:6} of them for steps that another worker had recorded", self.late)?;
+        writeln!(f, "{:6} tasks of boards, each claimed by one agent", self.claims)?;
+        writeln!(f, "{:6} runs that have seen a message, none of them more often than it was sent", self.notes)?;
+        self.left_out.iter().try_for_each(|fault| writeln!(f, "left out: {fault}"))?;
         self.failures.iter().try_for_each(|failure| writeln!(f, "failed: {failure}"))
     }
 }

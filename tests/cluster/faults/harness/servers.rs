@@ -11,12 +11,12 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::plan::BoxError;
+use super::{plan::BoxError, small_disk::SmallDisk, wall_clock};
 
 /// The time within which a server listens.
 const START: Duration = Duration::from_secs(30);
 
-/// The bytes that a server may store whose disk is full: less than it has, and more than nothing, which means no bound.
+/// The bytes that a server may store that is at its bound: less than it has, and more than nothing, which means no bound.
 const FULL: u64 = 4_096;
 
 /// The servers, whose files survive their end.
@@ -27,6 +27,10 @@ pub struct NatsServers {
     route_ports: Vec<u16>,
     syncs_always: bool,
     children: Vec<Option<Child>>,
+    /// The disk of the last server, if it has one of its own.
+    disk: Option<SmallDisk>,
+    /// The seconds by which the clocks of all servers are ahead.
+    ahead: i64,
 }
 
 impl NatsServers {
@@ -40,19 +44,37 @@ impl NatsServers {
     /// Starts so many servers with their files below this folder. `syncs_always`: an answer means that the data is on the
     /// disk.
     pub fn start(program: &Path, folder: &Path, count: usize, syncs_always: bool) -> Result<Self, BoxError> {
+        Self::prepare(program, folder, count, syncs_always)?.started()
+    }
+
+    /// Starts servers whose last one has a small disk of its own, if this system allows it; with the reason otherwise.
+    pub fn start_with_disk(program: &Path, folder: &Path, count: usize) -> Result<(Self, Option<String>), BoxError> {
+        let mut servers = Self::prepare(program, folder, count, true)?;
+        let disk = SmallDisk::mount(&servers.store(count - 1));
+        let missing = disk.as_ref().err().map(ToString::to_string);
+        servers.disk = disk.ok();
+        Ok((servers.started()?, missing))
+    }
+
+    fn prepare(program: &Path, folder: &Path, count: usize, syncs_always: bool) -> Result<Self, BoxError> {
         let ports = free_ports(count * 2)?;
         let (ports, route_ports) = ports.split_at(count);
-        let mut servers = Self {
+        Ok(Self {
             program: program.to_owned(),
             folder: folder.to_owned(),
             ports: ports.to_vec(),
             route_ports: route_ports.to_vec(),
             syncs_always,
             children: (0..count).map(|_| None).collect(),
-        };
-        (0..count).try_for_each(|at| servers.spawn(at, false))?;
-        (0..count).try_for_each(|at| servers.wait_until_it_listens(at))?;
-        Ok(servers)
+            disk: None,
+            ahead: 0,
+        })
+    }
+
+    fn started(mut self) -> Result<Self, BoxError> {
+        (0..self.count()).try_for_each(|at| self.spawn(at, false))?;
+        (0..self.count()).try_for_each(|at| self.wait_until_it_listens(at))?;
+        Ok(self)
     }
 
     /// Returns the number of servers.
@@ -89,10 +111,38 @@ impl NatsServers {
         Ok(())
     }
 
-    /// Starts a server that was killed, and waits until it listens. `is_full`: there is no room on its disk.
+    /// Starts a server that was killed, and waits until it listens. `is_full`: it may store no more.
     pub fn restart(&mut self, at: usize, is_full: bool) -> Result<(), BoxError> {
         self.spawn(at, is_full)?;
-        self.wait_until_it_listens(at)
+        self.wait_until_it_listens(at)?;
+        match self.ahead {
+            0 => Ok(()),
+            ahead => self.set_clock(at, ahead),
+        }
+    }
+
+    /// Lets the clocks of all servers jump ahead by so many seconds. They stay there, also of servers that begin again.
+    pub fn jump_ahead(&mut self, seconds: i64) -> Result<(), BoxError> {
+        self.ahead += seconds;
+        (0..self.count()).try_for_each(|at| self.set_clock(at, self.ahead))
+    }
+
+    fn set_clock(&self, at: usize, ahead: i64) -> Result<(), BoxError> {
+        self.children[at].as_ref().map_or(Ok(()), |child| wall_clock::set_ahead(child.id(), ahead))
+    }
+
+    /// Returns the server with a disk of its own.
+    pub fn on_disk(&self) -> Option<usize> {
+        self.disk.as_ref().map(|_| self.count() - 1)
+    }
+
+    /// Leaves the disk without room, or gives it back.
+    pub fn set_disk_full(&self, is_full: bool) -> Result<(), BoxError> {
+        match (&self.disk, is_full) {
+            (Some(disk), true) => disk.fill(),
+            (Some(disk), false) => disk.free(),
+            (None, _) => Ok(()),
+        }
     }
 
     /// Stops the process of a server, whose connections stay, or lets it go on.
@@ -116,7 +166,10 @@ impl NatsServers {
     fn spawn(&mut self, at: usize, is_full: bool) -> Result<(), BoxError> {
         let path = self.folder.join(format!("nats-{at}.conf"));
         fs::write(&path, self.config(at, is_full))?;
-        let mut command = Command::new(&self.program);
+        let mut command = match &self.disk {
+            Some(disk) if self.on_disk() == Some(at) => disk.command(&self.program),
+            _ => Command::new(&self.program),
+        };
         let command = command.arg("-c").arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         self.children[at] = Some(command.spawn()?);
         Ok(())

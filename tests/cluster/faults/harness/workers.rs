@@ -21,6 +21,7 @@ const DRAIN: Duration = Duration::from_secs(20);
 pub struct Workers {
     jobs: usize,
     slots: Vec<WorkerSlot>,
+    has_labels: bool,
     /// The number of workers that ended by themselves, such as because no server was there when they began.
     ended: usize,
 }
@@ -64,7 +65,22 @@ impl Workers {
             }
             slots.push(slot);
         }
-        Ok(Self { jobs, slots, ended: 0 })
+        Ok(Self { jobs, slots, has_labels: false, ended: 0 })
+    }
+
+    /// Gives the workers labels: where one dies, there is another with its labels.
+    pub fn with_labels(mut self) -> Self {
+        self.has_labels = true;
+        self
+    }
+
+    /// Returns the labels of a worker.
+    fn labels(&self, at: usize) -> &'static str {
+        match at % 3 {
+            0 if self.count() >= 3 => "east",
+            1 if self.count() >= 3 => "west",
+            _ => "east,west",
+        }
     }
 
     /// Returns the number of workers.
@@ -89,9 +105,13 @@ impl Workers {
 
     /// Starts a worker.
     pub fn start(&mut self, at: usize) -> Result<(), BoxError> {
+        let (labels, has_labels) = (self.labels(at), self.has_labels);
         let (slot, jobs) = (&mut self.slots[at], self.jobs.to_string());
         let log = File::options().create(true).append(true).open(&slot.log)?;
         let mut command = slot.command(&["worker", "--config", "shelly.yaml", "--jobs", &jobs]);
+        if has_labels {
+            command.args(["--labels", labels]);
+        }
         slot.child = Some(command.stdout(Stdio::null()).stderr(log).spawn()?);
         Ok(())
     }
