@@ -58,6 +58,11 @@ impl ClusterJournals {
         Ok(journals)
     }
 
+    /// Returns the namespace.
+    pub fn namespace(&self) -> &str {
+        &self.shared.options().namespace
+    }
+
     pub(crate) fn connection(&self) -> Result<Arc<ClusterConnection>, SessionError> {
         self.shared.blocking().map_err(|error| {
             let mut mend = "check cluster.nats and cluster.credentials, and that the server runs with JetStream";
@@ -68,7 +73,7 @@ impl ClusterJournals {
                     (self.shared.options().servers.join(", "), other.to_string())
                 }
             };
-            SessionError::Storage { doing: "connect to", place, reason, mend: mend.into() }
+            SessionError::Storage { doing: "connect to", place, reason, mend: mend.into(), is_unusable: false }
         })
     }
 
@@ -133,7 +138,7 @@ impl ClusterJournals {
 
 impl JournalStorage for ClusterJournals {
     fn location(&self, id: &str) -> PathBuf {
-        location(&self.shared.options().namespace, id)
+        location(self.namespace(), id)
     }
 
     fn names(&self) -> Result<Vec<String>, SessionError> {

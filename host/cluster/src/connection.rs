@@ -224,15 +224,17 @@ impl ClusterCallError {
         match self {
             Self::Session(error) => error,
             other => {
-                let mend = match &other {
-                    Self::Cluster(ClusterError::Sealed(error)) => error.mend(),
-                    _ => "check that the NATS server runs and has room",
+                let (mend, is_unusable) = match &other {
+                    Self::Cluster(ClusterError::Sealed(error)) => (error.mend(), true),
+                    Self::Cluster(ClusterError::Invalid { .. }) => ("update shelly-host; nothing was changed", true),
+                    _ => ("check that the NATS server runs and has room", false),
                 };
                 SessionError::Storage {
                     doing,
                     place: place.display().to_string(),
                     reason: cut(&other.to_string(), limits::CLUSTER_REASON_CHARS),
                     mend: mend.into(),
+                    is_unusable,
                 }
             }
         }

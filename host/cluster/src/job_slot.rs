@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::job_places::{JobPlace, NamespaceJobs};
+
 /// The place of a run among the jobs of its worker, which is free once this is dropped.
 #[derive(Debug)]
 pub struct RunJob(Arc<JobSlotState>);
@@ -15,8 +17,8 @@ pub struct JobSlot(Weak<JobSlotState>);
 
 #[derive(Debug)]
 struct JobSlotState {
-    /// One permit for each run at work.
-    jobs: Arc<Semaphore>,
+    /// The places of the worker.
+    jobs: NamespaceJobs,
     /// One permit for each run that waits.
     waiting: Arc<Semaphore>,
     held: Mutex<HeldJob>,
@@ -24,7 +26,7 @@ struct JobSlotState {
 
 #[derive(Debug)]
 struct HeldJob {
-    job: Option<OwnedSemaphorePermit>,
+    job: Option<JobPlace>,
     waiting: Option<OwnedSemaphorePermit>,
     /// The number of runs on other workers that it waits for.
     waits: usize,
@@ -35,8 +37,8 @@ struct HeldJob {
 pub struct JobWait(Weak<JobSlotState>);
 
 impl RunJob {
-    /// Creates the place of a run that has the permit `job` of `jobs`, and takes one of `waiting` while it waits.
-    pub fn new(jobs: Arc<Semaphore>, job: OwnedSemaphorePermit, waiting: Arc<Semaphore>) -> Self {
+    /// Creates the place of a run that has the place `job` of `jobs`, and takes a permit of `waiting` while it waits.
+    pub fn new(jobs: NamespaceJobs, job: JobPlace, waiting: Arc<Semaphore>) -> Self {
         let held = Mutex::new(HeldJob { job: Some(job), waiting: None, waits: 0 });
         Self(Arc::new(JobSlotState { jobs, waiting, held }))
     }
@@ -69,8 +71,7 @@ impl JobWait {
         let state = self.0.clone();
         drop(self);
         let Some(state) = state.upgrade().filter(|state| state.held().needs_job()) else { return };
-        // The semaphore is never closed.
-        let Ok(job) = Arc::clone(&state.jobs).acquire_owned().await else { return };
+        let job = state.jobs.acquire().await;
         let mut held = state.held();
         if held.needs_job() {
             held.job = Some(job);
@@ -108,32 +109,34 @@ mod tests {
     use futures_util::poll;
 
     use super::*;
+    use crate::job_places::JobPlaces;
 
-    async fn taken(jobs: &Arc<Semaphore>, waiting: &Arc<Semaphore>) -> RunJob {
-        let job = Arc::clone(jobs).acquire_owned().await.unwrap();
-        RunJob::new(Arc::clone(jobs), job, Arc::clone(waiting))
+    async fn taken(jobs: &JobPlaces, waiting: &Arc<Semaphore>) -> RunJob {
+        let jobs = jobs.of("team-a");
+        let job = jobs.acquire().await;
+        RunJob::new(jobs, job, Arc::clone(waiting))
     }
 
     #[tokio::test]
     async fn place_is_free_while_the_run_waits() {
-        let (jobs, waiting) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
+        let (jobs, waiting) = (JobPlaces::new(1), Arc::new(Semaphore::new(1)));
         let parent = taken(&jobs, &waiting).await;
         let (one, other) = (parent.slot().begin_wait().unwrap(), parent.slot().begin_wait().unwrap());
         // The run that it waits for has its place.
         let child = taken(&jobs, &waiting).await;
         assert!(child.slot().begin_wait().is_none(), "one run may wait, and one does");
         one.end().await;
-        assert_eq!(jobs.available_permits(), 0, "it waits for something else, and takes no place");
+        assert_eq!(jobs.free(), 0, "it waits for something else, and takes no place");
         let mut ended = pin!(other.end());
         assert!(poll!(&mut ended).is_pending(), "the place is taken");
         drop(child);
         ended.await;
-        assert_eq!((jobs.available_permits(), waiting.available_permits()), (0, 1));
+        assert_eq!((jobs.free(), waiting.available_permits()), (0, 1));
         // The agents of a run that has ended may still be there.
         let slot = parent.slot();
         drop(slot.begin_wait());
         drop(parent);
         assert!(slot.begin_wait().is_some());
-        assert_eq!((jobs.available_permits(), waiting.available_permits()), (1, 1), "nothing is held any more");
+        assert_eq!((jobs.free(), waiting.available_permits()), (1, 1), "nothing is held any more");
     }
 }

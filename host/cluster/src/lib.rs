@@ -68,12 +68,14 @@
 //! | `namespace_counters` | reservations |
 //! | `taken_run`, `run_taking` | a run at work, and the way to it |
 //! | `run_bus` | commands and live events |
-//! | `run_queue` | all runs |
+//! | `unreadable_runs`, `run_queue` | all runs, also those that cannot be read |
+//! | `queue_watch` | new messages of the queue |
 //! | `object_storage`, `worker_registry` | config bundles and files; workers |
 //! | `object_pruning` | what is removed that no run names any more |
 //! | `state` | buckets, on which the core builds the state that hosts share besides sessions |
 //! | `cluster`, `newer_entries` | all of it, and what later versions have written |
-//! | `queued_run_context`, `job_slot` | a run of the queue for the agents in it; its place among the jobs of its worker |
+//! | `queued_run_context` | a run of the queue for the agents in it |
+//! | `job_places`, `job_slot` | the places of a worker, which namespaces share; the place of a run among them |
 //! | `child_runs`, `child_question`, `child_run_guard`, `placed_agent` | an agent that a worker runs, in the place of a model |
 
 mod attachment_messages;
@@ -88,6 +90,7 @@ mod cluster_lease;
 mod cluster_options;
 mod connection;
 mod encryption;
+mod job_places;
 mod job_slot;
 mod lease_watch;
 mod message_log;
@@ -99,6 +102,7 @@ mod object_pruning;
 mod object_storage;
 mod offer_watch;
 mod placed_agent;
+mod queue_watch;
 mod queued_run_context;
 mod run_bus;
 mod run_entry;
@@ -111,6 +115,7 @@ mod session_entry;
 mod shared_connection;
 mod state;
 mod taken_run;
+mod unreadable_runs;
 mod worker_registry;
 
 pub use child_run_guard::spent_by_runs_left;
@@ -120,21 +125,24 @@ pub use cluster_error::ClusterError;
 pub use cluster_journals::ClusterJournals;
 pub use cluster_options::{ClusterEncryption, ClusterOptions};
 pub use encryption::ContentKey;
+pub use job_places::{JobPlace, JobPlaces, NamespaceJobs};
 pub use job_slot::{JobSlot, JobWait, RunJob};
 pub use namespace_counters::{NamespaceCounters, NamespaceLimits, NamespaceUse};
 pub use newer_entries::NewerEntries;
 pub use object_pruning::{ObjectPruning, RunObjects};
 pub use object_storage::ObjectStorage;
 pub use placed_agent::{PlacedAgentModel, PlacedAgentOptions};
+pub use queue_watch::QueueWatch;
 pub use queued_run_context::QueuedRunContext;
 pub use run_bus::{CommandService, RunBus, RunCommand, RunReply};
 pub use run_entry::{QueuedRunEnd, RunEndState, RunEntry, RunPhase};
-pub use run_queue::{QueueDepth, RunQueue, Submission};
+pub use run_queue::{QueueDepth, RunListing, RunQueue, Submission};
 pub use run_spec::{RunParent, RunPriority, RunSpec, SpecFile};
 pub use run_taking::WorkerIdentity;
 pub use seal_error::SealError;
 pub use state::{ClusterBucket, ClusterBucketKind};
 pub use taken_run::TakenRun;
+pub use unreadable_runs::UnreadableRuns;
 pub use worker_registry::{WorkerEntry, WorkerPresence, WorkerRegistry, WorkerState};
 
 #[cfg(test)]

@@ -14,7 +14,11 @@ use super::{
     object_storage::{ObjectStorage, age_of},
     run_queue::RunQueue,
     run_streams::ScannedValue,
+    unreadable_runs::UnreadableRuns,
 };
+
+/// The maximum bytes of the name of an object's parts; clients make names of 22.
+const NUID_BYTES: usize = 64;
 
 /// The objects that the entries of runs name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,8 +27,8 @@ pub struct RunObjects {
     pub bundles: BTreeSet<Sha256Digest>,
     /// The input files.
     pub files: BTreeSet<Sha256Digest>,
-    /// The number of entries that cannot be read, such as those of a later version: what they name is not known.
-    pub unreadable: usize,
+    /// The runs whose entries cannot be read, such as those of a later version: what they name is not known.
+    pub unreadable: UnreadableRuns,
 }
 
 /// The result of removing unused objects.
@@ -92,7 +96,7 @@ impl ClusterHandles {
                     all.bundles.extend(stored.entry.spec.bundle);
                     all.files.extend(stored.entry.spec.files.iter().map(|file| file.digest));
                 }
-                Err(_) => all.unreadable += 1,
+                Err(error) => all.unreadable.note(&found.key, &error),
             }
             !all.is_too_long()
         };
@@ -156,7 +160,7 @@ impl ClusterHandles {
         let purge = || stream.purge().sequence(before).filter(subject).into_future();
         self.retry(purge, |_| false).await.map_err(ClusterCallError::failed)?;
         // It becomes a part of a subject.
-        if nuid.is_empty() || !nuid.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        if !is_nuid(nuid) {
             return Ok(());
         }
         let parts = format!("$O.{bucket}.C.{nuid}");
@@ -165,9 +169,28 @@ impl ClusterHandles {
     }
 }
 
+/// Returns `true` if this can be the name of an object's parts, which is as short as others that a client makes.
+fn is_nuid(nuid: &str) -> bool {
+    (1..=NUID_BYTES).contains(&nuid.len()) && nuid.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_short_words_name_the_parts_of_an_object() {
+        for (nuid, is_one) in [
+            ("Zk7", true),
+            ("", false),
+            ("a.b", false),
+            ("*", false),
+            (&*"a".repeat(NUID_BYTES), true),
+            (&*"a".repeat(NUID_BYTES + 1), false),
+        ] {
+            assert_eq!(is_nuid(nuid), is_one, "{nuid}");
+        }
+    }
 
     #[test]
     fn list_of_used_objects_is_bounded() {

@@ -72,6 +72,18 @@ impl ObjectStorage {
         let task = move |handles: ClusterHandles| async move { handles.has_fresh_object(&wanted, None).await };
         self.shared.call("look for", &place(digest), task).await
     }
+
+    /// Returns `true` if the server says that it has bytes with this digest, of any age, under a name that one of this host's
+    /// keys makes.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError`] if the server fails.
+    pub async fn is_stored(&self, digest: &Sha256Digest) -> Result<bool, ClusterError> {
+        let wanted = *digest;
+        let task = move |handles: ClusterHandles| async move { handles.has_object(&wanted).await };
+        self.shared.call("look for", &place(digest), task).await
+    }
 }
 
 /// The age up to which an object is not stored again: it is then not removed for as long a time.
@@ -118,6 +130,15 @@ impl ClusterHandles {
         let Some(info) = self.object_info(&name).await? else { return Ok(false) };
         let is_fresh = info.modified.and_then(|at| age_of(at.unix_timestamp())).is_some_and(|age| age < FRESH);
         Ok(is_fresh && size.is_none_or(|size| size == info.size))
+    }
+
+    async fn has_object(&self, digest: &Sha256Digest) -> Result<bool, ClusterCallError> {
+        for name in self.object_names(digest) {
+            if self.object_info(&name).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the description of an object that is whole; `None` if there is none.

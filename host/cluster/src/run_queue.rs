@@ -30,6 +30,7 @@ use super::{
     run_taking::WorkerIdentity,
     shared_connection::SharedConnection,
     taken_run::TakenRun,
+    unreadable_runs::UnreadableRuns,
 };
 
 /// The runs of a namespace. Clones share one connection.
@@ -60,6 +61,15 @@ pub struct QueueDepth {
     pub waiting: u64,
     /// The runs at work, and those that were given back with a delay.
     pub taken: u64,
+}
+
+/// The runs of a namespace that a host can read, and a count of the others.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunListing {
+    /// The newest runs come first.
+    pub runs: Vec<RunEntry>,
+    /// The runs whose entries cannot be read.
+    pub unreadable: UnreadableRuns,
 }
 
 impl RunQueue {
@@ -106,6 +116,15 @@ impl RunQueue {
     ///
     /// [`ClusterError`] if the server fails.
     pub async fn list(&self, most: usize) -> Result<Vec<RunEntry>, ClusterError> {
+        Ok(self.listing(most).await?.runs)
+    }
+
+    /// Returns the runs of [`RunQueue::list`], and a count of those whose entries cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError`] if the server fails.
+    pub async fn listing(&self, most: usize) -> Result<RunListing, ClusterError> {
         let task = move |handles: ClusterHandles| async move { handles.list_runs(most).await };
         self.shared.call("list the runs of", &self.shared.options().namespace, task).await
     }
@@ -386,17 +405,18 @@ impl ClusterHandles {
         self.retry(purge, |_| false).await.map(drop).map_err(ClusterCallError::failed)
     }
 
-    async fn list_runs(&self, most: usize) -> Result<Vec<RunEntry>, ClusterCallError> {
+    async fn list_runs(&self, most: usize) -> Result<RunListing, ClusterCallError> {
         let streams = self.run_streams().await?;
-        let mut newest = NewestRuns::new(most);
+        let (mut newest, mut unreadable) = (NewestRuns::new(most), UnreadableRuns::default());
         let mut each = |found: ScannedValue| {
-            if let Ok(stored) = self.open_run(&found.key, &found.value) {
-                newest.add(stored.entry, found.value.len());
+            match self.open_run(&found.key, &found.value) {
+                Ok(stored) => newest.add(stored.entry, found.value.len()),
+                Err(error) => unreadable.note(&found.key, &error),
             }
             true
         };
         self.scan(&streams.entries, 0, &mut each).await?;
-        Ok(newest.into_list())
+        Ok(RunListing { runs: newest.into_list(), unreadable })
     }
 
     async fn remove_ended_before(&self, time: SystemTime) -> Result<usize, ClusterCallError> {

@@ -10,6 +10,7 @@ use shelly_core::{
     error::{acts_on_terminal, cut, legible},
     limits,
 };
+use shelly_session::SessionStore;
 
 use super::{cluster_error::ClusterError, millis_since_epoch};
 
@@ -221,9 +222,15 @@ impl RunSpec {
                 return Err(ClusterError::too_large(what, name.len(), limits::CLUSTER_SPEC_NAME_BYTES));
             }
         }
-        match self.session.is_empty() {
-            true => Err(ClusterError::invalid(self.place(), "it names no session")),
-            false => Ok(()),
+        // They become parts of subjects and keys. A parent run that is not recorded has no session.
+        let of_parent = parent.map(|parent| parent.session.as_str()).filter(|session| !session.is_empty());
+        match [Some(self.session.as_str()), of_parent].into_iter().flatten().all(SessionStore::is_name) {
+            true => Ok(()),
+            false => {
+                let most = limits::SESSION_NAME_BYTES;
+                let form = format!("a name has 1 to {most} of A-Z a-z 0-9 . _ - and does not begin with . or -");
+                Err(ClusterError::invalid(self.place(), format!("it names no session: {form}")))
+            }
         }
     }
 
@@ -334,6 +341,7 @@ mod tests {
         };
         let many: Vec<String> = (0..=limits::CLUSTER_RUN_LABELS).map(|n| format!("l{n}")).collect();
         let parent = RunParent { run: Some("No".into()), session: "s".into(), call: "c".into(), depth: 1 };
+        let unnamed = RunParent { run: None, session: "a*".into(), ..parent.clone() };
         let deep = RunParent { run: None, depth: limits::DELEGATION_DEPTH_CEILING + 1, ..parent.clone() };
         for (wrong, why) in [
             (RunSpec { id: "A".into(), ..spec("a") }, "run `A`"),
@@ -342,6 +350,9 @@ mod tests {
             (RunSpec { labels: labels(&["x y"]), ..spec("a") }, "label `x y`"),
             (RunSpec { labels: many.into_iter().collect(), ..spec("a") }, "labels: there are more than 4"),
             (RunSpec { session: String::new(), ..spec("a") }, "it names no session"),
+            (RunSpec { session: "a".repeat(limits::SESSION_NAME_BYTES + 1), ..spec("a") }, "it names no session"),
+            (RunSpec { session: "a/b".into(), ..spec("a") }, "it names no session"),
+            (RunSpec { parent: Some(unnamed), ..spec("a") }, "it names no session"),
             (
                 RunSpec { agent: Some("a".repeat(limits::CLUSTER_SPEC_NAME_BYTES + 1)), ..spec("a") },
                 "the agent of run a has 257 bytes",

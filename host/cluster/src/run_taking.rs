@@ -52,7 +52,7 @@ impl WorkerIdentity {
 }
 
 /// A queue with messages, and its name.
-type NamedQueue = (QueueName, Consumer<pull::Config>);
+pub(crate) type NamedQueue = (QueueName, Consumer<pull::Config>);
 
 /// The result of looking at one message.
 enum OfferOutcome {
@@ -75,7 +75,10 @@ impl ClusterHandles {
     ) -> Result<Option<(RunEntry, HeldRun)>, ClusterCallError> {
         let streams = self.run_streams().await?;
         // New messages are seen as they are published. The server does not say when one is offered again.
-        let mut published = self.context.client().subscribe(format!("{}>", self.queue_prefix())).await.ok();
+        let mut published = match wait.is_zero() {
+            true => None,
+            false => self.context.client().subscribe(format!("{}>", self.queue_prefix())).await.ok(),
+        };
         let (began, mut turn) = (Instant::now(), turn);
         loop {
             self.repair_now_and_then().await?;
@@ -101,7 +104,7 @@ impl ClusterHandles {
     }
 
     /// Returns the queues that have messages and that this worker may take from.
-    async fn queues(
+    pub async fn queues(
         &self,
         streams: &RunStreams,
         labels: &BTreeSet<String>,

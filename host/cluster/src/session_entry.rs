@@ -8,12 +8,15 @@ use shelly_core::limits;
 use shelly_session::{SessionHeader, SessionStatus};
 
 use super::{
-    connection::{ClusterCallError, ClusterHandles, key_of},
+    cluster_error::ClusterError,
+    connection::{ClusterCallError, ClusterHandles, key_of, name_of},
     encryption::{SealKind, SealPlace},
 };
 
 /// The number of bytes of a mark that are read: more than any mark has.
 const MARK_BYTES: usize = 128;
+/// The maximum number of bytes of a token, which becomes a part of subjects: more than any has.
+const TOKEN_BYTES: usize = 64;
 
 /// The entry of a session. Its lease's holder keeps it current, except for sizes and times, which lag behind until the
 /// lease is refreshed or released.
@@ -81,7 +84,8 @@ impl SessionEntry {
             return Err(format!("the entry has version {version}, this shelly-host reads version {VERSION}"));
         }
         let entry: Self = serde_json::from_slice(value).map_err(none)?;
-        match !entry.token.is_empty() && entry.token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        let is_short = (1..=TOKEN_BYTES).contains(&entry.token.len());
+        match is_short && entry.token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             true => Ok(entry),
             false => Err("the token of the session is not one".into()),
         }
@@ -149,7 +153,8 @@ impl ClusterHandles {
     /// Reads the entry that a server has under a key.
     pub fn open_entry(&self, key: &str, value: &Bytes) -> Result<SessionEntry, ClusterCallError> {
         let value = self.seals.open(SealPlace::new(SealKind::Session, key), value)?;
-        SessionEntry::parse(&value).map_err(ClusterCallError::Failed)
+        let parsed = SessionEntry::parse(&value);
+        parsed.map_err(|reason| ClusterError::invalid(format!("the entry of session {}", name_of(key)), reason).into())
     }
 
     /// Returns the bytes of an entry as the server is given them.
@@ -186,6 +191,7 @@ mod tests {
             (r#"{"version":2,"another":"form"}"#.into(), "has version 2"),
             (entry.replace("\"0a\"", "\"a.*\""), "the token"),
             (entry.replace("\"0a\"", "\"\""), "the token"),
+            (entry.replace("\"0a\"", &format!("\"{}\"", "a".repeat(TOKEN_BYTES + 1))), "the token"),
             (" ".repeat(limits::CLUSTER_ENTRY_BYTES + 1), "more than"),
         ] {
             let refused = SessionEntry::parse(value.as_bytes()).unwrap_err();

@@ -61,15 +61,26 @@ pub enum SessionError {
     /// it, or another process appended to it.
     #[error("session `{id}` is written by another process now")]
     LeaseLost { id: String },
-    /// A storage that is not a disk failed. `doing` is the attempted operation, `mend` is a hint.
+    /// A storage that is not a disk failed. `doing` is the attempted operation, `mend` is a hint. `is_unusable`: the
+    /// content is there, and this host cannot use it, such as without its key.
     #[error("cannot {doing} {place}")]
-    Storage { doing: &'static str, place: String, reason: String, mend: String },
+    Storage { doing: &'static str, place: String, reason: String, mend: String, is_unusable: bool },
     /// The disk returned an error. `doing` is the attempted operation, such as `read`.
     #[error("cannot {doing} {}", path.display())]
     Disk { doing: &'static str, path: PathBuf, error: io::Error },
 }
 
 impl SessionError {
+    /// Returns `true` if another host may be able to use the content that is there, and this one is not: it lacks a key, or
+    /// is too old for it. Trying again here does not help.
+    pub fn is_unusable(&self) -> bool {
+        match self {
+            Self::Newer { .. } => true,
+            Self::Storage { is_unusable, .. } => *is_unusable,
+            _ => false,
+        }
+    }
+
     /// Returns the state that stands in the way of a request to use the session.
     fn obstacle(&self) -> Option<RequestObstacle> {
         match self {

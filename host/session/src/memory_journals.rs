@@ -118,6 +118,7 @@ impl MemoryJournals {
                 place: location(id).display().to_string(),
                 reason: "the storage refuses writes".into(),
                 mend: "let it write again".into(),
+                is_unusable: false,
             }),
         }
     }

@@ -148,6 +148,11 @@ impl SessionStore {
         &self.folder
     }
 
+    /// Returns `true` if a session may have this name: never a path, an option or a hidden file.
+    pub fn is_name(name: &str) -> bool {
+        is_name(name)
+    }
+
     /// Returns `true` if there is a session of exactly this name; `false` if that cannot be determined.
     pub fn contains(&self, id: &str) -> bool {
         is_name(id) && self.journals.contains(id).unwrap_or(false)

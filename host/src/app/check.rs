@@ -116,6 +116,8 @@ impl App {
             told.warnings.extend(self.unpriced_others(who));
         }
         told.warnings.extend(self.missing_programs());
+        let unusable = self.cluster_key_files().into_iter().filter_map(|file| file.id.err());
+        told.warnings.extend(unusable.map(|report| report.with_hint()));
         // A mistake in the config itself is reported as one.
         if self.config.telemetry.as_ref().is_none_or(|telemetry| telemetry.check().is_ok()) {
             told.warnings.extend(self.telemetry_settings().1);

@@ -10,9 +10,9 @@ mod prompt_estimate;
 
 pub use crate::{
     assemble::{
-        App, BoardSharing, ConnectedMcpServer, EntryRunner, Environment, GRANT_OPTION, LONE_RUN, ListedSkill,
-        LonePlugin, LonePluginFailure, LonePluginHost, NO_MODEL, PendingWork, PreparedRun, ReadApi, Recording,
-        RunSession, SessionCloser, SkillListing, TelemetryFlush, changed, cluster_of, explain, find_program,
+        App, BoardSharing, ClusterKeyFile, ConnectedMcpServer, EntryRunner, Environment, GRANT_OPTION, LONE_RUN,
+        ListedSkill, LonePlugin, LonePluginFailure, LonePluginHost, NO_MODEL, PendingWork, PreparedRun, ReadApi,
+        Recording, RunSession, SessionCloser, SkillListing, TelemetryFlush, changed, cluster_of, explain, find_program,
         how_to_mend, locked_plugins, namespace_limits, sessions, sessions_of, skill_names,
     },
     config::DEFAULT_AGENT,

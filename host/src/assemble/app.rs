@@ -234,8 +234,8 @@ impl App {
         app
     }
 
-    /// Replaces the engine and the slots for programs by those of another app, which bound both apps together. Connections
-    /// stay its own: the config may be another person's, and mean other servers by the same names.
+    /// Replaces the engine and the slots for programs by those of another app, which bound both apps together, and notes the
+    /// credentials that the other one knows. Connections stay its own: the config may be another person's, and mean other servers by the same names.
     pub(crate) fn with_sandbox_of(mut self, other: &Self) -> Self {
         let slots = other.programs.ground().slots.clone();
         self.programs = allowed_programs(&self.config, &self.environment, slots);
@@ -243,7 +243,30 @@ impl App {
         // The compiler belongs to the engine that it compiles for.
         self.compiler = Arc::clone(&other.compiler);
         self.catalog.set_compiler(&self.compiler);
+        // What one app of this process keeps secret, such as the token of a server, no run of another one shows.
+        other.keys.kept().for_each(|(name, secret)| self.keys.note(name, secret));
         self
+    }
+
+    /// Shares the engine, the slots for programs and telemetry with another app of this process, which has the same config
+    /// but for the namespace of its cluster. Connections, models and everything that is stored stay its own.
+    pub(crate) fn beside(self, other: &Self) -> Self {
+        let mut app = self.with_sandbox_of(other);
+        app.telemetry = Arc::clone(&other.telemetry);
+        app
+    }
+
+    /// Uses the connection of another app to the same namespace.
+    pub(crate) fn with_cluster_of(mut self, other: &Self) -> Self {
+        self.cluster.clone_from(&other.cluster);
+        self.cluster_connection.clone_from(&other.cluster_connection);
+        self.project = self.project.with_buckets(self.cluster.as_ref().map(ClusterBuckets::beside));
+        self
+    }
+
+    /// Returns the cluster of the config, on the connection that its runs use; `None` if the config names none.
+    pub fn cluster(&self) -> Option<&Cluster> {
+        self.cluster_connection.as_ref()
     }
 
     /// Sets the key of the person: sessions that it marks are resumed without a question. Without a key every session is

@@ -57,8 +57,18 @@ pub(super) fn cluster_journals(config: &Config) -> Option<ClusterJournals> {
 }
 
 fn cluster_options(cluster: &ClusterConfig, config: &Config) -> ClusterOptions {
-    let ClusterConfig { nats: _, namespace, credentials, certificates, encryption, replicas, lease, limits: _ } =
-        cluster;
+    let ClusterConfig {
+        nats: _,
+        namespace,
+        credentials,
+        certificates,
+        encryption,
+        replicas,
+        lease,
+        limits: _,
+        // A worker has a config for each of them.
+        namespaces: _,
+    } = cluster;
     let encryption = encryption.as_ref().map(|encryption| ClusterEncryption {
         key: config.root.join(&encryption.key.file),
         old_keys: encryption.old_keys.iter().map(|key| config.root.join(&key.file)).collect(),

@@ -1,6 +1,6 @@
 //! Looks up credentials for the plugins that are granted them, and lists the secrets that must not be recorded.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use super::App;
 use crate::{
@@ -113,13 +113,17 @@ impl App {
         self.keys.note(name, secret);
     }
 
-    /// Notes the keys and the credentials of the cluster that the config names, from their files. A file that cannot be read
-    /// is reported where the cluster is used.
+    /// Notes the keys and the credentials of the cluster that the config names, and of its further namespaces, from their
+    /// files. A file that cannot be read is reported where the cluster is used.
     pub(super) fn note_cluster_secrets(&self) {
         let Some(cluster) = &self.config.cluster else { return };
-        let keys = cluster.encryption.iter().flat_map(|encryption| encryption.keys());
-        let named = keys.map(|key| ("cluster.encryption", &key.file));
-        let named = named.chain(cluster.credentials.iter().map(|held| ("cluster.credentials", &held.file)));
+        let further = cluster.namespaces.iter().map(|further| (&further.credentials, &further.encryption));
+        let all = iter::once((&cluster.credentials, &cluster.encryption)).chain(further);
+        let named = all.flat_map(|(credentials, encryption)| {
+            let keys = encryption.iter().flat_map(|encryption| encryption.keys());
+            let keys = keys.map(|key| ("cluster.encryption", &key.file));
+            keys.chain(credentials.iter().map(|held| ("cluster.credentials", &held.file)))
+        });
         // The other lines of a credentials file are words for people.
         let is_secret = |line: &&str| line.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
         for (name, file) in named {

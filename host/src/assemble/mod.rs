@@ -15,6 +15,7 @@
 //! - `agent_assembly.rs` puts the parts of an agent into its blueprint (`agent_blueprint.rs`), `default_agent.rs` makes the
 //!   agent of a config without agents, and `runner_factory.rs` makes the blueprints of teams (`runner_blueprint.rs`).
 //! - `run_session.rs` records runs as sessions, which `session_closer.rs` closes, and `prepared_run.rs` is where all of this comes together.
+//!   `cluster_sessions.rs` makes the connection to the cluster of the config, whose keys `cluster_key_files.rs` looks at.
 //!   `pending_work.rs` is what is left to be done in a session, and `failure_hints.rs` explains why a run has failed.
 //! - `telemetry.rs` attaches what takes part in the events of a run: its session, and the export of telemetry.
 
@@ -25,6 +26,7 @@ mod apis;
 mod app;
 mod app_telemetry;
 mod approved_tools;
+mod cluster_key_files;
 mod cluster_sessions;
 mod credentials;
 mod default_agent;
@@ -65,6 +67,7 @@ pub(crate) use agent_assembly::no_price;
 pub use allowed_programs::find_program;
 pub use apis::ReadApi;
 pub use app::{App, BoardSharing};
+pub use cluster_key_files::ClusterKeyFile;
 pub use cluster_sessions::{cluster_of, namespace_limits};
 pub use entry_runner::EntryRunner;
 pub use environment::Environment;

@@ -15,6 +15,7 @@ use crate::{
     config::{self, HostToolbox, HostToolboxUse},
     error::{ErrorKind, Report},
     kv::KvStores,
+    session::SessionStore,
     state::{Blackboard, StateRestoreError, TaskBoard, blackboard_tools, note_tools, task_tools},
     tool::{Tool, ToolBox},
 };
@@ -94,8 +95,14 @@ impl RunResources {
             Some(parent) => {
                 // A session whose parent is no root says which one is.
                 let entry = bucket.get(&key(parent, "root")).map_err(|error| failed(error.to_string()))?;
-                let of_parent = entry.and_then(|entry| String::from_utf8(entry.value).ok());
-                let root = of_parent.unwrap_or_else(|| parent.to_owned());
+                let root = match entry {
+                    // Whoever can write to the server can have written it, and it becomes a part of keys and of entries.
+                    Some(entry) => root_of(&entry.value).ok_or_else(|| {
+                        let hint = "find out who wrote it, and submit the task anew in another session";
+                        failed(format!("the entry `{}` names no session", key(parent, "root"))).hint(hint)
+                    })?,
+                    None => parent.to_owned(),
+                };
                 let own = |_: Option<&[u8]>| Ok::<_, BucketError>((Some(root.clone().into_bytes()), ()));
                 change_entry(&**bucket, &key(session, "root"), own).map_err(|error| failed(error.to_string()))?;
                 root
@@ -148,5 +155,28 @@ pub(crate) fn chosen(agent: &str, uses: &HostToolboxUse, tools: ToolBox) -> Resu
         None => Ok(chosen),
         Some(name) => Err(config::unknown("tool", name, tools.names())
             .cause(format!("named by agents.{agent}.toolboxes under `{}`", uses.name.name()))),
+    }
+}
+
+/// Returns the session that an entry `session.NAME.root` names; `None` if that cannot be one.
+fn root_of(value: &[u8]) -> Option<String> {
+    std::str::from_utf8(value).ok().filter(|name| SessionStore::is_name(name)).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits;
+
+    #[test]
+    fn root_of_boards_is_the_name_of_a_session() {
+        let longest = "a".repeat(limits::SESSION_NAME_BYTES);
+        for name in ["lead", "a.b-c_d", &longest] {
+            assert_eq!(root_of(name.as_bytes()).as_deref(), Some(name));
+        }
+        for none in ["", "../lead", "a b", "session.*", &format!("{longest}a")] {
+            assert_eq!(root_of(none.as_bytes()), None, "{none}");
+        }
+        assert_eq!(root_of(b"\xff"), None);
     }
 }

@@ -365,7 +365,9 @@ fn store(root: &Path, cluster: Option<ClusterJournals>, options: session::Sessio
     let layout = ProjectLayout::new(root);
     match cluster {
         Some(journals) => {
-            SessionStore::with_journals(Arc::new(journals), layout.sessions().with_file_name("cluster"), options)
+            // Sessions of two namespaces may have one name.
+            let folder = layout.sessions().with_file_name(format!("cluster-{}", journals.namespace()));
+            SessionStore::with_journals(Arc::new(journals), folder, options)
         }
         None => SessionStore::new(Arc::new(DiskStorage), layout.sessions(), options),
     }

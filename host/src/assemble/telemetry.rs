@@ -235,8 +235,9 @@ mod tests {
     #[test]
     fn every_kind_of_credential_is_a_secret() {
         let folder = tempfile::tempdir().unwrap();
-        let (key, seed) = ("ab".repeat(32), "SUAKEY1234567");
+        let (key, key_of_other, seed) = ("ab".repeat(32), "cd".repeat(32), "SUAKEY1234567");
         std::fs::write(folder.path().join("a.key"), format!("{key}\n")).unwrap();
+        std::fs::write(folder.path().join("b.key"), format!("{key_of_other}\n")).unwrap();
         let creds =
             format!("-----BEGIN NATS USER JWT-----\neyJ0.jwt-1234\n---\n\nIMPORTANT words\n{seed}\n------END---\n");
         std::fs::write(folder.path().join("nats.creds"), creds).unwrap();
@@ -246,16 +247,26 @@ credentials: [{name: c, env: CREDENTIAL, for: ['https://h']}]
 mcp_servers: [{name: s, url: 'https://mcp.example', headers: {authorization: 'Bearer ${MCP}'}}]
 triggers: [{name: t, webhook: {secret: {env: HOOK}, signature: github}, task: go}]
 telemetry: {otlp: {endpoint: 'https://otel.example', headers: {authorization: 'Bearer ${OTLP}'}}}
-cluster: {nats: 'nats://a:1', namespace: a, credentials: {file: nats.creds}, encryption: {key: {file: a.key}}}
+cluster:
+  nats: 'nats://a:1'
+  namespace: a
+  credentials: {file: nats.creds}
+  encryption: {key: {file: a.key}}
+  namespaces: [{namespace: b, encryption: {key: {file: b.key}}}]
 ";
         let config = Config::parse(text, folder.path().into()).unwrap_or_else(|report| panic!("{report}"));
         let variables = ["PROVIDER", "HEADER", "CREDENTIAL", "MCP", "HOOK", "OTLP"];
         let value_of = |name: &str| format!("{}-value-12345", name.to_ascii_lowercase());
         let environment = Arc::new(move |name: &str| variables.contains(&name).then(|| value_of(name)));
         let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
-        let app = App::new(config, &[], None, environment, broker).unwrap();
+        let app = App::new(config, &[], None, environment.clone(), broker.clone()).unwrap();
         app.clone().note_secret("serve.token", Secret::new("serve-token-12345"));
-        let known = variables.map(value_of).into_iter().chain([key, seed.into(), "eyJ0.jwt-1234".into()]);
+        let other = Config::parse("", folder.path().into()).unwrap();
+        let beside = App::new(other, &[], None, environment, broker).unwrap().with_sandbox_of(&app);
+        for secret in [key.as_str(), key_of_other.as_str(), "serve-token-12345"] {
+            assert!(!beside.secrets().clean_text(secret).contains(secret), "{secret}");
+        }
+        let known = variables.map(value_of).into_iter().chain([key, key_of_other, seed.into(), "eyJ0.jwt-1234".into()]);
         for secret in known.chain(["serve-token-12345".to_owned()]) {
             let clean = app.secrets().clean_text(&format!("It is {secret}."));
             assert!(!clean.contains(&secret) && clean.starts_with("It is [secret "), "{secret}: {clean}");

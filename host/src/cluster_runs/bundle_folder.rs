@@ -127,7 +127,10 @@ pub(super) async fn object(
     objects: &ObjectStorage,
 ) -> Result<bytes::Bytes, BundleError> {
     let bytes = objects.get(digest, most).await.map_err(|error| match error {
-        ClusterError::NotFound { .. } | ClusterError::TooLarge { .. } | ClusterError::Invalid { .. } => {
+        ClusterError::NotFound { .. }
+        | ClusterError::TooLarge { .. }
+        | ClusterError::Invalid { .. }
+        | ClusterError::Sealed(_) => {
             BundleError::Unusable(format!("the object {digest} cannot be used: {}", error.report()))
         }
         error => BundleError::Failed(error.report()),

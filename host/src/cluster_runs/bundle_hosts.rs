@@ -211,7 +211,7 @@ impl BundleHosts {
             Ok(built) => built,
             Err(report) => return Ok(Err(format!("its config cannot be used here: {}", report.with_hint()))),
         };
-        let app = app.with_sandbox_of(own);
+        let app = app.with_sandbox_of(own).with_cluster_of(own);
         match self.refusal(&app) {
             Some(why) => Ok(Err(why)),
             None => Ok(Ok(RunHost::new(app, inbox, self.own.options().clone()))),

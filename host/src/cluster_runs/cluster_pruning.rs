@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use super::config_bundle::ConfigBundle;
 use crate::{
-    cluster::{Cluster, ClusterError, ObjectPruning, RunObjects},
-    error::Report,
+    cluster::{Cluster, ClusterError, ObjectPruning, RunObjects, UnreadableRuns},
+    error::{Report, count},
     limits,
 };
 
@@ -18,6 +18,8 @@ pub struct ClusterPruning {
     pub objects: ObjectPruning,
     /// The reason for which no object was looked at, if so.
     pub skipped: Option<String>,
+    /// The runs whose entries cannot be read here, which stay.
+    pub unreadable: UnreadableRuns,
 }
 
 impl ClusterPruning {
@@ -31,26 +33,43 @@ impl ClusterPruning {
     pub async fn of(cluster: &Cluster, older_than: Duration) -> Result<Self, Report> {
         let before = SystemTime::now().checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
         let runs = cluster.runs().remove_ended_before(before).await.map_err(|error| error.report())?;
-        let (objects, skipped) = match remove_unused(cluster).await? {
+        let mut unreadable = UnreadableRuns::default();
+        let (objects, skipped) = match remove_unused(cluster, &mut unreadable).await? {
             Ok(objects) => (objects, None),
             Err(reason) => (ObjectPruning::default(), Some(reason)),
         };
-        Ok(Self { runs, objects, skipped })
+        Ok(Self { runs, objects, skipped, unreadable })
     }
 }
 
-/// Removes the objects that no run needs; the inner error is the reason for which that is not known.
-async fn remove_unused(cluster: &Cluster) -> Result<Result<ObjectPruning, String>, Report> {
+/// Removes the objects that no run needs; the inner error is the reason for which that is not known. Notes the runs whose
+/// entries cannot be read.
+async fn remove_unused(
+    cluster: &Cluster,
+    unreadable: &mut UnreadableRuns,
+) -> Result<Result<ObjectPruning, String>, Report> {
     let report = |error: ClusterError| error.report();
     let found = match cluster.runs().objects().await {
         Err(error @ ClusterError::TooLarge { .. }) => return Ok(Err(error.to_string())),
         found => found.map_err(report)?,
     };
-    let RunObjects { bundles, files, unreadable } = found;
-    if unreadable > 0 {
-        return Ok(Err(format!("{unreadable} runs cannot be read here, and may need any of them")));
+    let RunObjects { bundles, files, unreadable: not_read } = found;
+    *unreadable = not_read;
+    if unreadable.total() > 0 {
+        let runs = count(unreadable.total() as u64, "run", "runs");
+        return Ok(Err(format!("{runs} cannot be read here, and may need any of them")));
     }
-    let (objects, mut used) = (cluster.objects(), files);
+    let objects = cluster.objects();
+    if cluster.options().encryption.is_some() {
+        // An object under a key that is not here has another name: it would look like one that no run needs.
+        for digest in bundles.iter().chain(&files) {
+            if !objects.is_stored(digest).await.map_err(report)? {
+                let reason = "is not there, or is encrypted with a key that this host does not have";
+                return Ok(Err(format!("the object {digest}, which a run needs, {reason}")));
+            }
+        }
+    }
+    let mut used = files;
     for digest in bundles {
         used.insert(digest);
         let list = match objects.get(&digest, limits::CLUSTER_BUNDLE_BYTES).await {

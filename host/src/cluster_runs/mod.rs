@@ -7,8 +7,9 @@
 //! - `config_bundle.rs` packs the config of a project with its plugins, each by its digest, and `bundle_folder.rs` unpacks
 //!   it on another host.
 //! - `run_submission.rs` puts a run into the queue.
-//! - `cluster_worker.rs` takes runs until it is told to stop, with `worker_state.rs`, and `queued_run_work.rs` does one of
-//!   them. `bundle_hosts.rs` decides which runs this host accepts, and has what each config needs.
+//! - `cluster_worker.rs` does the runs of some namespaces until it is told to stop: `served_namespace.rs` takes those of
+//!   one, with `worker_state.rs`, and `queued_run_work.rs` does one of them. `bundle_hosts.rs` decides which runs this host
+//!   accepts, and has what each config needs.
 //! - `recorded_progress.rs` reads from the journal of a session how far a run has come, and `queued_run_end.rs` writes its
 //!   end.
 //! - `run_steering.rs` answers the commands of those who watch a run, and sends them its events.
@@ -25,6 +26,7 @@ mod queued_run_work;
 mod recorded_progress;
 mod run_steering;
 mod run_submission;
+mod served_namespace;
 mod worker_state;
 mod worker_status;
 
@@ -34,5 +36,5 @@ pub use cluster_worker::ClusterWorker;
 pub use config_bundle::{ConfigBundle, PackedBundle};
 pub use queued_run_end::failure_report;
 pub use run_submission::RunSubmission;
-pub use worker_state::ClusterWorkerOptions;
+pub use worker_state::{ClusterWorkerOptions, ServedNamespace};
 pub use worker_status::{WorkerHttp, WorkerStatus};

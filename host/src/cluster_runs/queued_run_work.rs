@@ -54,6 +54,10 @@ enum SessionState {
     InUse,
     /// Somebody else began it.
     NotOwn,
+    /// The host cannot use what is there, for this reason.
+    Unusable(String),
+    /// No host can use what is there.
+    Damaged(Report),
     /// Nobody has it.
     Free(RecordedProgress),
 }
@@ -141,6 +145,12 @@ impl QueuedRunWork<'_> {
         };
         let attachments = match self.attachments().await {
             Ok(attachments) => attachments,
+            // Without its key an object is not even found.
+            Err(BundleError::Unusable(why)) if self.worker.cluster.options().encryption.is_some() => {
+                return QueuedRunOutcome::Declined(format!(
+                    "a file of the task cannot be read with the keys of the worker: {why}"
+                ));
+            }
             Err(BundleError::Unusable(why)) => {
                 let report = Report::new(ErrorKind::Usage, "a file of the task cannot be used").cause(why);
                 return failed(&report.hint("submit the task again, with its files"));
@@ -221,8 +231,13 @@ impl QueuedRunWork<'_> {
             if self.worker.stop.is_cancelled() {
                 return Err(QueuedRunOutcome::GivenBack);
             }
-            let (input, before) = match self.session_state(host).await {
+            let (input, before) = match self.session_state(host, false).await {
                 Err(report) => return Err(self.later(&report).await),
+                Ok(SessionState::Unusable(why)) => return Err(self.declined_session(&why)),
+                Ok(SessionState::Damaged(report)) => {
+                    let ending = end_of_failure(&report, &UsageTally::default(), &host.secrets());
+                    return Err(QueuedRunOutcome::ended(ending));
+                }
                 Ok(SessionState::NotOwn) => {
                     return Err(QueuedRunOutcome::Declined(format!(
                         "the session `{}` was not begun by the person of the worker; copy session.key to its host, or start \
@@ -282,8 +297,13 @@ impl QueuedRunWork<'_> {
         }
     }
 
-    /// Looks into the session of the run.
-    async fn session_state(&self, host: &RunHost) -> Result<SessionState, Report> {
+    /// Leaves the run to a worker that can use its session.
+    fn declined_session(&self, why: &str) -> QueuedRunOutcome {
+        QueuedRunOutcome::Declined(format!("the worker cannot use its session `{}`: {why}", self.spec.session))
+    }
+
+    /// Looks into the session of the run. `reads_all`: all of it is read, also if no worker had the run before.
+    async fn session_state(&self, host: &RunHost, reads_all: bool) -> Result<SessionState, Report> {
         let (store, is_trusted) = (host.app().sessions(), host.options().is_trusted);
         let (session, id, has_task) = (self.spec.session.clone(), self.spec.id.clone(), self.spec.task.is_some());
         // No worker had it before, so that nothing of it is recorded.
@@ -298,14 +318,20 @@ impl QueuedRunWork<'_> {
             if !is_trusted && !store.is_own(&session)? {
                 return Ok(SessionState::NotOwn);
             }
-            match is_first {
-                true => Ok(SessionState::Free(RecordedProgress::NotBegun)),
-                false => recorded_progress(&store, &session, &id, has_task).map(SessionState::Free),
+            if is_first && !reads_all {
+                return Ok(SessionState::Free(RecordedProgress::NotBegun));
             }
+            let recorded = recorded_progress(&store, &session, &id, has_task)?;
+            Ok(SessionState::Free(if is_first { RecordedProgress::NotBegun } else { recorded }))
         };
         let looked = spawn_blocking(look).await;
         let looked = looked.map_err(|error| Report::new(ErrorKind::Bug, "the session was not read").cause(error))?;
-        looked.map_err(|error| error.report())
+        match looked {
+            Err(error @ SessionError::Damaged { .. }) => Ok(SessionState::Damaged(error.report())),
+            // Another worker may have the key, or a later version.
+            Err(error) if error.is_unusable() => Ok(SessionState::Unusable(error.report().with_hint())),
+            looked => looked.map_err(|error| error.report()),
+        }
     }
 
     /// Waits until the run has ended; `None`: another worker has it, and it is dropped here.
@@ -365,7 +391,8 @@ impl QueuedRunWork<'_> {
         }
         // Another process had the session, or wrote the end, after this one had looked into it.
         if snapshot.error().is_some() && snapshot.agent.is_none() {
-            match self.session_state(host).await {
+            match self.session_state(host, true).await {
+                Ok(SessionState::Unusable(why)) => return self.declined_session(&why),
                 Ok(SessionState::Free(RecordedProgress::Ended { outcome, spent, tool_calls, left })) => {
                     let ending = end_of_record(&outcome, schema, &spent, &host.secrets());
                     let ending = QueuedRunEnd { tool_calls, ..ending };

@@ -1,4 +1,4 @@
-//! A worker as its runs see it.
+//! A worker as the runs of one namespace see it.
 
 use std::{
     collections::BTreeSet,
@@ -10,66 +10,106 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    bundle_hosts::{AcceptPolicy, BundleHosts},
+    bundle_hosts::{AcceptPolicy, BundleEnvironment, BundleHosts},
     worker_status::WorkerStatus,
 };
-use crate::cluster::{Cluster, NamespaceLimits, WorkerEntry, WorkerState};
+use crate::{
+    cluster::{Cluster, NamespaceLimits, WorkerEntry, WorkerIdentity, WorkerState},
+    error::Report,
+    serve::hosted_runs::RunHost,
+};
 
 /// The options of a worker.
 #[derive(Debug, Clone)]
 pub struct ClusterWorkerOptions {
-    /// Its id in the namespace.
+    /// Its id in each namespace.
     pub id: String,
     /// The name of its host, for people.
     pub host: String,
     /// The labels that runs may ask for.
     pub labels: BTreeSet<String>,
-    /// The number of runs at work at once.
+    /// The number of runs at work at once, of all namespaces together.
     pub jobs: usize,
-    /// The limits of the namespace.
-    pub limits: NamespaceLimits,
     /// The runs that it accepts, by their config.
     pub accept: AcceptPolicy,
-    /// The folder in which configs of others are unpacked.
-    pub cache: PathBuf,
     /// The time for which a run waits here for a session that another process has, before it goes back to the queue.
     pub session_wait: Duration,
 }
 
-/// The parts of a worker that its runs need.
+/// A namespace whose runs a worker does.
+pub struct ServedNamespace {
+    /// The namespace, on the connection of its runs.
+    pub cluster: Cluster,
+    /// The host of runs with the worker's own config, whose sessions and state are in this namespace.
+    pub host: RunHost,
+    /// The limits of the namespace.
+    pub limits: NamespaceLimits,
+    /// The folder in which configs of others are unpacked. No two namespaces have the same one: runs of one could use what
+    /// those of the other have brought.
+    pub cache: PathBuf,
+}
+
+/// The parts of a worker that the runs of one namespace need.
 pub(super) struct ClusterWorkerState {
     pub cluster: Cluster,
     pub hosts: BundleHosts,
+    /// The counts of all namespaces.
     pub status: Arc<WorkerStatus>,
     /// Cancelled when the worker is to take no more runs and give back those at work.
     pub stop: CancellationToken,
     pub options: ClusterWorkerOptions,
+    limits: NamespaceLimits,
     started: SystemTime,
-    /// The ids of the runs at work.
+    /// The ids of the runs of the namespace at work.
     at_work: Mutex<BTreeSet<String>>,
     /// The last warning, which is not repeated.
     warned: Mutex<String>,
-    warn: Box<dyn Fn(&str) + Send + Sync>,
+    warn: OperatorWarning,
+}
+
+/// Warns the operator of a worker.
+#[derive(Clone)]
+pub(super) struct OperatorWarning {
+    pub warn: Arc<dyn Fn(&str) + Send + Sync>,
+    /// If `true`, warnings name their namespace.
+    pub names_namespace: bool,
 }
 
 impl ClusterWorkerState {
+    /// Creates the state of a namespace, whose counts are a part of `status`, and which ends with `stop`.
     pub fn new(
-        cluster: Cluster,
-        hosts: BundleHosts,
+        served: ServedNamespace,
         options: ClusterWorkerOptions,
-        warn: Box<dyn Fn(&str) + Send + Sync>,
-    ) -> Self {
-        Self {
+        environment: Arc<dyn BundleEnvironment>,
+        (status, stop): (&Arc<WorkerStatus>, &CancellationToken),
+        warn: OperatorWarning,
+    ) -> Result<Self, Report> {
+        let ServedNamespace { cluster, host, limits, cache } = served;
+        let hosts = BundleHosts::new(host, options.accept, environment, cluster.objects(), cache)?;
+        status.set_at_work(&cluster.options().namespace, 0);
+        Ok(Self {
             cluster,
             hosts,
-            status: Arc::default(),
-            stop: CancellationToken::new(),
+            status: Arc::clone(status),
+            stop: stop.clone(),
             options,
+            limits,
             started: SystemTime::now(),
             at_work: Mutex::default(),
             warned: Mutex::default(),
             warn,
-        }
+        })
+    }
+
+    /// Returns the name of the namespace.
+    pub fn namespace(&self) -> &str {
+        &self.cluster.options().namespace
+    }
+
+    /// Returns the worker as the queue knows it.
+    pub fn identity(&self) -> WorkerIdentity {
+        let ClusterWorkerOptions { id, labels, .. } = &self.options;
+        WorkerIdentity { id: id.clone(), labels: labels.clone(), limits: self.limits }
     }
 
     /// Warns the operator, unless the same was said just before.
@@ -77,7 +117,10 @@ impl ClusterWorkerState {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if *warned != message {
             message.clone_into(&mut warned);
-            (self.warn)(message);
+            match self.warn.names_namespace {
+                true => (self.warn.warn)(&format!("namespace {}: {message}", self.namespace())),
+                false => (self.warn.warn)(message),
+            }
         }
     }
 
@@ -93,7 +136,7 @@ impl ClusterWorkerState {
             true => at_work.insert(id.to_owned()),
             false => at_work.remove(id),
         };
-        self.status.set_at_work(at_work.len());
+        self.status.set_at_work(self.namespace(), at_work.len());
     }
 
     /// Returns the worker as others see it.

@@ -1,10 +1,11 @@
 //! The counts of a worker, for Prometheus and for whoever keeps it running.
 
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -24,7 +25,8 @@ const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The counts of a worker from its start on.
 #[derive(Debug, Default)]
 pub struct WorkerStatus {
-    at_work: AtomicUsize,
+    /// The runs at work of each namespace.
+    at_work: Mutex<BTreeMap<String, u64>>,
     is_draining: AtomicBool,
     taken: AtomicU64,
     completed: AtomicU64,
@@ -36,8 +38,9 @@ pub struct WorkerStatus {
 }
 
 impl WorkerStatus {
-    pub(super) fn set_at_work(&self, count: usize) {
-        self.at_work.store(count, Ordering::Relaxed);
+    pub(super) fn set_at_work(&self, namespace: &str, count: usize) {
+        let mut at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner);
+        at_work.insert(namespace.to_owned(), count as u64);
     }
 
     pub(super) fn set_draining(&self) {
@@ -80,8 +83,13 @@ impl WorkerStatus {
             }
         };
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let at_work = self.at_work.load(Ordering::Relaxed) as u64;
-        metric("shelly_worker_runs", "gauge", "Runs at work.", &[("", at_work)]);
+        let at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        metric("shelly_worker_runs", "gauge", "Runs at work.", &[("", at_work.values().sum::<u64>())]);
+        // No namespace has a character that a label would have to escape.
+        let labelled = |(namespace, count): (&String, &u64)| (format!("{{namespace=\"{namespace}\"}}"), *count);
+        let labelled: Vec<_> = at_work.iter().map(labelled).collect();
+        let of_namespaces: Vec<_> = labelled.iter().map(|(labels, count)| (labels.as_str(), *count)).collect();
+        metric("shelly_worker_namespace_runs", "gauge", "Runs at work, by namespace.", &of_namespaces);
         let is_draining = u64::from(self.is_draining.load(Ordering::Relaxed));
         metric("shelly_worker_draining", "gauge", "1 if the worker takes no more runs.", &[("", is_draining)]);
         metric(
@@ -151,10 +159,12 @@ mod tests {
         (0..3).for_each(|_| status.note_taken());
         status.note_end(RunEndState::Completed);
         status.note_declined();
-        status.set_at_work(1);
+        status.set_at_work("team-a", 1);
+        status.set_at_work("team-b", 2);
         let text = status.metrics();
         for line in [
-            "shelly_worker_runs 1",
+            "shelly_worker_runs 3",
+            "shelly_worker_namespace_runs{namespace=\"team-b\"} 2",
             "shelly_worker_draining 0",
             "shelly_worker_runs_taken_total 3",
             "shelly_worker_runs_left_total{outcome=\"completed\"} 1",

@@ -40,6 +40,23 @@ pub struct ClusterConfig {
     /// config, so they should be the same everywhere.
     #[serde(default)]
     pub limits: ClusterLimitsConfig,
+    /// Further namespaces on the same servers whose runs a worker does too. Sessions and submitted runs are in `namespace`.
+    #[serde(default)]
+    pub namespaces: Vec<ClusterNamespaceConfig>,
+}
+
+/// A further namespace whose runs a worker does. What is left out is that of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterNamespaceConfig {
+    /// The name: letters, digits, underscores and hyphens.
+    pub namespace: String,
+    /// The credentials that are sent to the server for this namespace; `None`: those of the cluster.
+    pub credentials: Option<ClusterCredentialsConfig>,
+    /// The keys for the content of this namespace; `None`: those of the cluster.
+    pub encryption: Option<ClusterEncryptionConfig>,
+    /// The limits of the runs in this namespace; `None`: as many as those of the cluster, for this namespace alone.
+    pub limits: Option<ClusterLimitsConfig>,
 }
 
 /// The limits of a namespace, counted on the server: a run that does not fit waits until others have ended.
@@ -106,7 +123,6 @@ impl ClusterConfig {
     }
 
     pub(super) fn check(&self) -> Result<(), Report> {
-        let wrong = |what: String, hint: &str| Err(Report::new(ErrorKind::Usage, format!("cluster.{what}")).hint(hint));
         for server in self.servers() {
             let url = Url::parse(&server).ok().filter(|url| ["nats", "tls"].contains(&url.scheme()) && url.has_host());
             let Some(url) = url else {
@@ -120,13 +136,7 @@ impl ClusterConfig {
                 );
             }
         }
-        let is_name = (1..=limits::CLUSTER_NAMESPACE_BYTES).contains(&self.namespace.len())
-            && self.namespace.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-        if !is_name {
-            let what = format!("namespace: `{}` is not a valid name", self.namespace.escape_debug());
-            let most = limits::CLUSTER_NAMESPACE_BYTES;
-            return wrong(what, &format!("use 1 to {most} characters of a-z, A-Z, 0-9, _ and -"));
-        }
+        check_namespace("", &self.namespace)?;
         if !(1..=limits::CLUSTER_REPLICAS).contains(&self.replicas) {
             return wrong(format!("replicas: is {}", self.replicas), "use a number from 1 to 5");
         }
@@ -135,24 +145,87 @@ impl ClusterConfig {
             let hint = format!("use a time from {} to {}", shown(least), shown(most));
             return wrong(format!("lease: is {}", shown(lease)), &hint);
         }
-        if let Some(encryption) = &self.encryption {
-            if encryption.keys().any(|key| key.file.as_os_str().is_empty()) {
-                return wrong(
-                    "encryption: a key names no file".into(),
-                    "make one with `shelly-host cluster key FILE` and write {file: FILE}",
-                );
-            }
-            if encryption.keys().count() > limits::CLUSTER_KEYS {
-                let what = format!("encryption: there are more than {} keys", limits::CLUSTER_KEYS);
-                return wrong(what, "leave out the oldest keys, whose content is gone");
-            }
+        check_encryption("", self.encryption.as_ref())?;
+        check_limits("", &self.limits)?;
+        if self.namespaces.len() >= limits::CLUSTER_WORKER_NAMESPACES {
+            let what = format!("namespaces: there are more than {}", limits::CLUSTER_WORKER_NAMESPACES - 1);
+            return wrong(what, "give some of them to another worker");
         }
-        let ClusterLimitsConfig { runs, tokens, usd } = &self.limits;
-        let zero = [("runs", *runs == Some(0)), ("tokens", *tokens == Some(0)), ("usd", *usd == Some(Usd::ZERO))];
-        match zero.iter().find(|(_, is_zero)| *is_zero) {
-            Some((key, _)) => wrong(format!("limits.{key}: is 0"), "no run could begin; use more, or leave it out"),
-            None => Ok(()),
+        for (n, further) in self.namespaces.iter().enumerate() {
+            let ClusterNamespaceConfig { namespace, credentials: _, encryption, limits } = further;
+            let at = format!("namespaces[{n}].");
+            check_namespace(&at, namespace)?;
+            let mut before = self.namespaces[..n].iter().map(|other| &other.namespace).chain([&self.namespace]);
+            if before.any(|other| other == namespace) {
+                return wrong(format!("{at}namespace: `{namespace}` is named twice"), "name each namespace once");
+            }
+            check_encryption(&at, encryption.as_ref())?;
+            limits.as_ref().map_or(Ok(()), |limits| check_limits(&at, limits))?;
         }
+        Ok(())
+    }
+
+    /// Returns the namespaces whose runs a worker does, its own first.
+    pub fn served_namespaces(&self) -> Vec<String> {
+        let further = self.namespaces.iter().map(|further| &further.namespace);
+        std::iter::once(&self.namespace).chain(further).cloned().collect()
+    }
+
+    /// Returns the cluster as it is for one of these namespaces alone; `None` if the config does not name it.
+    pub(super) fn of_namespace(&self, namespace: &str) -> Option<Self> {
+        let alone = Self { namespaces: Vec::new(), ..self.clone() };
+        if namespace == self.namespace {
+            return Some(alone);
+        }
+        let further = self.namespaces.iter().find(|further| further.namespace == namespace)?.clone();
+        let ClusterNamespaceConfig { namespace, credentials, encryption, limits } = further;
+        Some(Self {
+            namespace,
+            credentials: credentials.or(alone.credentials),
+            encryption: encryption.or(alone.encryption),
+            limits: limits.unwrap_or(alone.limits),
+            ..alone
+        })
+    }
+}
+
+/// Returns the error of a key below `cluster`.
+fn wrong(what: String, hint: &str) -> Result<(), Report> {
+    Err(Report::new(ErrorKind::Usage, format!("cluster.{what}")).hint(hint))
+}
+
+/// Checks a namespace; `at` is the place of its key below `cluster`.
+fn check_namespace(at: &str, namespace: &str) -> Result<(), Report> {
+    let is_name = (1..=limits::CLUSTER_NAMESPACE_BYTES).contains(&namespace.len())
+        && namespace.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    if is_name {
+        return Ok(());
+    }
+    let what = format!("{at}namespace: `{}` is not a valid name", namespace.escape_debug());
+    let most = limits::CLUSTER_NAMESPACE_BYTES;
+    wrong(what, &format!("use 1 to {most} characters of a-z, A-Z, 0-9, _ and -"))
+}
+
+fn check_encryption(at: &str, encryption: Option<&ClusterEncryptionConfig>) -> Result<(), Report> {
+    let Some(encryption) = encryption else { return Ok(()) };
+    if encryption.keys().any(|key| key.file.as_os_str().is_empty()) {
+        return wrong(
+            format!("{at}encryption: a key names no file"),
+            "make one with `shelly-host cluster key FILE` and write {file: FILE}",
+        );
+    }
+    if encryption.keys().count() > limits::CLUSTER_KEYS {
+        let what = format!("{at}encryption: there are more than {} keys", limits::CLUSTER_KEYS);
+        return wrong(what, "leave out the oldest keys, whose content is gone");
+    }
+    Ok(())
+}
+
+fn check_limits(at: &str, ClusterLimitsConfig { runs, tokens, usd }: &ClusterLimitsConfig) -> Result<(), Report> {
+    let zero = [("runs", *runs == Some(0)), ("tokens", *tokens == Some(0)), ("usd", *usd == Some(Usd::ZERO))];
+    match zero.iter().find(|(_, is_zero)| *is_zero) {
+        Some((key, _)) => wrong(format!("{at}limits.{key}: is 0"), "no run could begin; use more, or leave it out"),
+        None => Ok(()),
     }
 }
 
@@ -186,6 +259,26 @@ mod tests {
             ("nats: 'nats://a:1', namespace: a, limits: {runs: 0}", "cluster.limits.runs: is 0"),
             ("nats: 'nats://a:1', namespace: a, limits: {tokens: 0}", "cluster.limits.tokens: is 0"),
             ("nats: 'nats://a:1', namespace: a, limits: {usd: 0}", "cluster.limits.usd: is 0"),
+            (
+                "nats: 'nats://a:1', namespace: a, namespaces: [{namespace: b.c}]",
+                "cluster.namespaces[0].namespace: `b.c` is not a valid name",
+            ),
+            (
+                "nats: 'nats://a:1', namespace: a, namespaces: [{namespace: b}, {namespace: b}]",
+                "cluster.namespaces[1].namespace: `b` is named twice",
+            ),
+            (
+                "nats: 'nats://a:1', namespace: a, namespaces: [{namespace: a}]",
+                "cluster.namespaces[0].namespace: `a` is named twice",
+            ),
+            (
+                "nats: 'nats://a:1', namespace: a, namespaces: [{namespace: b, limits: {runs: 0}}]",
+                "cluster.namespaces[0].limits.runs: is 0",
+            ),
+            (
+                "nats: 'nats://a:1', namespace: a, namespaces: [{namespace: b, encryption: {key: {file: ''}}}]",
+                "cluster.namespaces[0].encryption: a key names no file",
+            ),
         ] {
             let refused = parsed(keys).unwrap_err();
             assert!(refused.contains(why), "{refused}, not {why}");
@@ -201,6 +294,36 @@ mod tests {
         let config = keys(most - 1).unwrap().cluster.unwrap();
         assert_eq!(config.encryption.unwrap().keys().count(), most);
         assert!(keys(most).unwrap_err().contains("more than 8 keys"));
+    }
+
+    #[test]
+    fn further_namespaces_have_what_they_name_of_their_own() {
+        let keys = "nats: 'nats://a:1', namespace: a, credentials: {file: a.creds}, encryption: {key: {file: a.key}}, \
+                    limits: {runs: 3}, namespaces: [{namespace: b}, {namespace: c, credentials: {file: c.creds}, \
+                    encryption: {key: {file: c.key}}, limits: {tokens: 9}}]";
+        let config = parsed(keys).unwrap();
+        let cluster = config.cluster.as_ref().unwrap();
+        assert_eq!(cluster.served_namespaces(), ["a", "b", "c"]);
+        let own = config.in_namespace("a").unwrap().cluster.unwrap();
+        assert!(own.namespaces.is_empty() && own.credentials == cluster.credentials);
+        let second = config.in_namespace("b").unwrap().cluster.unwrap();
+        assert_eq!(second.namespace, "b");
+        assert_eq!((&second.credentials, &second.encryption), (&cluster.credentials, &cluster.encryption));
+        assert_eq!(second.limits, cluster.limits);
+        let third = config.in_namespace("c").unwrap();
+        assert!(third.is_in_namespace("c") && !third.is_in_namespace("a"));
+        let third = third.cluster.unwrap();
+        assert_eq!(third.credentials.unwrap().file.to_str(), Some("c.creds"));
+        assert_eq!(third.encryption.unwrap().key.file.to_str(), Some("c.key"));
+        assert_eq!((third.limits.runs, third.limits.tokens), (None, Some(9)));
+        assert!(config.in_namespace("d").is_none() && Config::default().in_namespace("a").is_none());
+        let namespaces = |count: usize| {
+            let further: Vec<_> = (1..count).map(|n| format!("{{namespace: n{n}}}")).collect();
+            parsed(&format!("nats: 'nats://a:1', namespace: a, namespaces: [{}]", further.join(", ")))
+        };
+        let most = crate::limits::CLUSTER_WORKER_NAMESPACES;
+        assert_eq!(namespaces(most).unwrap().cluster.unwrap().served_namespaces().len(), most);
+        assert!(namespaces(most + 1).unwrap_err().contains("cluster.namespaces: there are more than 15"));
     }
 
     #[test]
@@ -220,5 +343,11 @@ mod tests {
         let line = parsed(&format!("{keys}, accept_plain: true}}")).unwrap().cluster_fact().unwrap();
         assert!(line.ends_with("; content that is not encrypted is used too"), "{line}");
         assert_eq!(Config::parse("", "/project".into()).unwrap().cluster_fact(), None);
+        // Each further namespace has a line of its own, which it also has as the only one.
+        let keys = "nats: 'nats://a:1', namespace: a, namespaces: [{namespace: b, credentials: {file: b.creds}}]";
+        let (config, lines) = (parsed(keys).unwrap(), parsed(keys).unwrap().facts());
+        let line = config.in_namespace("b").unwrap().cluster_fact().unwrap();
+        assert!(line.starts_with("the cluster `b` is on") && line.contains("/project/b.creds"), "{line}");
+        assert!(lines.contains(&line) && lines.contains(&config.cluster_fact().unwrap()), "{lines:?}");
     }
 }

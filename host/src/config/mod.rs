@@ -17,6 +17,7 @@ mod cluster;
 #[expect(clippy::module_inception, reason = "the type that the module is named after")]
 mod config;
 mod config_apis;
+mod config_namespaces;
 mod config_triggers;
 mod context;
 mod default_toolboxes;
@@ -69,6 +70,7 @@ pub use agent_plugins::{PluginRoles, PluginSection};
 pub use agent_tools::AgentToolUse;
 pub use cluster::{
     ClusterConfig, ClusterCredentialsConfig, ClusterEncryptionConfig, ClusterKeyConfig, ClusterLimitsConfig,
+    ClusterNamespaceConfig,
 };
 pub use config::{Config, ConfigErrors, ProjectApprovals};
 pub use context::ContextConfig;

@@ -105,12 +105,18 @@ impl Config {
         self.credentials.iter_mut().filter_map(|credential| credential.file.as_mut()).for_each(below);
         self.plugin_dirs.iter_mut().for_each(below);
         if let Some(cluster) = &mut self.cluster {
-            cluster.credentials.iter_mut().map(|credentials| &mut credentials.file).for_each(below);
-            cluster.certificates.iter_mut().for_each(below);
-            if let Some(encryption) = &mut cluster.encryption {
-                below(&mut encryption.key.file);
-                encryption.old_keys.iter_mut().map(|key| &mut key.file).for_each(below);
+            let further =
+                cluster.namespaces.iter_mut().map(|further| (&mut further.credentials, &mut further.encryption));
+            for (credentials, encryption) in
+                [(&mut cluster.credentials, &mut cluster.encryption)].into_iter().chain(further)
+            {
+                credentials.iter_mut().map(|credentials| &mut credentials.file).for_each(below);
+                if let Some(encryption) = encryption {
+                    below(&mut encryption.key.file);
+                    encryption.old_keys.iter_mut().map(|key| &mut key.file).for_each(below);
+                }
             }
+            cluster.certificates.iter_mut().for_each(below);
         }
         if let Some(index) = self.plugin_index.as_mut().filter(|index| !index.contains("://")) {
             *index = folder.join(&*index).to_string_lossy().into_owned();

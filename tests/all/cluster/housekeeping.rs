@@ -33,6 +33,52 @@ fn key_of_a_cluster_is_made_once() {
 }
 
 #[test]
+fn key_files_are_checked_before_they_are_used() {
+    let (place, model) = (Place::untrusted(), ModelServer::start(|_| says("Never asked.")));
+    assert_eq!(place.run(&["cluster", "key", "good.key"]).code, 0);
+    let path = |name: &str| place.path().join(name);
+    for name in ["same.key", "open.key"] {
+        fs::copy(path("good.key"), path(name)).unwrap();
+    }
+    place.file("broken.key", "not a key");
+    for (name, mode) in [("open.key", 0o644), ("broken.key", 0o600)] {
+        fs::set_permissions(path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let old = ["none.key", "broken.key", "open.key", "same.key"].map(|name| format!("{{file: {name}}}")).join(", ");
+    let keys = format!("encryption: {{key: {{file: good.key}}, old_keys: [{old}]}}");
+    let cluster = format!("cluster: {{nats: 'nats://127.0.0.1:1', namespace: team-a, {keys}}}\n");
+    place.file("shelly.yaml", format!("{}{cluster}", model.config("")));
+    let wrong = [
+        ("cluster.encryption.old_keys[0]: the key file ", "none.key cannot be used: "),
+        ("cluster.encryption.old_keys[1]: the key file ", "it does not have 64 hexadecimal digits"),
+        ("cluster.encryption.old_keys[2]: the key file ", "others can read or change it (mode 644); `chmod 600` it"),
+        ("cluster.encryption.old_keys[3]: the file has the same key as cluster.encryption.key", ""),
+    ];
+    let checked = place.run(&["config", "check", "--config", "shelly.yaml"]);
+    for (at, why) in wrong {
+        let is_told =
+            |line: &str| line.contains(at) && line.contains(why) && line.contains("shelly-host cluster key FILE");
+        assert!(checked.stderr.lines().any(is_told), "{at}: {}", checked.shown());
+    }
+    assert_eq!(checked.code, 0, "{}", checked.shown());
+    let ran = place.run(&["doctor", "--offline", "--config", "shelly.yaml", "--output", "json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.shown()));
+    let of_keys = |status: &str| {
+        let findings = report["findings"].as_array().unwrap().iter();
+        let found = findings.filter(|finding| finding["check"] == "keys" && finding["status"] == *status);
+        found.cloned().collect::<Vec<_>>()
+    };
+    let problems = of_keys("problem");
+    assert_eq!((ran.code, problems.len()), (1, wrong.len()), "{report:#}");
+    for (at, why) in wrong {
+        let is_told = |message: &str| message.contains(at) && message.contains(why);
+        assert!(problems.iter().any(|one| one["message"].as_str().is_some_and(is_told)), "{at}: {problems:?}");
+    }
+    let usable = |finding: &Value| finding["message"] == "1 key file of the cluster can be used";
+    assert!(of_keys("ok").iter().any(usable), "{report:#}");
+}
+
+#[test]
 fn old_runs_and_unused_objects_are_removed() {
     let model = ModelServer::start(|_| says("The answer is no secret-of-the-model."));
     let keys = ", encryption: {key: {file: content.key}}";

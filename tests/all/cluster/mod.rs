@@ -4,6 +4,8 @@
 #[cfg(unix)]
 mod accepted;
 #[cfg(unix)]
+mod accounts;
+#[cfg(unix)]
 mod attached_terminal;
 #[cfg(unix)]
 mod delegation;
@@ -19,7 +21,11 @@ mod faults;
 mod housekeeping;
 #[cfg(unix)]
 mod lost_runs;
+#[cfg(unix)]
+mod namespaces;
 pub mod nats_server;
+#[cfg(unix)]
+mod newer_versions;
 #[cfg(unix)]
 mod options;
 #[cfg(unix)]
@@ -150,7 +156,7 @@ impl WorkerProcess {
             }
         });
         let worker = Self { child, said };
-        worker.wait_to_hear("takes runs of `team-a`");
+        worker.wait_to_hear("takes runs of `team-");
         worker
     }
 

@@ -15,6 +15,11 @@ pub struct NatsServer(Child);
 impl NatsServer {
     /// Starts a server; `None` if there is no program for it.
     pub fn start(place: &Place, port: u16) -> Option<Self> {
+        Self::start_with(place, port, "")
+    }
+
+    /// Starts a server with more lines in its config.
+    pub fn start_with(place: &Place, port: u16, more: &str) -> Option<Self> {
         let built = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/nats/bin/nats-server");
         let program = env::var_os("SHELLY_NATS_SERVER").map_or(built, PathBuf::from);
         if !program.is_file() {
@@ -22,7 +27,8 @@ impl NatsServer {
             return None;
         }
         let store = place.path().join("nats");
-        let config = format!("host: 127.0.0.1\nport: {port}\njetstream {{ store_dir: \"{}\" }}\n", store.display());
+        let config =
+            format!("host: 127.0.0.1\nport: {port}\njetstream {{ store_dir: \"{}\" }}\n{more}", store.display());
         let config = place.file("nats.conf", config);
         let mut command = Command::new(program);
         let command = command.arg("-c").arg(config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use shelly_host::{
     bucket::StateBucket,
     cluster::{ClusterBucket, ClusterBucketKind, RunParent, RunSpec},
+    limits,
 };
 
 use super::{ClusterProject, WorkerProcess, run_in};
@@ -107,6 +108,25 @@ fn undo_takes_back_files_and_leaves_boards() {
     assert!(!plan.exists());
     let claimed = run("Take it.");
     assert!(claimed.contains("in_progress"), "the task is still there: {claimed}");
+}
+
+#[test]
+fn root_that_names_no_session_is_not_used() {
+    let model = ModelServer::start(|_| says("Rested."));
+    let Some(project) = ClusterProject::new(&model, "toolboxes: [tasks]", "") else { return };
+    let _worker = WorkerProcess::start(&project.place, &[]);
+    project.submit("lead", &["Rest."]);
+    project.wait_until("lead", "completed");
+    let bucket = ClusterBucket::new(&project.cluster().journals(), ClusterBucketKind::Boards);
+    let long = vec![b'a'; limits::SESSION_NAME_BYTES + 1];
+    assert!(bucket.write("session.lead.root", None, Some(&long)).unwrap().is_some());
+    let parent = RunParent { run: None, session: "lead".into(), call: "c1".into(), depth: 1 };
+    let spec = RunSpec { parent: Some(parent), ..RunSpec::new("child", "child", Some("Rest.".into())) };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async { project.cluster().runs().submit(spec).await.unwrap() });
+    let failed = project.wait_until("child", "failed");
+    assert!(failed["error"].to_string().contains("the entry `session.lead.root` names no session"), "{failed}");
+    assert!(bucket.keys("session.child").unwrap().is_empty(), "nothing of it is handed on");
 }
 
 #[test]

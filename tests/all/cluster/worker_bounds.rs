@@ -13,7 +13,7 @@ use shelly_host::{
     app::{App, sessions_of},
     approval::{ApprovalBroker, ApprovalInbox, HeadlessPolicy, TrustedSubjects},
     cluster::{Cluster, ClusterOptions, NamespaceLimits, RunSpec},
-    cluster_runs::{AcceptPolicy, BundleEnvironment, ClusterWorker, ClusterWorkerOptions},
+    cluster_runs::{AcceptPolicy, BundleEnvironment, ClusterWorker, ClusterWorkerOptions, ServedNamespace},
     config::Config,
     digest::Sha256Digest,
     error::{ErrorKind, Report},
@@ -75,14 +75,18 @@ impl LocalWorker {
             host: "here".into(),
             labels: BTreeSet::new(),
             jobs: 1,
-            limits: NamespaceLimits::default(),
             accept: AcceptPolicy::Own,
-            cache: project.place.path().join("bundles"),
             session_wait: times.session_wait,
         };
         let host = RunHost::new(app, None, RunHostOptions::default());
-        let environment = Arc::new(OwnConfigAlone);
-        let worker = ClusterWorker::new(Cluster::new(options), host, environment, of_worker, |_| {}).unwrap();
+        let environment = Arc::new(OwnConfigAlone) as Arc<dyn BundleEnvironment>;
+        let served = ServedNamespace {
+            cluster: Cluster::new(options),
+            host,
+            limits: NamespaceLimits::default(),
+            cache: project.place.path().join("bundles"),
+        };
+        let worker = ClusterWorker::new(vec![served], &environment, &of_worker, |_| {}).unwrap();
         drop(entered);
         let (of_thread, handle) = (worker.clone(), runtime.handle().clone());
         let working = thread::spawn(move || handle.block_on(of_thread.work()));

@@ -98,6 +98,10 @@ const WAY_OUT: &str = "../../host/src/config/egress.rs";
 const SERVERS: &str = "../../host/src/config/mcp.rs";
 /// The file that gives a config's cluster to sessions.
 const CLUSTER: &str = "../../host/src/assemble/cluster_sessions.rs";
+/// The tests of the cluster that a config names.
+const CLUSTER_CONFIG: &str = "../../host/src/config/cluster.rs";
+/// The tests of workers with several namespaces.
+const NAMESPACES: &str = "cluster/namespaces.rs";
 /// The file that reads APIs.
 const APIS: &str = "../../host/src/config/openapi/tests.rs";
 /// The file that reads programs.
@@ -321,6 +325,11 @@ teams: [{name: t, members: [{agent: bob}], coordinator: model}]"),
         ("cluster_encryption.accept_plain", By(CLUSTER, "every_key_of_a_cluster_reaches_the_connection")),
         ("cluster_key.file", By(CLUSTER, "every_key_of_a_cluster_reaches_the_connection")),
         ("cluster.limits", By(CLUSTER, "every_key_of_a_cluster_reaches_the_connection")),
+        ("cluster.namespaces", By(NAMESPACES, "worker_serves_two_accounts_apart")),
+        ("cluster_namespace.namespace", By(NAMESPACES, "worker_serves_two_accounts_apart")),
+        ("cluster_namespace.credentials", By(NAMESPACES, "worker_serves_two_accounts_apart")),
+        ("cluster_namespace.encryption", By(CLUSTER_CONFIG, "further_namespaces_have_what_they_name_of_their_own")),
+        ("cluster_namespace.limits", By(CLUSTER_CONFIG, "further_namespaces_have_what_they_name_of_their_own")),
         ("cluster_limits.runs", By("cluster/queue.rs", "limits_of_a_namespace_hold_with_several_workers")),
         ("cluster_limits.tokens", By("cluster/queue.rs", "limits_of_a_namespace_hold_with_several_workers")),
         ("cluster_limits.usd", By(CLUSTER, "every_key_of_a_cluster_reaches_the_connection")),

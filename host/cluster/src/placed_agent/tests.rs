@@ -4,7 +4,7 @@ use std::{
     time::SystemTime,
 };
 
-use futures_util::{stream, stream::BoxStream};
+use futures_util::{FutureExt, stream, stream::BoxStream};
 use shelly_core::{
     agent::{Agent, AgentGroup},
     approval::{HeadlessPolicy, OpenQuestionAnswer, TrustedSubjects},
@@ -15,8 +15,8 @@ use tokio::sync::Semaphore;
 
 use super::*;
 use crate::{
-    child_run_guard::spent_by_runs_left, job_slot::RunJob, run_entry::RunEntry, run_queue::Submission,
-    worker_registry::WorkerEntry,
+    child_run_guard::spent_by_runs_left, job_places::JobPlaces, job_slot::RunJob, run_entry::RunEntry,
+    run_queue::Submission, worker_registry::WorkerEntry,
 };
 
 /// A cluster in memory, whose only worker is the test.
@@ -286,8 +286,8 @@ async fn missing_worker_is_named_after_a_while() {
 async fn bounded_number_of_runs_of_a_worker_wait() {
     let runs = FakeRuns::ending_next(completed("A cat.", 1));
     let most = limits::CLUSTER_WAITING_RUNS;
-    let (jobs, waiting) = (Arc::new(Semaphore::new(most + 1)), Arc::new(Semaphore::new(most)));
-    let taken = || RunJob::new(Arc::clone(&jobs), Arc::clone(&jobs).try_acquire_owned().unwrap(), Arc::clone(&waiting));
+    let (jobs, waiting) = (JobPlaces::new(most + 1).of("team-a"), Arc::new(Semaphore::new(most)));
+    let taken = || RunJob::new(jobs.clone(), jobs.acquire().now_or_never().unwrap(), Arc::clone(&waiting));
     let others: Vec<_> = (0..most).map(|_| taken()).collect();
     let mut waits: Vec<_> = others.iter().map(|job| job.slot().begin_wait().unwrap()).collect();
     let own = taken();

@@ -63,6 +63,8 @@ pub const CLUSTER_QUEUED_RUNS: usize = 100_000;
 pub const CLUSTER_QUEUES: usize = 256;
 /// The maximum number of runs that a list has: the newest.
 pub const CLUSTER_RUNS_LISTED: usize = 10_000;
+/// The maximum number of runs that a message about entries that cannot be read names; all are counted.
+pub const CLUSTER_UNREADABLE_NAMED: usize = 10;
 /// The maximum bytes of the entries that a list holds in memory: the newest.
 pub const CLUSTER_LIST_BYTES: usize = 64 << 20;
 /// The pause of a worker between two looks at the queues: a new run wakes it, one that was given back later does not.

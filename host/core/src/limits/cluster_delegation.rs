@@ -6,8 +6,8 @@ use std::time::Duration;
 pub const CEILING_JSON_BYTES: usize = 64 << 10;
 /// The maximum number of bounds in the JSON of a ceiling: two for each level of delegation, with room for teams.
 pub const CEILING_JSON_BOUNDS: usize = 64;
-/// The maximum number of runs of a worker that wait for runs on other workers, beyond those at work: each holds its session
-/// and its conversation in memory, and is listed in the entry of the worker.
+/// The maximum number of runs of a namespace on a worker that wait for runs on other workers, beyond those at work: each
+/// holds its session and its conversation in memory, and is listed in the entry of the worker.
 pub const CLUSTER_WAITING_RUNS: usize = 128;
 /// The time between two looks for open questions of a run on another worker: a person does not notice it.
 pub const CLUSTER_QUESTION_PAUSE: Duration = Duration::from_secs(1);

@@ -6,8 +6,13 @@ use std::time::Duration;
 pub const CLUSTER_WORKER_JOBS: usize = 4;
 /// The maximum number of runs that a worker has at work: each holds a session and its events in memory.
 pub const CLUSTER_WORKER_JOBS_CEILING: usize = 256;
-/// The time that a worker waits for a run with one request to the server; it waits again after it.
-pub const CLUSTER_TAKE_WAIT: Duration = Duration::from_secs(5);
+/// The maximum number of namespaces of one worker: each has a connection, an app and a model client of its own.
+pub const CLUSTER_WORKER_NAMESPACES: usize = 16;
+/// The time for which a namespace keeps a free place of a worker while its server is asked for a run, or half of a lease if
+/// that is longer: a run that comes later is given back, and the other namespaces get the place.
+pub const CLUSTER_TAKE_TIME: Duration = Duration::from_secs(15);
+/// The longest pause of a worker between two attempts at a namespace that fails, while it does runs of the others.
+pub const CLUSTER_NAMESPACE_PAUSE: Duration = Duration::from_secs(30);
 /// The pause of a worker after a request for a run that failed: the server may be away.
 pub const CLUSTER_TAKE_PAUSE: Duration = Duration::from_secs(1);
 /// The pause before a worker tries again to open a session that another process has.

@@ -17,6 +17,9 @@ pub struct ClusterConfigArgs {
     /// The config file (default: .shelly/config.yaml or shelly.yaml).
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// The namespace, of those that the config names (default: cluster.namespace).
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Option<String>,
     /// Trust the cluster that the config names for this command without asking; see shelly-host config trust.
     #[arg(long)]
     pub trust: bool,
@@ -31,6 +34,10 @@ impl ClusterConfigArgs {
     /// Reads the config and returns it with its cluster, to which the person has consented.
     pub fn open(&self) -> Result<(Config, Cluster), Report> {
         let config = read_config_silently(self.config.as_ref())?;
+        let config = match &self.namespace {
+            Some(namespace) => in_namespace(&config, namespace)?,
+            None => config,
+        };
         admit_cluster(&config, self.is_trusted())?;
         let cluster = cluster_of(&config)?;
         Ok((config, cluster))
@@ -39,9 +46,23 @@ impl ClusterConfigArgs {
 
 /// Returns the cluster of a config.
 pub fn cluster_of(config: &Config) -> Result<Cluster, Report> {
-    app::cluster_of(config).ok_or_else(|| {
-        let hint = "name one: cluster: {nats: 'nats://HOST:4222', namespace: NAME}";
-        Report::new(ErrorKind::Usage, "the config names no cluster").hint(hint)
+    app::cluster_of(config).ok_or_else(no_cluster)
+}
+
+/// Reports that a config names no cluster.
+pub fn no_cluster() -> Report {
+    let hint = "name one: cluster: {nats: 'nats://HOST:4222', namespace: NAME}";
+    Report::new(ErrorKind::Usage, "the config names no cluster").hint(hint)
+}
+
+/// Returns the config with its cluster in this namespace, which is one of those that it names.
+pub fn in_namespace(config: &Config, namespace: &str) -> Result<Config, Report> {
+    config.in_namespace(namespace).ok_or_else(|| {
+        let Some(cluster) = &config.cluster else { return no_cluster() };
+        let shown = cut(&legible(namespace), limits::NAME_SHOWN_CHARS);
+        let known = cluster.served_namespaces().join(", ");
+        Report::new(ErrorKind::Usage, format!("the config names no namespace `{shown}`"))
+            .hint(format!("use one of {known}, or add it under cluster.namespaces: [{{namespace: NAME}}]"))
     })
 }
 

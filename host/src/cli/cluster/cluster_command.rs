@@ -8,17 +8,18 @@ use serde_json::{Value, json};
 use super::{
     cluster_access::{ClusterConfigArgs, run_of},
     cluster_upkeep::{ClusterKeyArgs, ClusterPruneArgs},
+    unreadable_entries::{unreadable_json, unreadable_text},
 };
 use crate::{
     app,
     cli::{
         command_runtime::runtime,
-        render::{self, CliOutputFormat, indented_json, json_line, name, one_line, print, size, tell},
+        render::{self, CliOutputFormat, indented_json, json_line, name, one_line, print, size, tell, warn},
         session::{table, when},
     },
     cluster::{
-        ClusterError, NamespaceLimits, NamespaceUse, NewerEntries, QueueDepth, RunEntry, RunPhase, StreamSize,
-        WorkerEntry, WorkerState,
+        ClusterError, NamespaceLimits, NamespaceUse, NewerEntries, QueueDepth, RunEntry, RunListing, RunPhase,
+        StreamSize, WorkerEntry, WorkerState,
     },
     error::{Report, count},
     limits,
@@ -119,9 +120,10 @@ impl ClusterStatusArgs {
         cluster.connect().await.map_err(report)?;
         let workers = cluster.workers().list().await.map_err(report)?;
         let depths = cluster.runs().depths().await.map_err(report)?;
-        let at_work = cluster.runs().list(limits::CLUSTER_RUNS_LISTED).await.map_err(report)?;
+        let RunListing { runs, unreadable } =
+            cluster.runs().listing(limits::CLUSTER_RUNS_LISTED).await.map_err(report)?;
         let at_work: Vec<_> =
-            at_work.into_iter().filter(|entry| matches!(entry.phase, RunPhase::Running { .. })).collect();
+            runs.into_iter().filter(|entry| matches!(entry.phase, RunPhase::Running { .. })).collect();
         let newer = cluster.newer_entries().await.map_err(report)?;
         let sizes = cluster.sizes().await.map_err(report)?;
         let reserved = match cluster.counters().reserved().await {
@@ -140,6 +142,7 @@ impl ClusterStatusArgs {
                 "limits": json!({"runs": of_namespace.runs, "tokens": of_namespace.tokens, "usd": of_namespace.usd}),
                 "streams": sizes.iter().map(size_json).collect::<Vec<_>>(),
                 "newer": json!({"runs": newer.runs, "workers": newer.workers, "sessions": newer.sessions}),
+                "unreadable": unreadable_json(&unreadable),
             });
             return print(&indented_json(&status));
         }
@@ -151,7 +154,9 @@ impl ClusterStatusArgs {
             None => "reserved: not known, because a newer shelly-host wrote it".into(),
         });
         parts.push(sizes_text(&sizes));
-        parts.extend(newer_text(&newer));
+        // The runs are named with the others that cannot be read.
+        parts.extend(newer_text(&NewerEntries { runs: 0, ..newer }));
+        parts.extend(unreadable_text(&unreadable));
         print(&parts.join("\n\n"))
     }
 }
@@ -159,7 +164,11 @@ impl ClusterStatusArgs {
 impl ClusterRunsArgs {
     async fn run(self) -> Result<(), Report> {
         let (_, cluster) = self.config.open()?;
-        let entries = cluster.runs().list(self.limit).await.map_err(|error| error.report())?;
+        let RunListing { runs: entries, unreadable } =
+            cluster.runs().listing(self.limit).await.map_err(|error| error.report())?;
+        if let Some(text) = unreadable_text(&unreadable) {
+            warn(&text);
+        }
         match self.output {
             CliOutputFormat::Json => print(&indented_json(&json!(entries.iter().map(run_json).collect::<Vec<_>>()))),
             CliOutputFormat::Text if entries.is_empty() => {

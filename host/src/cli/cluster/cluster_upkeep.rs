@@ -5,7 +5,10 @@ use std::{path::PathBuf, time::Duration};
 use clap::Args;
 use serde_json::json;
 
-use super::cluster_access::ClusterConfigArgs;
+use super::{
+    cluster_access::ClusterConfigArgs,
+    unreadable_entries::{unreadable_json, unreadable_text},
+};
 use crate::{
     cli::{
         render::{CliOutputFormat, json_line, name, print, size, warn},
@@ -56,13 +59,18 @@ pub struct ClusterKeyArgs {
 impl ClusterPruneArgs {
     pub async fn run(self) -> Result<(), Report> {
         let (_, cluster) = self.config.open()?;
-        let ClusterPruning { runs, objects, skipped } = ClusterPruning::of(&cluster, self.older_than).await?;
+        let ClusterPruning { runs, objects, skipped, unreadable } =
+            ClusterPruning::of(&cluster, self.older_than).await?;
+        if let Some(text) = unreadable_text(&unreadable) {
+            warn(&text);
+        }
         if let Some(reason) = &skipped {
             warn(&format!("no config, plugin or file was removed: {}", name(reason)));
         }
         match self.output {
             CliOutputFormat::Json => print(&json_line(&json!({
                 "runs": runs, "objects": objects.removed, "freed": objects.bytes, "kept": objects.kept, "skipped": skipped,
+                "unreadable": unreadable_json(&unreadable),
             }))),
             CliOutputFormat::Text => print(&format!(
                 "removed {} and {} ({})",

@@ -3,15 +3,17 @@
 use std::{net::SocketAddr, path::PathBuf, pin::pin, sync::Arc};
 
 use clap::{Args, ValueEnum};
+use futures_util::future::join_all;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    cluster_access::{cluster_of, label},
+    cluster_access::{cluster_of, in_namespace, label, no_cluster},
     worker_environment::{WorkerEnvironment, host_name},
 };
 use crate::{
-    app,
+    app::{self, App},
+    approval::{ApprovalInbox, TrustedSubjects},
     capability::{Budget, Usd},
     cli::{
         ask::{self, ApprovalModeArg},
@@ -21,24 +23,26 @@ use crate::{
         runner_args::{self, RunnerArgs},
         secrets, signals, trust,
     },
-    cluster_runs::{AcceptPolicy, ClusterWorker, ClusterWorkerOptions, WorkerHttp},
-    config::Config,
+    cluster_runs::{AcceptPolicy, BundleEnvironment, ClusterWorker, ClusterWorkerOptions, ServedNamespace, WorkerHttp},
+    config::{ClusterConfig, Config},
     error::{ErrorKind, Report},
     limits,
     net::http_server::{AccessPolicy, HttpServer},
     serve::hosted_runs::{RunHost, RunHostOptions},
 };
 
-/// Work on the runs in the queue of the cluster that the config names.
+/// Work on the runs in the queue of the cluster that the config names, in its namespace and in those under `namespaces`.
 ///
 /// Runs are prepared and recorded as those of `shelly-host run`, with the files, programs and credentials of this host. If a
 /// worker dies, the next one goes on with its runs where their journals end. On a signal the worker takes no more runs, and
-/// gives those at work back; a second signal ends it at once. Questions of agents wait for shelly-host attach.
+/// gives those at work back; a second signal ends it at once. Questions of agents wait for shelly-host attach. Of several
+/// namespaces with runs that wait, the one with the fewest at work here gets the next free place.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   shelly-host worker
   shelly-host worker --jobs 8 --labels gpu,eu
+  shelly-host worker --namespace team-a --namespace team-b
   shelly-host worker --accept trusted --approve granted --max-cost 0.50
   shelly-host worker --listen :9464
 
@@ -50,7 +54,10 @@ pub struct WorkerArgs {
     /// A directory of plugin folders; repeatable.
     #[arg(long, value_name = "DIR")]
     plugins: Vec<PathBuf>,
-    /// The number of runs at work at once.
+    /// A namespace whose runs are done; repeatable. Without this option all that the config names.
+    #[arg(long, value_name = "NAME")]
+    namespace: Vec<String>,
+    /// The number of runs at work at once, of all namespaces together.
     #[arg(long, value_name = "N", value_parser = jobs, default_value_t = limits::CLUSTER_WORKER_JOBS)]
     jobs: usize,
     /// The labels that runs may ask for, separated by commas.
@@ -134,7 +141,7 @@ impl WorkerArgs {
         };
         let runner = self.runner();
         let config = runner.read_config()?;
-        let cluster = cluster_of(&config)?;
+        let namespaces = self.namespaces(&config)?;
         let environment =
             WorkerEnvironment { runner: RunnerArgs { config: None, plugins: Vec::new(), ..runner.clone() } };
         let (broker, inbox) = environment.broker();
@@ -145,13 +152,22 @@ impl WorkerArgs {
             code = &mut interrupt => return Ok(code),
             trusted = trust::admitted(&standing, self.trust, ask::is_attended()) => trusted?,
         };
-        broker.trust(trusted);
+        broker.trust(trusted.clone());
         secrets::hide(app.secrets());
         launch::remember_session(&config.root, runner.config.as_deref());
-        let host = RunHost::new(app.clone(), inbox, self.host_options(&runner, &config));
-        let options = self.worker_options(&config)?;
-        let (id, namespace) = (options.id.clone(), config.cluster.as_ref().map(|cluster| cluster.namespace.clone()));
-        let worker = ClusterWorker::new(cluster, host.clone(), Arc::new(environment), options, warn)?;
+        let options = self.worker_options()?;
+        let (mut apps, mut own_inbox) = (Vec::new(), Some(inbox));
+        let mut served = Vec::new();
+        for namespace in &namespaces {
+            let (app, inbox) = match own_inbox.take_if(|_| config.is_in_namespace(namespace)) {
+                Some(inbox) => (app.clone(), inbox),
+                None => app_of(namespace, (&app, &config), &environment, &runner, &trusted)?,
+            };
+            served.push(self.served(&app, inbox, &runner)?);
+            apps.push(app);
+        }
+        let (id, environment) = (options.id.clone(), Arc::new(environment) as Arc<dyn BundleEnvironment>);
+        let worker = ClusterWorker::new(served, &environment, &options, warn)?;
         let stop = CancellationToken::new();
         let serving = listener.map(|(listener, address)| {
             tell(&format!("health and metrics at http://{address}\n"));
@@ -159,9 +175,9 @@ impl WorkerArgs {
             tokio::spawn(server.serve(listener, stop.clone(), limits::SERVE_STOP_GRACE))
         });
         tell(&format!(
-            "worker {} takes runs of `{}`{DIM}; Ctrl-C gives back those at work{PLAIN}\n",
+            "worker {} takes runs of {}{DIM}; Ctrl-C gives back those at work{PLAIN}\n",
             name(&id),
-            name(&namespace.unwrap_or_default())
+            namespaces.iter().map(|namespace| format!("`{}`", name(namespace))).collect::<Vec<_>>().join(", ")
         ));
         let mut working = pin!(worker.work());
         let code = tokio::select! {
@@ -176,8 +192,10 @@ impl WorkerArgs {
         if let Some(serving) = serving {
             let _ = timeout(limits::SERVE_STOP_GRACE, serving).await;
         }
-        let _ = timeout(limits::CANCEL_GRACE, async { tokio::join!(app.settled(), app.close_servers()) }).await;
-        if let Some(warning) = host.app().telemetry_flush().finish().await {
+        let closing = apps.iter().map(|app| async move { tokio::join!(app.settled(), app.close_servers()) });
+        let _ = timeout(limits::CANCEL_GRACE, join_all(closing)).await;
+        // The apps of all namespaces share it.
+        if let Some(warning) = app.telemetry_flush().finish().await {
             warn(&warning);
         }
         tell("stopped\n");
@@ -195,6 +213,35 @@ impl WorkerArgs {
         }
     }
 
+    /// Returns the namespaces whose runs are done, each once.
+    fn namespaces(&self, config: &Config) -> Result<Vec<String>, Report> {
+        cluster_of(config)?;
+        let all: Vec<String> = config.cluster.iter().flat_map(ClusterConfig::served_namespaces).collect();
+        if self.namespace.is_empty() {
+            return Ok(all);
+        }
+        let unknown = self.namespace.iter().find(|namespace| !all.contains(namespace));
+        if let Some(unknown) = unknown {
+            in_namespace(config, unknown)?;
+        }
+        Ok(all.into_iter().filter(|namespace| self.namespace.contains(namespace)).collect())
+    }
+
+    /// Returns the namespace of an app as the worker does its runs.
+    fn served(&self, app: &App, inbox: Option<ApprovalInbox>, runner: &RunnerArgs) -> Result<ServedNamespace, Report> {
+        let cluster = app.cluster().cloned().ok_or_else(no_cluster)?;
+        let cache = cache_base().ok_or_else(|| {
+            let what = "there is no folder for the configs of other hosts";
+            Report::new(ErrorKind::Usage, what).hint("set SHELLY_CACHE_DIR, or HOME")
+        })?;
+        Ok(ServedNamespace {
+            host: RunHost::new(app.clone(), inbox, self.host_options(runner, &app.config)),
+            limits: app::namespace_limits(&app.config),
+            cache: cache.join("bundles").join(&cluster.options().namespace),
+            cluster,
+        })
+    }
+
     fn host_options(&self, runner: &RunnerArgs, config: &Config) -> RunHostOptions {
         RunHostOptions {
             launch: runner.named().to_options(&config.root),
@@ -206,26 +253,35 @@ impl WorkerArgs {
         }
     }
 
-    fn worker_options(&self, config: &Config) -> Result<ClusterWorkerOptions, Report> {
+    fn worker_options(&self) -> Result<ClusterWorkerOptions, Report> {
         if self.labels.len() > limits::CLUSTER_WORKER_LABELS {
             let what = format!("a worker has at most {} labels", limits::CLUSTER_WORKER_LABELS);
             return Err(Report::new(ErrorKind::Usage, what).hint("name fewer with --labels"));
         }
-        let cache = cache_base().ok_or_else(|| {
-            let what = "there is no folder for the configs of other hosts";
-            Report::new(ErrorKind::Usage, what).hint("set SHELLY_CACHE_DIR, or HOME")
-        })?;
         Ok(ClusterWorkerOptions {
             id: worker_id(),
             host: host_name(),
             labels: self.labels.iter().cloned().collect(),
             jobs: self.jobs,
-            limits: app::namespace_limits(config),
             accept: self.accept.into(),
-            cache: cache.join("bundles"),
             session_wait: limits::CLUSTER_SESSION_WAIT,
         })
     }
+}
+
+/// Returns the app for a further namespace, with a broker and connections of its own, and the inbox of its questions.
+fn app_of(
+    namespace: &str,
+    (app, config): (&App, &Config),
+    environment: &WorkerEnvironment,
+    runner: &RunnerArgs,
+    trusted: &TrustedSubjects,
+) -> Result<(App, Option<ApprovalInbox>), Report> {
+    let (broker, inbox) = environment.broker();
+    let further = runner.app(in_namespace(config, namespace)?, broker.clone())?.beside(app);
+    // The facts of the config are those of all namespaces.
+    broker.trust(trusted.clone());
+    Ok((further, inbox))
 }
 
 /// Returns the id of a new worker: the name of its host and random digits.

@@ -150,6 +150,7 @@ const ARGUMENTS: &[CompletedArgument] = &[
     row("submit", "id", CompletedValue::Nothing),
     row("submit", "labels", CompletedValue::Nothing),
     row("submit", "tasks", CompletedValue::Files),
+    row("", "namespace", CompletedValue::Nothing),
     row("worker", "jobs", CompletedValue::Nothing),
     row("worker", "labels", CompletedValue::Nothing),
     row("worker", "listen", CompletedValue::Nothing),

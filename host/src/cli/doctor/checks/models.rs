@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    app::{VendorAddress, key_variables_in_words, local_servers_in_words, vendor_keys},
+    app::{App, ClusterKeyFile, VendorAddress, key_variables_in_words, local_servers_in_words, vendor_keys},
     cli::{
         doctor::{
             doctor_context::{DoctorContext, ModelProbeAnswer},
@@ -60,6 +60,26 @@ pub(super) fn keys(context: &DoctorContext) -> Vec<UnnamedFinding> {
             "set {} for a model of a vendor; local model servers and plugins need none",
             key_variables_in_words("or")
         )));
+    }
+    findings.extend(cluster_keys(context));
+    findings
+}
+
+/// Looks at the files with the keys of the cluster. Of each key its id is shown, which says nothing about it.
+fn cluster_keys(context: &DoctorContext) -> Vec<UnnamedFinding> {
+    let (mut usable, mut findings) = (Vec::new(), Vec::new());
+    for ClusterKeyFile { place, id } in context.app.iter().flat_map(App::cluster_key_files) {
+        match id {
+            Ok(id) => usable.push(format!("{}: the key {id}", name(&place))),
+            Err(report) => findings.push(UnnamedFinding::of_report(&report)),
+        }
+    }
+    if !usable.is_empty() {
+        let message = format!(
+            "{} used",
+            count(usable.len() as u64, "key file of the cluster can be", "key files of the cluster can be")
+        );
+        findings.insert(0, UnnamedFinding::ok(message).details(usable));
     }
     findings
 }
