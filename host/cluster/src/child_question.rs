@@ -16,6 +16,8 @@ const NO: &str = "no";
 pub(crate) struct ChildQuestion {
     /// The id for the answer.
     pub id: String,
+    /// The attempt of the run that asks, as the question names it.
+    pub attempt: String,
     /// The question as the person is asked it. A permission is asked for as a choice of yes and no, since the person at this
     /// host cannot trust anything for the other one.
     pub question: OpenQuestion,
@@ -55,7 +57,7 @@ impl ChildQuestion {
             multi_select,
             max_selections: max_selections.filter(|_| multi_select),
         };
-        Some(Self { id, question, is_permission })
+        Some(Self { id, attempt: text("run").to_owned(), question, is_permission })
     }
 
     /// Returns the reply for the worker. Whoever did not answer has declined.

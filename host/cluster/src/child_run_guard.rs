@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt, future::join_all};
-use serde_json::json;
 use shelly_core::{
     agent::{RemoteTaskOwner, journal::RemoteTaskRecord},
-    capability::{BudgetUsage, Usd},
+    capability::BudgetUsage,
     limits,
 };
 use tokio::{
@@ -100,6 +99,5 @@ async fn cancelled(runs: &dyn ChildRuns, id: &str) -> Option<QueuedRunEnd> {
 
 /// Returns what a run has spent.
 pub(crate) fn spent(ending: &QueuedRunEnd) -> BudgetUsage {
-    let usd = ending.cost_usd.and_then(|usd| serde_json::from_value::<Usd>(json!(usd)).ok()).unwrap_or_default();
-    BudgetUsage { usage: ending.usage, usd, tool_calls: ending.tool_calls }
+    BudgetUsage { usage: ending.usage, usd: ending.cost().unwrap_or_default(), tool_calls: ending.tool_calls }
 }

@@ -48,7 +48,7 @@ impl ClusterDraft {
         let (id, token) = (self.id.clone(), self.entry.token.clone());
         let stored =
             self.wait(|handles| async move { handles.store_attachment((&id, &token), &token, attachment).await })?;
-        self.entry.attachment_bytes += stored;
+        self.entry.attachment_bytes = self.entry.attachment_bytes.saturating_add(stored);
         Ok(())
     }
 }

@@ -62,14 +62,20 @@ impl ClusterError {
             }
             Self::Refused { .. } => (ErrorKind::Run, "check that the NATS server has room; try again later".to_owned()),
             Self::TooLarge { .. } => (ErrorKind::Usage, "make it smaller, or give it in files".to_owned()),
-            Self::Invalid { .. } => (ErrorKind::Usage, "correct it".to_owned()),
+            Self::Invalid { .. } => (
+                ErrorKind::Usage,
+                "correct it; if it is on the server, another program has written it: remove it there".to_owned(),
+            ),
             Self::Newer { .. } => (ErrorKind::Run, "use the newest shelly-host of the cluster's hosts".to_owned()),
             Self::Sealed(error) => (ErrorKind::Run, error.mend().to_owned()),
             Self::KeyFile { .. } => (
                 ErrorKind::Usage,
                 "make a key with `shelly-host cluster key FILE`, and give each host a copy".to_owned(),
             ),
-            Self::NotFound { .. } => (ErrorKind::Usage, "`shelly-host cluster runs` lists runs".to_owned()),
+            Self::NotFound { .. } => (
+                ErrorKind::Usage,
+                "it was removed, or never there; `shelly-host cluster runs` lists the runs that are".to_owned(),
+            ),
             Self::Conflict { .. } => (ErrorKind::Usage, "use another id".to_owned()),
             Self::Lost { .. } => (ErrorKind::Run, "the other worker continues it; nothing is to be done".to_owned()),
             Self::NotAtWork { .. } => {

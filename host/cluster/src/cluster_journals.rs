@@ -21,10 +21,12 @@ use super::{
     cluster_draft::{ClusterDraft, purge_session},
     cluster_error::ClusterError,
     cluster_lease::{ClusterLease, TakenLease},
-    connection::{ClusterCallError, ClusterConnection, ClusterHandles, key_of, location, name_of, random_token},
+    connection::{
+        ClusterCallError, ClusterConnection, ClusterHandles, is_session_key, key_of, location, name_of, random_token,
+    },
     message_source::MessageSource,
     run_streams::ScannedValue,
-    session_entry::SessionEntry,
+    session_entry::{SessionEntry, is_token},
     shared_connection::SharedConnection,
     state::purge_session_state,
 };
@@ -118,14 +120,18 @@ impl ClusterJournals {
         self.entry(id)?.ok_or_else(|| SessionError::NotFound { given: id.to_owned() })
     }
 
-    /// Returns the entries of all sessions, at most [`limits::SESSIONS`]. One that cannot be read is `None`.
+    /// Returns the entries of all sessions, at most [`limits::SESSIONS`], without their texts. One that cannot be read is
+    /// `None`.
     fn entries(&self) -> Result<BTreeMap<String, Option<SessionEntry>>, SessionError> {
         self.wait("list", "", |handles| async move {
             let read = || async {
                 // One that changes meanwhile is read twice, and the later one counts.
                 let mut all = BTreeMap::new();
                 let mut each = |found: ScannedValue| {
-                    all.insert(name_of(&found.key), handles.open_entry(&found.key, &found.value).ok());
+                    if is_session_key(&found.key) {
+                        let entry = handles.open_entry(&found.key, &found.value).ok();
+                        all.insert(name_of(&found.key), entry.map(SessionEntry::without_texts));
+                    }
                     all.len() < limits::SESSIONS
                 };
                 handles.scan(&handles.entries, 0, &mut each).await?;
@@ -299,6 +305,10 @@ impl JournalStorage for ClusterJournals {
                 let Some((key, token)) = subject.strip_prefix(&prefix).and_then(|rest| rest.split_once('.')) else {
                     continue;
                 };
+                // Both become parts of the patterns of what is removed.
+                if !is_session_key(key) || !is_token(token) {
+                    continue;
+                }
                 let written = handles.last_written(&subject).await?;
                 let since = written.and_then(|written| UNIX_EPOCH.checked_add(Duration::from_millis(written)));
                 let age = since.and_then(|since| SystemTime::now().duration_since(since).ok()).unwrap_or_default();
@@ -313,7 +323,7 @@ impl JournalStorage for ClusterJournals {
 }
 
 impl ClusterHandles {
-    /// Returns the keys of all sessions, at most [`limits::SESSIONS`].
+    /// Returns the keys of all sessions, at most [`limits::SESSIONS`]. What has another key is no session.
     async fn keys(&self) -> Result<Vec<String>, ClusterCallError> {
         let keys = self.retry(|| self.entries.keys(), |_| false).await.map_err(ClusterCallError::failed)?;
         let mut keys = pin!(keys);
@@ -322,7 +332,9 @@ impl ClusterHandles {
             if all.len() >= limits::SESSIONS {
                 break;
             }
-            all.push(key);
+            if is_session_key(&key) {
+                all.push(key);
+            }
         }
         Ok(all)
     }

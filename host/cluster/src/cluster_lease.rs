@@ -190,8 +190,10 @@ impl JournalLease for ClusterLease {
         let (subject, id) = (self.events.subject.clone(), self.state.id.clone());
         let place = || location(&self.connection.handles().options.namespace, &id).with_file_name("events");
         let read = |handles: ClusterHandles| async move { handles.last_message(&subject).await };
-        let last = self.connection.wait("read", place, read)?;
-        Ok(last.map(|last| EventLogEnd { bytes: last.end, tail: last.payload.to_vec() }).unwrap_or_default())
+        let Some(last) = self.connection.wait("read", place, read)? else { return Ok(EventLogEnd::default()) };
+        // A message of somebody else may say that it ends anywhere: then all lines tell what is intact.
+        let tail = if last.end <= limits::SESSION_EVENTS_BYTES { last.payload.to_vec() } else { Vec::new() };
+        Ok(EventLogEnd { bytes: last.end, tail })
     }
 
     fn continue_events(&mut self, end: u64) -> Result<(), SessionError> {
@@ -282,7 +284,7 @@ impl LeaseState {
         for attachment in attachments {
             let of = (&*self.id, &*self.entry.token);
             let stored = handles.store_attachment(of, &self.writer(), attachment).await?;
-            self.entry.attachment_bytes += stored;
+            self.entry.attachment_bytes = self.entry.attachment_bytes.saturating_add(stored);
         }
         let status = SessionStatus::from_lines(&lines);
         self.append_lines(handles, lines).await?;

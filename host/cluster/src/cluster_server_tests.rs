@@ -17,8 +17,8 @@ mod tests {
     use tokio::time::{sleep, timeout};
 
     use crate::{
-        Cluster, ClusterError, RunCommand, RunReply, RunSpec, WorkerEntry, WorkerState, connection::ClusterCallError,
-        nats_server::NatsServer,
+        Cluster, ClusterError, NamespaceLimits, QueuedRunEnd, RunCommand, RunEndState, RunReply, RunSpec, WorkerEntry,
+        WorkerIdentity, WorkerState, connection::ClusterCallError, nats_server::NatsServer, run_entry::StoredRun,
     };
 
     const LONG: Duration = Duration::from_secs(60);
@@ -79,6 +79,65 @@ mod tests {
         let refused = objects.get(&digest, 99).await.unwrap_err();
         assert!(refused.to_string().contains("other bytes under this digest"), "{refused}");
         assert!(matches!(objects.get(&linked, 99).await, Err(ClusterError::NotFound { .. })));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn object_without_its_parts_is_refused_soon() {
+        let Some(server) = NatsServer::start() else { return };
+        let cluster = server.cluster(LONG);
+        let objects = cluster.objects();
+        let digest = objects.put(Bytes::from_static(b"a config")).await.unwrap();
+        let bucket = format!("shelly-{}-objects", cluster.options().namespace);
+        let of_bucket = bucket.clone();
+        let describe = |handles: crate::connection::ClusterHandles| async move {
+            let stream =
+                handles.context.get_stream(format!("OBJ_{of_bucket}")).await.map_err(ClusterCallError::failed)?;
+            let there = stream.get_last_raw_message_by_subject(&format!("$O.{of_bucket}.M.>")).await;
+            let there = there.map_err(ClusterCallError::failed)?;
+            let other = String::from_utf8_lossy(&there.payload).replace("SHA-256=", "SHA-256=x");
+            let sent = handles.context.publish(there.subject, other.into()).await.map_err(ClusterCallError::failed)?;
+            sent.await.map(drop).map_err(ClusterCallError::failed)
+        };
+        cluster.shared.call("test", "the server", describe).await.unwrap();
+        let began = Instant::now();
+        let refused = objects.get(&digest, 99).await.unwrap_err();
+        assert!(refused.to_string().contains("not what its description says"), "{refused}");
+        let remove = |handles: crate::connection::ClusterHandles| async move {
+            let stream = handles.context.get_stream(format!("OBJ_{bucket}")).await.map_err(ClusterCallError::failed)?;
+            let parts = format!("$O.{bucket}.C.>");
+            stream.purge().filter(parts).await.map(drop).map_err(ClusterCallError::failed)
+        };
+        cluster.shared.call("test", "the server", remove).await.unwrap();
+        let refused = objects.get(&digest, 99).await.unwrap_err();
+        assert!(refused.to_string().contains("lacks a part"), "{refused}");
+        assert!(began.elapsed() < cluster.options().retry, "neither is waited for as for a server that is away");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn foreign_descriptions_remove_no_object_in_use() {
+        let Some(server) = NatsServer::start() else { return };
+        let cluster = server.cluster(LONG);
+        let objects = cluster.objects();
+        let unused = objects.put(Bytes::from_static(b"unused")).await.unwrap();
+        let used = objects.put(Bytes::from_static(b"used")).await.unwrap();
+        let bucket = format!("shelly-{}-objects", cluster.options().namespace);
+        let prune = |handles: crate::connection::ClusterHandles| async move {
+            let stream = handles.context.get_stream(format!("OBJ_{bucket}")).await.map_err(ClusterCallError::failed)?;
+            let there = stream.get_last_raw_message_by_subject(&format!("$O.{bucket}.M.>")).await;
+            // Another name with the parts of the object in use, and a subject that stands for all descriptions.
+            let other =
+                String::from_utf8_lossy(&there.map_err(ClusterCallError::failed)?.payload).replace(&used.hex(), "x");
+            for subject in ["eA==", "*"] {
+                let subject = format!("$O.{bucket}.M.{subject}");
+                let sent = handles.context.publish(subject, other.clone().into()).await;
+                sent.map_err(ClusterCallError::failed)?.await.map_err(ClusterCallError::failed)?;
+            }
+            handles.prune_objects(&BTreeSet::from([used]), Duration::ZERO, limits::CLUSTER_OBJECTS_LISTED).await
+        };
+        let pruning = cluster.shared.call("test", "the server", prune).await.unwrap();
+        assert_eq!((pruning.removed, pruning.kept), (2, 1), "the unused one and the one of the other name");
+        assert_eq!(objects.get(&used, 99).await.unwrap(), "used");
+        assert!(matches!(objects.get(&unused, 99).await, Err(ClusterError::NotFound { .. })));
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -213,6 +272,38 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
+    async fn events_that_nobody_reads_take_a_bounded_room() {
+        let Some(server) = NatsServer::start() else { return };
+        let cluster = server.cluster(LONG);
+        let (bus, elsewhere) = (cluster.bus(), Cluster::new(cluster.options().clone()).bus());
+        let (mut long, mut short) = (elsewhere.follow("a").await.unwrap(), elsewhere.follow("b").await.unwrap());
+        let line = Bytes::from(vec![b'x'; limits::CLUSTER_EVENT_LINE_BYTES]);
+        let published = 2 * limits::CLUSTER_FOLLOWED_BYTES / limits::CLUSTER_EVENT_LINE_BYTES;
+        for _ in 0..published {
+            bus.publish("a", line.clone()).await.unwrap();
+        }
+        for _ in 0..2 * limits::CLUSTER_FOLLOWED_EVENTS {
+            bus.publish("b", Bytes::new()).await.unwrap();
+        }
+        // Each follower gets the messages of the connection in their order: when the last one is here, all are.
+        let mut end = elsewhere.follow("end").await.unwrap();
+        let began = Instant::now();
+        while timeout(Duration::from_millis(100), end.next()).await.is_err() {
+            bus.publish("end", Bytes::new()).await.unwrap();
+            assert!(began.elapsed() < LONG, "the connection is silent");
+        }
+        for (events, most) in [(&mut long, published), (&mut short, 2 * limits::CLUSTER_FOLLOWED_EVENTS)] {
+            let mut read = 0;
+            while let Ok(Some(_)) = timeout(Duration::from_millis(500), events.next()).await {
+                read += 1;
+            }
+            assert!((1..most).contains(&read), "{read} of {most}");
+        }
+        bus.publish("a", Bytes::from_static(b"later")).await.unwrap();
+        assert_eq!(timeout(LONG, long.next()).await.unwrap().unwrap(), "later", "there is room again");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
     async fn stream_of_an_earlier_version_is_narrowed() {
         let Some(server) = NatsServer::start() else { return };
         let options = server.options();
@@ -236,6 +327,48 @@ mod tests {
         assert_eq!(queue.messages, 1);
         let stream = context.get_stream(format!("shelly-{namespace}")).await.unwrap();
         assert!(!stream.cached_info().config.subjects.contains(&format!("shelly.{namespace}.>")));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn unreadable_reservations_stop_no_worker_without_limits() {
+        let Some(server) = NatsServer::start() else { return };
+        let cluster = server.cluster(LONG);
+        let runs = cluster.runs();
+        let garbage = |handles: crate::connection::ClusterHandles| async move {
+            let counters = &handles.run_streams().await?.counters;
+            counters.put("runs", Bytes::from_static(b"garbage")).await.map_err(ClusterCallError::failed)
+        };
+        cluster.shared.call("test", "the server", garbage).await.unwrap();
+        let none = NamespaceLimits::default();
+        let worker = WorkerIdentity { id: "w".into(), labels: BTreeSet::new(), limits: none };
+        runs.submit(RunSpec::new("a", "s", Some("do it".into()))).await.unwrap();
+        runs.cancel("a").await.unwrap();
+        assert!(runs.take(&worker, Duration::ZERO).await.unwrap().is_none(), "its message is answered");
+        runs.submit(RunSpec::new("b", "s", Some("do it".into()))).await.unwrap();
+        let taken = runs.take(&worker, LONG).await.unwrap().expect("a run");
+        taken.finish(QueuedRunEnd::new(RunEndState::Completed)).await.unwrap();
+        runs.submit(RunSpec::new("c", "s", Some("do it".into()))).await.unwrap();
+        let limited = WorkerIdentity { limits: NamespaceLimits { runs: Some(9), ..none }, ..worker };
+        let refused = runs.take(&limited, Duration::ZERO).await.unwrap_err();
+        assert!(refused.to_string().contains("the reservations of the namespace"), "{refused}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn number_beyond_all_entries_hides_no_run() {
+        let Some(server) = NatsServer::start() else { return };
+        let cluster = server.cluster(LONG);
+        let entry_alone = |handles: crate::connection::ClusterHandles| async move {
+            let streams = handles.run_streams().await?;
+            let number = Bytes::from(u64::MAX.to_string());
+            streams.counters.put("repaired", number).await.map_err(ClusterCallError::failed)?;
+            // Its submitter died before it had put the message.
+            let value = StoredRun::new(RunSpec::new("a", "s", Some("do it".into()))).stamped("0a".into());
+            handles.create(&streams.entries, "a", &Bytes::from(value)).await?;
+            handles.repair_queue().await
+        };
+        cluster.shared.call("test", "the server", entry_alone).await.unwrap();
+        let depths = cluster.runs().depths().await.unwrap();
+        assert_eq!(depths.iter().map(|queue| queue.waiting).sum::<u64>(), 1);
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -20,7 +20,7 @@ use async_nats::{
 };
 use bytes::Bytes;
 use shelly_core::{error::cut, hex, limits};
-use shelly_session::SessionError;
+use shelly_session::{SessionError, SessionStore};
 use tokio::{
     runtime::{Builder, Handle, Runtime, RuntimeFlavor},
     sync::OnceCell,
@@ -226,7 +226,11 @@ impl ClusterCallError {
             other => {
                 let (mend, is_unusable) = match &other {
                     Self::Cluster(ClusterError::Sealed(error)) => (error.mend(), true),
-                    Self::Cluster(ClusterError::Invalid { .. }) => ("update shelly-host; nothing was changed", true),
+                    Self::Cluster(ClusterError::Invalid { .. }) => (
+                        "update shelly-host; if another program has written it, remove the session, and find out who may \
+                         publish in the namespace",
+                        true,
+                    ),
                     _ => ("check that the NATS server runs and has room", false),
                 };
                 SessionError::Storage {
@@ -450,6 +454,12 @@ pub(crate) fn key_of(id: &str) -> String {
     id.replace('.', "=")
 }
 
+/// Returns `true` if a session can have this key. Whoever may publish in the namespace can put a message at any subject,
+/// also at one with a wildcard, which the server stores as it is: as a pattern it would be the subjects of all sessions.
+pub(crate) fn is_session_key(key: &str) -> bool {
+    !key.contains('.') && SessionStore::is_name(&name_of(key))
+}
+
 /// Returns the name of the session with this key.
 pub(crate) fn name_of(key: &str) -> String {
     key.replace('=', ".")
@@ -465,4 +475,27 @@ pub(crate) fn random_token() -> Result<String, ClusterCallError> {
     let mut random = [0; 12];
     getrandom::fill(&mut random).map_err(ClusterCallError::failed)?;
     Ok(hex::encode(random))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_keys_of_sessions_become_patterns() {
+        for (key, is_one) in [
+            (&*key_of("a.b_c-1"), true),
+            (&*"a".repeat(limits::SESSION_NAME_BYTES), true),
+            (&*"a".repeat(limits::SESSION_NAME_BYTES + 1), false),
+            ("", false),
+            ("=a", false),
+            ("*", false),
+            (">", false),
+            ("a.b", false),
+            ("a b", false),
+            ("a\u{1b}", false),
+        ] {
+            assert_eq!(is_session_key(key), is_one, "{key:?}");
+        }
+    }
 }

@@ -20,6 +20,7 @@ use shelly_core::{hex, limits};
 use tokio::time::timeout;
 
 use super::{
+    cluster_error::ClusterError,
     connection::{ClusterCallError, ClusterHandles, is_answer},
     encryption::{ContentSeals, NO_TAG, SealKind, SealPlace, SealTag},
 };
@@ -136,10 +137,17 @@ impl ClusterHandles {
         self.opened_message(read, subject)
     }
 
-    /// Returns the time of the last message of a subject, in milliseconds since 1970, also if it cannot be opened.
+    /// Returns the time of the last message of a subject, in milliseconds since 1970, also if it cannot be opened; `None` if
+    /// there is none, or if it is not one of a log.
     pub async fn last_written(&self, subject: &str) -> Result<Option<u64>, ClusterCallError> {
         let read = self.retry(|| self.stream.get_last_raw_message_by_subject(subject), is_answer).await;
-        Ok(parsed(read)?.map(|last| last.written))
+        match read {
+            Ok(StreamMessage { sequence, headers, payload, .. }) => {
+                Ok(LogMessage::parse(sequence, &headers, payload).ok().map(|last| last.written))
+            }
+            Err(error) if is_answer(&error) => Ok(None),
+            Err(error) => Err(ClusterCallError::failed(error)),
+        }
     }
 
     fn opened_message(
@@ -205,7 +213,7 @@ impl ClusterHandles {
     ) -> Result<bool, ClusterCallError> {
         loop {
             let part = bytes.split_to(bytes.len().min(self.message_bytes));
-            let (end, is_last) = (log.end + part.len() as u64, bytes.is_empty());
+            let (end, is_last) = (log.end.saturating_add(part.len() as u64), bytes.is_empty());
             let position = position(end, is_final && is_last, &log.tag);
             let place = SealPlace { kind: SealKind::Message, name: &log.subject, position: &position };
             let payload = self.seals.seal(place, part)?;
@@ -319,7 +327,9 @@ fn position(end: u64, is_final: bool, after: &SealTag) -> Vec<u8> {
 fn parsed(read: Result<StreamMessage, RawMessageError>) -> Result<Option<LogMessage>, ClusterCallError> {
     match read {
         Ok(StreamMessage { sequence, headers, payload, .. }) => {
-            LogMessage::parse(sequence, &headers, payload).map(Some).map_err(ClusterCallError::Failed)
+            // Every host writes the headers: the server is not to be blamed.
+            let read = LogMessage::parse(sequence, &headers, payload);
+            read.map(Some).map_err(|reason| ClusterError::invalid("a message", reason).into())
         }
         Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
         Err(error) => Err(ClusterCallError::failed(error)),

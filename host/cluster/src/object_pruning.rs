@@ -11,14 +11,11 @@ use shelly_core::{digest::Sha256Digest, limits};
 use super::{
     cluster_error::ClusterError,
     connection::{ClusterCallError, ClusterHandles, is_answer},
-    object_storage::{ObjectStorage, age_of},
+    object_storage::{ObjectStorage, age_of, is_part_name, objects_bucket},
     run_queue::RunQueue,
     run_streams::ScannedValue,
     unreadable_runs::UnreadableRuns,
 };
-
-/// The maximum bytes of the name of an object's parts; clients make names of 22.
-const NUID_BYTES: usize = 64;
 
 /// The objects that the entries of runs name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,13 +114,15 @@ impl ClusterHandles {
         age: Duration,
         most: usize,
     ) -> Result<ObjectPruning, ClusterCallError> {
-        let bucket = format!("shelly-{}-objects", self.options.namespace);
+        let bucket = objects_bucket(&self.options.namespace);
         // Without the bucket, nobody has stored an object.
         let Ok(stream) = self.context.get_stream(format!("OBJ_{bucket}")).await else {
             return Ok(ObjectPruning::default());
         };
         let used: HashSet<String> = used.iter().flat_map(|digest| self.object_names(digest)).collect();
         let (mut pruning, mut from) = (ObjectPruning::default(), 1);
+        // Another description may name the parts of an object that stays: so it is known first what stays.
+        let (mut unused, mut kept_parts) = (Vec::new(), HashSet::new());
         let descriptions = format!("$O.{bucket}.M.>");
         for _ in 0..most {
             let next = self.retry(|| stream.get_first_raw_message_by_subject(&descriptions, from), is_answer).await;
@@ -138,59 +137,47 @@ impl ClusterHandles {
             let is_old = age_of(message.time.unix_timestamp()).is_some_and(|since| since >= age);
             if !is_old || (used.contains(&info.name) && !info.deleted) {
                 pruning.kept += 1;
+                kept_parts.extend(Some(info.nuid).filter(|parts| is_part_name(parts)));
                 continue;
             }
-            self.remove_object(&stream, (&bucket, message.subject.as_str(), message.sequence), &info.nuid).await?;
-            if !info.deleted {
+            // A server stores what is published at a subject with a wildcard. As a pattern it would be all descriptions.
+            if !message.subject.as_str().contains(['*', '>']) {
+                let parts = Some(info.nuid).filter(|parts| is_part_name(parts));
+                let bytes = (!info.deleted).then_some(info.size as u64);
+                unused.push((message.subject, message.sequence, parts, bytes));
+            }
+        }
+        for (subject, sequence, parts, bytes) in unused {
+            let parts = parts.filter(|parts| !kept_parts.contains(parts));
+            self.remove_object(&stream, (&bucket, subject.as_str(), sequence), parts.as_deref()).await?;
+            if let Some(bytes) = bytes {
                 pruning.removed += 1;
-                pruning.bytes = pruning.bytes.saturating_add(info.size as u64);
+                pruning.bytes = pruning.bytes.saturating_add(bytes);
             }
         }
         Ok(pruning)
     }
 
-    /// Removes a description up to this sequence, and the parts that it names: one that was stored since stays.
+    /// Removes a description up to this sequence, and the parts of this name: one that was stored since stays.
     async fn remove_object(
         &self,
         stream: &Stream,
         (bucket, subject, sequence): (&str, &str, u64),
-        nuid: &str,
+        parts: Option<&str>,
     ) -> Result<(), ClusterCallError> {
         let before = sequence.saturating_add(1);
         let purge = || stream.purge().sequence(before).filter(subject).into_future();
         self.retry(purge, |_| false).await.map_err(ClusterCallError::failed)?;
-        // It becomes a part of a subject.
-        if !is_nuid(nuid) {
-            return Ok(());
-        }
-        let parts = format!("$O.{bucket}.C.{nuid}");
+        let Some(parts) = parts else { return Ok(()) };
+        let parts = format!("$O.{bucket}.C.{parts}");
         let purge = || stream.purge().filter(&parts).into_future();
         self.retry(purge, |_| false).await.map(drop).map_err(ClusterCallError::failed)
     }
 }
 
-/// Returns `true` if this can be the name of an object's parts, which is as short as others that a client makes.
-fn is_nuid(nuid: &str) -> bool {
-    (1..=NUID_BYTES).contains(&nuid.len()) && nuid.bytes().all(|byte| byte.is_ascii_alphanumeric())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_short_words_name_the_parts_of_an_object() {
-        for (nuid, is_one) in [
-            ("Zk7", true),
-            ("", false),
-            ("a.b", false),
-            ("*", false),
-            (&*"a".repeat(NUID_BYTES), true),
-            (&*"a".repeat(NUID_BYTES + 1), false),
-        ] {
-            assert_eq!(is_nuid(nuid), is_one, "{nuid}");
-        }
-    }
 
     #[test]
     fn list_of_used_objects_is_bounded() {

@@ -1,9 +1,14 @@
 //! Config bundles, components and input files on a server, by their digest.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    io,
+    pin::pin,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use async_nats::jetstream::object_store::{self, GetErrorKind, InfoErrorKind, ObjectInfo, ObjectMetadata, ObjectStore};
 use bytes::Bytes;
+use futures_util::TryStreamExt;
 use shelly_core::{digest::Sha256Digest, limits};
 use tokio::{io::AsyncReadExt, time::timeout};
 
@@ -100,6 +105,20 @@ fn place(digest: &Sha256Digest) -> String {
     format!("the object {digest}")
 }
 
+/// Returns the name of the object store of a namespace.
+pub(crate) fn objects_bucket(namespace: &str) -> String {
+    format!("shelly-{namespace}-objects")
+}
+
+/// The maximum bytes of the name under which an object has its parts: clients use 22.
+const PART_NAME_BYTES: usize = 64;
+
+/// Returns `true` if this can be the name under which an object has its parts: it becomes a part of subjects, and a
+/// description may have anything there.
+pub(crate) fn is_part_name(name: &str) -> bool {
+    (1..=PART_NAME_BYTES).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 impl ClusterHandles {
     /// Returns the names under which an object may be, the first of which is that of a new one.
     pub fn object_names(&self, digest: &Sha256Digest) -> Vec<String> {
@@ -112,7 +131,7 @@ impl ClusterHandles {
     }
 
     async fn open_objects(&self) -> Result<ObjectStore, String> {
-        let name = format!("shelly-{}-objects", self.options.namespace);
+        let name = objects_bucket(&self.options.namespace);
         if let Ok(there) = self.context.get_object_store(&name).await {
             return Ok(there);
         }
@@ -170,7 +189,7 @@ impl ClusterHandles {
 
     /// Reads an object; its digest is not checked.
     async fn get_object(&self, digest: &Sha256Digest, most: u64) -> Result<Vec<u8>, ClusterCallError> {
-        let not_found = || ClusterError::NotFound { what: place(digest) };
+        let not_found = || ClusterError::NotFound { what: format!("object {digest}") };
         let mut found = None;
         for name in self.object_names(digest) {
             if found.is_none() {
@@ -191,9 +210,7 @@ impl ClusterHandles {
             match error {
                 ObjectReadError::Missing => not_found().into(),
                 ObjectReadError::Failed(reason) => ClusterCallError::Failed(reason),
-                ObjectReadError::Longer => {
-                    ClusterError::invalid(place(digest), "it is longer than its description says").into()
-                }
+                ObjectReadError::Wrong(reason) => ClusterError::invalid(place(digest), reason).into(),
             }
         })?;
         Ok(self.seals.open(SealPlace::new(SealKind::Object, &digest.hex()), &read.into())?.to_vec())
@@ -206,18 +223,54 @@ impl ClusterHandles {
             GetErrorKind::NotFound => ObjectReadError::Missing,
             _ => failed(error.to_string()),
         })?;
-        let mut bytes = Vec::new();
+        let (info, mut bytes) = (object.info().clone(), Vec::new());
         loop {
-            // A part that is missing never comes.
-            let read = timeout(READ_TIME, object.read_buf(&mut bytes)).await;
-            let read = read.map_err(|_| failed("a part of it does not come".into()))?;
-            if read.map_err(|error| failed(error.to_string()))? == 0 {
-                return Ok(bytes);
-            }
-            if bytes.len() > size {
-                return Err(ObjectReadError::Longer);
+            let read = match timeout(READ_TIME, object.read_buf(&mut bytes)).await {
+                Ok(read) => read,
+                // A part that is missing never comes. Whoever reads this object must not wait for it as for a server that is
+                // away: another host may have described it only to make them wait.
+                Err(_) if self.lacks_parts(name, &info).await => {
+                    return Err(ObjectReadError::Wrong("the server lacks a part of it"));
+                }
+                Err(_) => return Err(failed("a part of it does not come".into())),
+            };
+            match read {
+                Ok(0) => return Ok(bytes),
+                Ok(_) if bytes.len() > size => {
+                    return Err(ObjectReadError::Wrong("it is longer than its description says"));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    return Err(ObjectReadError::Wrong("it is not what its description says"));
+                }
+                Err(error) => return Err(failed(error.to_string())),
             }
         }
+    }
+
+    /// Returns `true` if the server says that it has fewer parts of an object than its description names.
+    async fn lacks_parts(&self, name: &str, info: &ObjectInfo) -> bool {
+        if !is_part_name(&info.nuid) {
+            return true;
+        }
+        let bucket = objects_bucket(&self.options.namespace);
+        let parts = format!("$O.{bucket}.C.{}", info.nuid);
+        let counting = async {
+            let stream = self.context.get_stream(format!("OBJ_{bucket}")).await.ok()?;
+            let mut counts = pin!(stream.info_with_subjects(parts).await.ok()?);
+            let mut count = 0_usize;
+            while let Some((_, messages)) = counts.try_next().await.ok()? {
+                count = count.saturating_add(messages);
+            }
+            Some(count)
+        };
+        // A server that does not answer may have all of them.
+        let count = timeout(limits::CLUSTER_CALL, counting).await.ok().flatten();
+        if count.is_none_or(|count| count >= info.chunks) {
+            return false;
+        }
+        // Whoever has stored the object again has removed the parts of before.
+        self.object_info(name).await.is_ok_and(|now| now.is_some_and(|now| now.nuid == info.nuid))
     }
 }
 
@@ -228,7 +281,9 @@ const READ_TIME: Duration = limits::CLUSTER_CALL;
 #[derive(Debug)]
 enum ObjectReadError {
     Missing,
-    Longer,
+    /// The server has something that is no such object, for this reason.
+    Wrong(&'static str),
+    /// The server did not do it.
     Failed(String),
 }
 
@@ -242,8 +297,27 @@ impl std::fmt::Display for ObjectReadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Missing => f.write_str("missing"),
-            Self::Longer => f.write_str("longer than it says"),
+            Self::Wrong(reason) => f.write_str(reason),
             Self::Failed(reason) => f.write_str(reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_short_words_name_the_parts_of_an_object() {
+        for (name, is_one) in [
+            ("Zk7", true),
+            ("", false),
+            ("a.b", false),
+            ("*", false),
+            (&*"a".repeat(PART_NAME_BYTES), true),
+            (&*"a".repeat(PART_NAME_BYTES + 1), false),
+        ] {
+            assert_eq!(is_part_name(name), is_one, "{name}");
         }
     }
 }

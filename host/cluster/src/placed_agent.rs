@@ -355,7 +355,7 @@ impl ChildRun<'_> {
     async fn wait(&self) -> Result<QueuedRunEnd, Fault> {
         let PlacedAgentOptions { runs, broker, .. } = &self.model.options;
         let (mut failures, mut answered) = (0, HashSet::new());
-        let mut asking: Option<BoxFuture<'_, (String, Value)>> = None;
+        let mut asking: Option<BoxFuture<'_, RunCommand>> = None;
         let mut search =
             WorkerSearch { next: Instant::now() + limits::CLUSTER_PLACE_CHECK, missing: None, is_told: false };
         let mut look_at = Instant::now() + limits::CLUSTER_QUESTION_PAUSE;
@@ -397,10 +397,10 @@ impl ChildRun<'_> {
                         // It is watched again.
                         Some(Err(_)) | None => break,
                     },
-                    (question, reply) = answer => {
+                    answer = answer => {
                         asking = None;
-                        // A worker that lost the run meanwhile asks again on another host.
-                        let _ = runs.ask(&self.id, &RunCommand::Answer { question, reply }).await;
+                        // If a worker lost the run meanwhile, the next one refuses it, and asks its own question.
+                        let _ = runs.ask(&self.id, &answer).await;
                     }
                     () = sleep_until(look_at) => {
                         look_at = Instant::now() + limits::CLUSTER_QUESTION_PAUSE;
@@ -417,7 +417,7 @@ impl ChildRun<'_> {
                                     let answer = broker.ask(self.cx, question.question.clone()).await;
                                     // A question that nobody can be asked is declined.
                                     let reply = question.reply(answer.ok().flatten());
-                                    (question.id, reply)
+                                    RunCommand::answer(&question.id, &question.attempt, reply)
                                 }));
                             }
                             RunPhase::Running { .. } | RunPhase::Ended(_) => {}

@@ -6,13 +6,19 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use async_nats::{Client, Message, Request, RequestErrorKind};
+use async_nats::{Client, Message, Request, RequestErrorKind, Subscriber};
 use bytes::Bytes;
 use futures_util::{StreamExt, future::BoxFuture, stream, stream::BoxStream};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use shelly_core::{digest::Sha256Digest, limits};
-use tokio::time::timeout;
+use tokio::{
+    sync::{
+        OwnedSemaphorePermit, Semaphore,
+        mpsc::{self, error::TrySendError},
+    },
+    time::timeout,
+};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
@@ -41,13 +47,33 @@ pub enum RunCommand {
     Questions,
     /// Answer a question.
     Answer {
-        /// The id of the question.
+        /// The id of the question, with the attempt that asks it as [`RunCommand::answer`] writes it.
         question: String,
         /// The answer, in the form that the question asks for.
         reply: Value,
     },
     /// Describe the run as it is now.
     Snapshot,
+}
+
+/// Stands between the id of a question and the attempt that asks it.
+const OF_ATTEMPT: char = '@';
+
+impl RunCommand {
+    /// Creates the answer to a question with this id. `attempt` is the `run` that the question names; it may be empty.
+    ///
+    /// Each worker numbers its own questions. Without the attempt, a yes that comes after another worker has taken the run
+    /// would be for the question that has this number there.
+    pub fn answer(id: &str, attempt: &str, reply: Value) -> Self {
+        let is_known = (1..=limits::CLUSTER_SPEC_NAME_BYTES).contains(&attempt.len());
+        let question = if is_known { format!("{id}{OF_ATTEMPT}{attempt}") } else { id.to_owned() };
+        Self::Answer { question, reply }
+    }
+
+    /// Returns the id of the question that an answer is for, and the attempt that asks it if the answer names one.
+    pub fn answered_question(question: &str) -> (&str, Option<&str>) {
+        question.split_once(OF_ATTEMPT).map_or((question, None), |(id, attempt)| (id, Some(attempt)))
+    }
 }
 
 /// The reply of the worker that has the run.
@@ -170,8 +196,8 @@ impl RunBus {
     }
 
     /// Returns the live events of a run from now on. The stream does not end when the run does. Events are missed while the
-    /// server is away, and by those who read too slowly; the session has all of them. One that is longer than
-    /// [`limits::CLUSTER_EVENT_LINE_BYTES`], or that does not open, is left out.
+    /// server is away, and beyond [`limits::CLUSTER_FOLLOWED_BYTES`] that are not read yet; the session has all of them. One
+    /// that is longer than [`limits::CLUSTER_EVENT_LINE_BYTES`], or that does not open, is left out.
     ///
     /// # Errors
     ///
@@ -180,18 +206,48 @@ impl RunBus {
         let subject = events_subject(&self.shared.options().namespace, checked(run)?);
         let connection = self.shared.get().await?;
         let events = subscribed(&connection, subject, &format!("run {run}")).await?;
-        // The connection lives as long as the stream.
-        let next = |(mut events, connection, run): (async_nats::Subscriber, Arc<ClusterConnection>, String)| async move {
-            loop {
-                let payload = events.next().await?.payload;
-                // One that does not open was not sent by a worker.
-                let line = connection.handles().seals.open(SealPlace::new(SealKind::Event, &run), &payload);
-                if let Some(line) = line.ok().filter(|line| line.len() <= limits::CLUSTER_EVENT_LINE_BYTES) {
-                    return Some((line, (events, connection, run)));
-                }
-            }
+        let (sender, receiver) = mpsc::channel(limits::CLUSTER_FOLLOWED_EVENTS);
+        let seals = Arc::clone(&connection.handles().seals);
+        let task = connection.spawn(pass_on_events(events, seals, run.to_owned(), sender));
+        // The task and the connection live as long as the stream.
+        let state = (receiver, task, connection);
+        let next = |mut state: (mpsc::Receiver<FollowedEvent>, Option<AbortOnDropHandle<()>>, Arc<_>)| async move {
+            state.0.recv().await.map(|event| (event.line, state))
         };
-        Ok(stream::unfold((events, connection, run.to_owned()), next).boxed())
+        Ok(stream::unfold(state, next).boxed())
+    }
+}
+
+/// A live event that was received and not read yet, and the room that it takes until then.
+struct FollowedEvent {
+    line: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+/// Passes the events of a run on as they come, and leaves out those for which there is no room.
+///
+/// A subscription holds tens of thousands of messages of any size for a reader that is slower than whoever publishes, and
+/// everybody in the namespace may publish. So it is always read here, and what waits for the reader is bounded.
+async fn pass_on_events(
+    mut events: Subscriber,
+    seals: Arc<ContentSeals>,
+    run: String,
+    sender: mpsc::Sender<FollowedEvent>,
+) {
+    let room = Arc::new(Semaphore::new(limits::CLUSTER_FOLLOWED_BYTES));
+    while let Some(message) = events.next().await {
+        // One that does not open was not sent by a worker.
+        let Ok(line) = seals.open(SealPlace::new(SealKind::Event, &run), &message.payload) else { continue };
+        if line.len() > limits::CLUSTER_EVENT_LINE_BYTES {
+            continue;
+        }
+        let bytes = u32::try_from(line.len()).unwrap_or(u32::MAX);
+        let Ok(room) = Arc::clone(&room).try_acquire_many_owned(bytes) else { continue };
+        // A part of what was received at once would hold all of it.
+        let event = FollowedEvent { line: Bytes::copy_from_slice(&line), _room: room };
+        if matches!(sender.try_send(event), Err(TrySendError::Closed(_))) {
+            return;
+        }
     }
 }
 
@@ -200,7 +256,7 @@ async fn subscribed(
     connection: &Arc<ClusterConnection>,
     subject: String,
     place: &str,
-) -> Result<async_nats::Subscriber, ClusterError> {
+) -> Result<Subscriber, ClusterError> {
     let task = |handles: ClusterHandles| async move {
         let client = handles.context.client();
         let subscriber = client.subscribe(subject).await.map_err(ClusterCallError::failed)?;
@@ -366,6 +422,22 @@ mod tests {
         }
         let refused = RunReply::Refused { reason: "no".into() };
         assert_eq!(serde_json::to_value(refused).unwrap(), json!({ "reply": "refused", "reason": "no" }));
+    }
+
+    #[test]
+    fn answer_names_the_attempt_that_asked() {
+        let long = "x".repeat(limits::CLUSTER_SPEC_NAME_BYTES + 1);
+        for (attempt, read) in [
+            ("run-1", ("7", Some("run-1"))),
+            ("a@b", ("7", Some("a@b"))),
+            ("", ("7", None)),
+            (long.as_str(), ("7", None)),
+        ] {
+            let RunCommand::Answer { question, .. } = RunCommand::answer("7", attempt, json!(true)) else {
+                panic!("no answer")
+            };
+            assert_eq!(RunCommand::answered_question(&question), read);
+        }
     }
 
     #[test]

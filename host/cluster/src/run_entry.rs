@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shelly_core::{chat::Usage, error::cut, limits};
+use shelly_core::{capability::Usd, chat::Usage, error::cut, limits};
 
 use super::{cluster_error::ClusterError, millis_since_epoch, run_spec::RunSpec};
 
@@ -129,6 +129,12 @@ impl QueuedRunEnd {
             finished: SystemTime::now(),
         }
     }
+
+    /// Returns the cost of all attempts; `None` if a price is unknown, or if the number in the entry, which anybody in the
+    /// namespace can write, is no amount.
+    pub fn cost(&self) -> Option<Usd> {
+        serde_json::from_value(json!(self.cost_usd?)).ok()
+    }
 }
 
 /// The version of an entry's form.
@@ -228,8 +234,10 @@ impl RunEntry {
         if let Some(answer) = &mut ending.answer
             && json_bytes(&Value::String(answer.clone())) > limits::CLUSTER_ANSWER_BYTES
         {
-            // A character has at most six bytes in JSON for each of its own: `\u0001`.
-            answer.truncate(answer.floor_char_boundary(limits::CLUSTER_ANSWER_BYTES / 6 - 1));
+            // In JSON the line break has two bytes, and a text two quotes.
+            answer.truncate(end_of_json(answer, limits::CLUSTER_ANSWER_BYTES - CUT.len() - 3));
+            // Whoever is shown the answer alone sees it too.
+            answer.push_str(CUT);
             self.add_warning(&format!("the answer is cut here; session {session} has all of it"));
         }
         for (what, value) in [("value of the answer", &mut ending.value), ("failure", &mut ending.error)] {
@@ -240,6 +248,24 @@ impl RunEntry {
         }
         self.phase = RunPhase::Ended(ending);
     }
+}
+
+/// The end of an answer that is cut.
+const CUT: &str = "\n[cut here; the session has the whole answer]";
+
+/// Returns the offset in a text up to which it has at most this many bytes in JSON.
+fn end_of_json(text: &str, most: usize) -> usize {
+    let mut bytes = 0;
+    let mut is_beyond = |c: char| {
+        bytes += match c {
+            '"' | '\\' | '\u{8}' | '\u{c}' | '\n' | '\r' | '\t' => 2,
+            // Such as `\u0001`.
+            c if c < ' ' => 6,
+            c => c.len_utf8(),
+        };
+        bytes > most
+    };
+    text.char_indices().find(|(_, c)| is_beyond(*c)).map_or(text.len(), |(at, _)| at)
 }
 
 impl QueuedRunEnd {
@@ -324,6 +350,33 @@ mod tests {
         let ending = read.ending().unwrap();
         assert!(ending.answer.is_some() && ending.value.is_none() && ending.error.is_some());
         assert_eq!(read.warnings.len(), 2, "{:?}", read.warnings);
+    }
+
+    #[test]
+    fn long_answer_is_cut_where_its_json_is_too_long() {
+        for text in ["y", "é", "\"", "\n", "\u{1}", "y\u{1f600}"] {
+            let mut entry = stored().entry;
+            let answer = Some(text.repeat(limits::CLUSTER_ANSWER_BYTES));
+            entry.end(QueuedRunEnd { answer, ..ended(RunEndState::Completed) });
+            let answer = entry.ending().unwrap().answer.clone().unwrap();
+            assert!(answer.starts_with(text) && answer.ends_with(CUT), "{text:?}");
+            let bytes = serde_json::to_vec(&answer).unwrap().len();
+            assert!((limits::CLUSTER_ANSWER_BYTES - 8..=limits::CLUSTER_ANSWER_BYTES).contains(&bytes), "{bytes}");
+        }
+        let mut entry = stored().entry;
+        // The longest one that is whole, with its quotes.
+        let answer = "y".repeat(limits::CLUSTER_ANSWER_BYTES - 2);
+        entry.end(QueuedRunEnd { answer: Some(answer.clone()), ..ended(RunEndState::Completed) });
+        assert_eq!((entry.ending().unwrap().answer.as_ref(), entry.warnings.len()), (Some(&answer), 0));
+    }
+
+    #[test]
+    fn cost_that_is_no_amount_is_not_known() {
+        let cost = |cost_usd| QueuedRunEnd { cost_usd, ..ended(RunEndState::Completed) }.cost();
+        assert_eq!(cost(Some(0.5)).map(|usd| usd.to_string()).as_deref(), Some("$0.50"));
+        for none in [None, Some(-0.5), Some(1e300), Some(f64::MIN)] {
+            assert_eq!(cost(none), None, "{none:?}");
+        }
     }
 
     #[test]

@@ -271,6 +271,10 @@ impl ClusterHandles {
         let text = there.as_ref().and_then(|(value, _)| std::str::from_utf8(value).ok());
         // A text that is no number, which no host writes, means that nothing was looked at.
         let after: u64 = text.and_then(|text| text.parse().ok()).unwrap_or(0);
+        // So does a number that no entry has yet, such as one of a bucket that was removed since.
+        let info = self.retry(|| streams.entries.stream.get_info(), |_| false).await;
+        let newest = info.map_err(ClusterCallError::failed)?.state.last_sequence;
+        let after = if after > newest { 0 } else { after };
         let (mut last, mut open) = (after, BTreeMap::new());
         let mut each = |found: ScannedValue| {
             last = found.revision;

@@ -197,6 +197,30 @@ mod tests {
     }
 
     #[test]
+    fn wildcards_in_subjects_remove_no_session() {
+        let Some(server) = NatsServer::start() else { return };
+        let namespace = Namespace::new(&server);
+        let journals = namespace.connect();
+        let store = store(journals.clone());
+        drop(store.create(named("s")).unwrap());
+        let token = journals.token_of("s");
+        // The server stores what is published there, and says so.
+        for subject in ["*.*".to_owned(), format!("*.{token}"), "s.*".into(), "s.>".into(), "a.b".into()] {
+            let publish = journals.publish_as(&format!("shelly.{}.session.{subject}", namespace.options.namespace));
+            // Its time is long ago, so that it is an old leftover.
+            publish(Some("2"), Bytes::from_static(b"x\n"));
+        }
+        // Neither is a message that is none of a journal, nor a key that no session can have, in the way of others.
+        let publish = journals.publish_as(&format!("shelly.{}.session.old.0a", namespace.options.namespace));
+        publish(None, Bytes::from_static(b"no header"));
+        let publish = journals.publish_as(&format!("$KV.shelly-{}-sessions.*", namespace.options.namespace));
+        publish(None, Bytes::from_static(b"{}"));
+        assert!(journals.remove_leftovers().unwrap().is_empty());
+        assert_eq!(journals.names().unwrap(), ["s"]);
+        assert_eq!((store.list(9).unwrap().len(), store.read("s").unwrap().count()), (1, 0));
+    }
+
+    #[test]
     fn server_that_is_not_there_is_named() {
         let Some(server) = NatsServer::start() else { return };
         let options = server.options();

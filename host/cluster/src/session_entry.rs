@@ -84,8 +84,7 @@ impl SessionEntry {
             return Err(format!("the entry has version {version}, this shelly-host reads version {VERSION}"));
         }
         let entry: Self = serde_json::from_slice(value).map_err(none)?;
-        let is_short = (1..=TOKEN_BYTES).contains(&entry.token.len());
-        match is_short && entry.token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        match is_token(&entry.token) {
             true => Ok(entry),
             false => Err("the token of the session is not one".into()),
         }
@@ -120,9 +119,17 @@ impl SessionEntry {
         is_other
     }
 
-    /// Returns the bytes of the whole session.
+    /// Returns the bytes of the whole session, as far as one can have so many: the entry may be of somebody who wants the
+    /// namespace to be full.
     pub fn bytes(&self) -> u64 {
-        self.journal_bytes.saturating_add(self.attachment_bytes).saturating_add(self.events_bytes)
+        let journal = self.journal_bytes.saturating_add(self.attachment_bytes).min(limits::SESSION_BYTES);
+        journal + self.events_bytes.min(limits::SESSION_EVENTS_BYTES)
+    }
+
+    /// Returns the entry without its header and its mark: those of all sessions together may be as large as somebody who
+    /// publishes wants.
+    pub fn without_texts(self) -> Self {
+        Self { header: String::new(), mark: None, ..self }
     }
 
     /// Notes a write.
@@ -163,6 +170,11 @@ impl ClusterHandles {
     }
 }
 
+/// Returns `true` if this can be the token of a session, which becomes a part of subjects and of patterns.
+pub(crate) fn is_token(token: &str) -> bool {
+    (1..=TOKEN_BYTES).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -199,5 +211,10 @@ mod tests {
         }
         let far = SessionEntry { modified: u64::MAX, ..SessionEntry::new("0a".into()) };
         assert!(far.modified() >= UNIX_EPOCH, "a time beyond all times is no panic");
+        let known = SessionEntry { header: "h".into(), mark: Some("m".into()), ..far.clone() };
+        assert_eq!(known.without_texts(), far);
+        let (journal_bytes, events_bytes) = (u64::MAX, u64::MAX);
+        let huge = SessionEntry { journal_bytes, attachment_bytes: 7, events_bytes, ..SessionEntry::new("0a".into()) };
+        assert_eq!(huge.bytes(), limits::SESSION_BYTES + limits::SESSION_EVENTS_BYTES);
     }
 }

@@ -102,7 +102,8 @@ impl EventLogWriter {
         let (mut text, start) = (Vec::with_capacity(lines.len() + lines.len() / 8), written.end);
         for members in lines.split(|byte| *byte == b'\n').filter(|members| !members.is_empty()) {
             let is_full = start + (text.len() + members.len() + LINE_FRAME) as u64 + LAST_LINE_BYTES > self.most;
-            written.sequence += 1;
+            // A number that was read may be any.
+            written.sequence = written.sequence.saturating_add(1);
             let number = format!("{{\"sequence\":{},", written.sequence);
             text.extend_from_slice(number.as_bytes());
             if is_full {

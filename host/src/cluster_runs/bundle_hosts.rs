@@ -1,7 +1,7 @@
 //! The configs whose runs a worker accepts, each with what it needs.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -74,32 +74,36 @@ pub(super) struct BundleHosts {
     environment: Arc<dyn BundleEnvironment>,
     objects: ObjectStorage,
     folder: BundleFolder,
-    loaded: Mutex<LoadedBundles>,
-    /// Held while a config is loaded: runs of one config that come together load it once.
-    loading: tokio::sync::Mutex<()>,
+    loaded: Mutex<LoadedBundles<RunHost>>,
+    /// Each lock is held while its config is loaded: runs of one config that come together load it once. Runs of another
+    /// one do not wait for it, since whoever has submitted it decides how long that takes.
+    loading: Mutex<BTreeMap<Sha256Digest, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// The configs of others that were loaded, the one that was used last at the end.
-#[derive(Default)]
-struct LoadedBundles(VecDeque<LoadedBundle>);
+/// The configs of others whose runs are accepted, each with the host of its runs, the one that was used last at the end. One
+/// that is declined is looked at each time: the person may have consented since then.
+struct LoadedBundles<H>(VecDeque<(Sha256Digest, H)>);
 
-struct LoadedBundle {
-    digest: Sha256Digest,
-    /// The host of its runs; `Err`: the reason why none is accepted.
-    decision: Result<RunHost, String>,
+impl<H> Default for LoadedBundles<H> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
 }
 
-impl LoadedBundles {
-    /// Returns the decision about a config; `None` if it is not loaded.
-    fn decision(&self, digest: &Sha256Digest) -> Option<Result<RunHost, String>> {
-        self.0.iter().find(|loaded| loaded.digest == *digest).map(|loaded| loaded.decision.clone())
+impl<H: Clone> LoadedBundles<H> {
+    /// Returns the host of a config, which is the one that was used last from then on; `None` if it is not loaded.
+    fn used(&mut self, digest: &Sha256Digest) -> Option<H> {
+        let at = self.0.iter().position(|(loaded, _)| loaded == digest)?;
+        let used = self.0.remove(at)?;
+        let host = used.1.clone();
+        self.0.push_back(used);
+        Some(host)
     }
 
-    /// Notes that a config is used, and unloads the one that was not used for longest if there are too many. The runs of a
-    /// host that is unloaded hold it until they have ended.
-    fn note(&mut self, digest: Sha256Digest, decision: Result<RunHost, String>) {
-        self.0.retain(|loaded| loaded.digest != digest);
-        self.0.push_back(LoadedBundle { digest, decision });
+    /// Adds a config, and unloads the one that was not used for longest if there are too many. The runs of a host that is
+    /// unloaded hold it until they have ended.
+    fn add(&mut self, digest: Sha256Digest, host: H) {
+        self.0.push_back((digest, host));
         while self.0.len() > limits::CLUSTER_BUNDLES_LOADED {
             self.0.pop_front();
         }
@@ -112,6 +116,15 @@ pub(super) enum NotAccepted {
     Declined(String),
     /// The config could not be got; another attempt may do better.
     Failed(Report),
+}
+
+impl From<BundleError> for NotAccepted {
+    fn from(error: BundleError) -> Self {
+        match error {
+            BundleError::Unusable(why) => Self::Declined(why),
+            BundleError::Failed(report) => Self::Failed(report),
+        }
+    }
 }
 
 impl BundleHosts {
@@ -128,7 +141,7 @@ impl BundleHosts {
         folder: PathBuf,
     ) -> Result<Self, Report> {
         let own_bundle = ConfigBundle::pack(own.app())?.digest();
-        let (loaded, loading) = (Mutex::default(), tokio::sync::Mutex::default());
+        let (loaded, loading) = (Mutex::default(), Mutex::default());
         let folder = BundleFolder::new(folder);
         Ok(Self { own, own_bundle, accept, environment, objects, folder, loaded, loading })
     }
@@ -157,38 +170,41 @@ impl BundleHosts {
                 self.own_bundle
             )));
         }
-        let _loading = self.loading.lock().await;
-        let known = self.loaded().decision(&digest);
-        let decision = match known {
-            // The person may have consented since then.
-            Some(Err(_)) | None => self.load(&digest).await?,
-            Some(decision) => decision,
-        };
-        self.loaded().note(digest, decision.clone());
-        decision.map_err(NotAccepted::Declined)
+        if let Some(host) = self.loaded().used(&digest) {
+            return Ok(host);
+        }
+        let lock = self.loading_lock(digest);
+        let _loading = lock.lock().await;
+        // Another run may have loaded it meanwhile.
+        if let Some(host) = self.loaded().used(&digest) {
+            return Ok(host);
+        }
+        let host = self.load(&digest).await?;
+        self.loaded().add(digest, host.clone());
+        Ok(host)
     }
 
-    fn loaded(&self) -> MutexGuard<'_, LoadedBundles> {
+    fn loaded(&self) -> MutexGuard<'_, LoadedBundles<RunHost>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gets a bundle, unpacks it, and decides on it. `Ok(Err)`: its runs are not accepted, for this reason.
-    async fn load(&self, digest: &Sha256Digest) -> Result<Result<RunHost, String>, NotAccepted> {
-        let bundle = match self.folder.list(digest, &self.objects).await {
-            Ok(bundle) => bundle,
-            Err(BundleError::Unusable(why)) => return Ok(Err(why)),
-            Err(BundleError::Failed(report)) => return Err(NotAccepted::Failed(report)),
-        };
+    /// Returns the lock of a config that is loaded.
+    fn loading_lock(&self, digest: Sha256Digest) -> Arc<tokio::sync::Mutex<()>> {
+        let mut all = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody has those of configs that are not being loaded.
+        all.retain(|_, lock| Arc::strong_count(lock) > 1);
+        Arc::clone(all.entry(digest).or_default())
+    }
+
+    /// Gets a bundle, unpacks it, and builds the host of its runs, if they are accepted.
+    async fn load(&self, digest: &Sha256Digest) -> Result<RunHost, NotAccepted> {
+        let bundle = self.folder.list(digest, &self.objects).await?;
         let own = self.own.app();
-        let agents = match self.folder.unpack_agents(digest, &bundle, &self.objects).await {
-            Ok(agents) => agents,
-            Err(BundleError::Unusable(why)) => return Ok(Err(why)),
-            Err(BundleError::Failed(report)) => return Err(NotAccepted::Failed(report)),
-        };
-        let mut config = match self.environment.config(&bundle.config, own.config.root.clone(), &agents) {
-            Ok(config) => config,
-            Err(report) => return Ok(Err(format!("its config cannot be used here: {}", report.with_hint()))),
-        };
+        let agents = self.folder.unpack_agents(digest, &bundle, &self.objects).await?;
+        let unusable =
+            |report: Report| NotAccepted::Declined(format!("its config cannot be used here: {}", report.with_hint()));
+        let config = self.environment.config(&bundle.config, own.config.root.clone(), &agents);
+        let mut config = config.map_err(unusable)?;
         // The run is recorded where its entry is.
         config.cluster.clone_from(&own.config.cluster);
         config.user.has_cluster = own.config.user.has_cluster;
@@ -200,22 +216,12 @@ impl BundleHosts {
             config.plugin_dirs.clone_from(&own.config.plugin_dirs);
             named.clone_from(&own.named_dirs);
         } else {
-            let plugins = match self.folder.unpack(digest, &bundle, &self.objects).await {
-                Ok(plugins) => plugins,
-                Err(BundleError::Unusable(why)) => return Ok(Err(why)),
-                Err(BundleError::Failed(report)) => return Err(NotAccepted::Failed(report)),
-            };
-            config.plugin_dirs = vec![plugins];
+            config.plugin_dirs = vec![self.folder.unpack(digest, &bundle, &self.objects).await?];
         }
-        let (app, inbox) = match self.environment.app(config, &named) {
-            Ok(built) => built,
-            Err(report) => return Ok(Err(format!("its config cannot be used here: {}", report.with_hint()))),
-        };
+        let (app, inbox) = self.environment.app(config, &named).map_err(unusable)?;
         let app = app.with_sandbox_of(own).with_cluster_of(own);
-        match self.refusal(&app) {
-            Some(why) => Ok(Err(why)),
-            None => Ok(Ok(RunHost::new(app, inbox, self.own.options().clone()))),
-        }
+        self.admit(&app)?;
+        Ok(RunHost::new(app, inbox, self.own.options().clone()))
     }
 
     /// Returns `true` if this host has the same plugin under this id.
@@ -224,27 +230,23 @@ impl BundleHosts {
         own.is_some_and(|own| plugin.component() == Some(own.digest))
     }
 
-    /// Returns why the runs of an app are not accepted, if the policy is to ask what the person has consented to.
-    fn refusal(&self, app: &App) -> Option<String> {
+    /// Accepts the runs of an app, unless the policy is to accept what the person has consented to and its config names
+    /// more. What the person has consented to is not asked about in its runs.
+    fn admit(&self, app: &App) -> Result<(), NotAccepted> {
         if self.accept == AcceptPolicy::Any {
-            return None;
+            return Ok(());
         }
-        let standing = match app.standing(&self.environment.trust(), false) {
-            Ok(standing) => standing,
-            Err(report) => return Some(report.with_hint()),
-        };
-        match standing.is_trusted() {
-            true => {
-                if let Ok(trusted) = standing.trusted() {
-                    app.broker.trust(trusted);
-                }
-                None
-            }
-            false => {
-                let new: Vec<_> = standing.new_facts().lines().take(limits::CLUSTER_RUN_WARNINGS).collect();
-                Some(format!("its config names what the operator of the worker has not trusted: {}", new.join("; ")))
-            }
+        let declined = |report: Report| NotAccepted::Declined(report.with_hint());
+        let standing = app.standing(&self.environment.trust(), false).map_err(declined)?;
+        if !standing.is_trusted() {
+            let new: Vec<_> = standing.new_facts().lines().take(limits::CLUSTER_RUN_WARNINGS).collect();
+            return Err(NotAccepted::Declined(format!(
+                "its config names what the operator of the worker has not trusted: {}",
+                new.join("; ")
+            )));
         }
+        app.broker.trust(standing.trusted().map_err(declined)?);
+        Ok(())
     }
 }
 
@@ -258,14 +260,13 @@ mod tests {
         let (last, first) = digests.split_last().unwrap();
         let mut loaded = LoadedBundles::default();
         for digest in first {
-            loaded.note(*digest, Err("not here".into()));
+            loaded.add(*digest, "host");
         }
-        loaded.note(digests[0], Err("still not".into()));
+        assert_eq!(loaded.used(&digests[0]), Some("host"));
         assert_eq!(loaded.0.len(), limits::CLUSTER_BUNDLES_LOADED, "none is there twice");
-        assert_eq!(loaded.decision(&digests[0]).and_then(Result::err).as_deref(), Some("still not"));
-        loaded.note(*last, Err("new".into()));
+        loaded.add(*last, "new");
         assert_eq!(loaded.0.len(), limits::CLUSTER_BUNDLES_LOADED);
-        assert!(loaded.decision(&digests[0]).is_some() && loaded.decision(last).is_some());
-        assert!(loaded.decision(&digests[1]).is_none(), "it was not used for longest");
+        assert_eq!((loaded.used(&digests[0]), loaded.used(last)), (Some("host"), Some("new")));
+        assert_eq!(loaded.used(&digests[1]), None, "it was not used for longest");
     }
 }

@@ -156,7 +156,18 @@ impl ConfigBundle {
         if self.agents.len() > limits::LOCKED_AGENT_PACKAGES {
             return Err(format!("the bundle has more than {} agent packages", limits::LOCKED_AGENT_PACKAGES));
         }
-        let mut ids = BTreeSet::new();
+        if self.agents.iter().map(|package| package.texts().count()).sum::<usize>() > limits::CLUSTER_BUNDLE_TEXTS {
+            return Err(format!(
+                "the agent packages of the bundle have more than {} texts",
+                limits::CLUSTER_BUNDLE_TEXTS
+            ));
+        }
+        let files = self.plugins.iter().flat_map(|plugin| &plugin.files);
+        if files.fold(0_u64, |sum, file| sum.saturating_add(file.bytes)) > limits::CLUSTER_BUNDLE_PLUGIN_BYTES {
+            let most = limits::CLUSTER_BUNDLE_PLUGIN_BYTES;
+            return Err(format!("the plugins of the bundle have more than {most} bytes together"));
+        }
+        let (mut ids, mut unpacked) = (BTreeSet::new(), BTreeSet::new());
         for BundledPlugin { id, files } in &self.plugins {
             let is_id = (1..=64).contains(&id.len())
                 && id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
@@ -167,8 +178,8 @@ impl ConfigBundle {
                 ));
             }
             let is_whole = match &files[..] {
-                [component] => component.name != MANIFEST,
-                [manifest, component] => manifest.name == MANIFEST && component.name != MANIFEST,
+                [component] => !is_manifest(&component.name),
+                [manifest, component] => manifest.name == MANIFEST && !is_manifest(&component.name),
                 _ => false,
             };
             if !is_whole {
@@ -176,6 +187,11 @@ impl ConfigBundle {
             }
             if let Some(file) = files.iter().find(|file| !is_file_name(&file.name)) {
                 return Err(format!("the plugin `{id}` of the bundle has a file called `{}`", shown(&file.name)));
+            }
+            // Where each is unpacked, in one folder: on some systems capital letters make no difference.
+            let name = if let [component] = &files[..] { &component.name } else { id };
+            if !unpacked.insert(name.to_ascii_lowercase()) {
+                return Err(format!("the bundle has several plugins called `{name}`"));
             }
             if let Some(file) = files.iter().find(|file| file.bytes > limits::COMPONENT_BYTES) {
                 let most = limits::COMPONENT_BYTES;
@@ -255,6 +271,11 @@ fn named_plugins(app: &App) -> BTreeSet<String> {
     of_agents.chain(of_models).chain(of_toolboxes).chain(any).map(str::to_owned).collect()
 }
 
+/// Returns `true` if a file of this name is the manifest, on some systems also in capital letters.
+fn is_manifest(name: &str) -> bool {
+    name.eq_ignore_ascii_case(MANIFEST)
+}
+
 /// Returns `true` if this is the plain name of a file.
 fn is_file_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
@@ -293,6 +314,11 @@ mod tests {
             let files: Vec<_> = names.iter().map(|name| file(name)).collect();
             json!({"id": id, "files": files})
         };
+        // Each is as large as a component may be.
+        let large = |id: &str| {
+            let file = json!({"name": id, "digest": digest, "bytes": limits::COMPONENT_BYTES});
+            json!({"id": id, "files": [file]})
+        };
         assert_eq!(
             parsed(json!([plugin("p", &["plugin.toml", "c.wasm"]), plugin("q", &["q.wasm"])])).unwrap().plugins.len(),
             2
@@ -304,6 +330,10 @@ mod tests {
             (json!([plugin("p", &[".c"])]), "has a file called `.c`"),
             (json!([plugin("p", &[])]), "is not a component with at most a manifest"),
             (json!([plugin("p", &["plugin.toml"])]), "is not a component with at most a manifest"),
+            (json!([plugin("p", &["plugin.toml", "Plugin.toml"])]), "is not a component with at most a manifest"),
+            (json!([plugin("p", &["c.wasm"]), plugin("q", &["C.wasm"])]), "has several plugins called `C.wasm`"),
+            (json!([plugin("p", &["q"]), plugin("q", &["plugin.toml", "c"])]), "has several plugins called `q`"),
+            (json!([large("p"), large("q"), large("r")]), "the plugins of the bundle have more than"),
             (
                 json!([{"id": "p", "files": [{"name": "c", "digest": digest, "bytes": limits::COMPONENT_BYTES + 1}]}]),
                 "more than",
@@ -316,5 +346,22 @@ mod tests {
         }
         let newer = ConfigBundle::parse(br#"{"version": 2, "more": true}"#).unwrap_err();
         assert!(newer.contains("has version 2, and this host reads up to version 1"), "{newer}");
+    }
+
+    #[test]
+    fn texts_of_all_agents_of_a_bundle_are_bounded() {
+        let digest = Sha256Digest::of("").to_string();
+        let bundle = |texts: usize| {
+            let files: serde_json::Map<String, serde_json::Value> =
+                (0..texts).map(|n| (format!("skills/s/{n}.md"), json!(digest))).collect();
+            let agent = json!({
+                "id": "a", "version": "1.0.0", "digest": digest, "source": "./a", "runners": [], "files": files,
+            });
+            let list = json!({"version": 1, "config": "", "plugins": [], "agents": [agent]});
+            ConfigBundle::parse(list.to_string().as_bytes())
+        };
+        assert!(bundle(limits::CLUSTER_BUNDLE_TEXTS).is_ok());
+        let refused = bundle(limits::CLUSTER_BUNDLE_TEXTS + 1).unwrap_err();
+        assert!(refused.contains("have more than 512 texts"), "{refused}");
     }
 }

@@ -42,17 +42,22 @@ pub(super) fn end_of_snapshot(snapshot: &RunSnapshot, before: &UsageTally, secre
 pub(super) fn end_of_record(
     outcome: &RecordedRunEnd,
     schema: Option<&AnswerSchema>,
-    spent: &UsageTally,
+    (spent, tool_calls): (&UsageTally, u64),
     secrets: &Secrets,
 ) -> QueuedRunEnd {
-    if let RecordedRunEnd::Failed { error, cancelled, .. } = outcome {
-        let state = if *cancelled { RunEndState::Cancelled } else { RunEndState::Failed };
-        let error = (!cancelled).then(|| problem(&Report::new(ErrorKind::Run, error.clone())));
-        return ending(state, None, None, error, spent, secrets);
-    }
-    let answer = outcome.message().map(|message| message.text_content()).unwrap_or_default();
-    let value = schema.and_then(|schema| schema.value_of(&answer).ok());
-    ending(RunEndState::Completed, Some(answer), value, None, spent, secrets)
+    let ending = match outcome {
+        RecordedRunEnd::Failed { error, cancelled, .. } => {
+            let state = if *cancelled { RunEndState::Cancelled } else { RunEndState::Failed };
+            let error = (!cancelled).then(|| problem(&Report::new(ErrorKind::Run, error.clone())));
+            ending(state, None, None, error, spent, secrets)
+        }
+        _ => {
+            let answer = outcome.message().map(|message| message.text_content()).unwrap_or_default();
+            let value = schema.and_then(|schema| schema.value_of(&answer).ok());
+            ending(RunEndState::Completed, Some(answer), value, None, spent, secrets)
+        }
+    };
+    QueuedRunEnd { tool_calls, ..ending }
 }
 
 /// Returns the end of a run that this host could not begin.
@@ -68,18 +73,11 @@ fn ending(
     spent: &UsageTally,
     secrets: &Secrets,
 ) -> QueuedRunEnd {
+    // What is too long is cut when it is written into the entry.
     let answer = answer.map(|answer| secrets.clean_text(&answer));
-    let is_whole = answer.as_ref().is_none_or(|answer| answer.len() <= limits::CLUSTER_ANSWER_BYTES);
-    // The session has all of it.
-    let answer = answer.map(|answer| match is_whole {
-        true => answer,
-        false => format!(
-            "{}\n[cut here; the session has the whole answer]",
-            beginning(&answer, limits::CLUSTER_ANSWER_BYTES)
-        ),
-    });
-    let value = value.filter(|_| is_whole);
-    let error = error.map(|error| clean(error, secrets));
+    let value = value.map(|value| with_texts(value, &|text| secrets.clean_text(text)));
+    let short = |text: &str| cut(&secrets.clean_text(text), limits::CLUSTER_REASON_CHARS);
+    let error = error.map(|error| with_texts(error, &short));
     with_spending(QueuedRunEnd { answer, value, error, ..QueuedRunEnd::new(state) }, spent)
 }
 
@@ -87,15 +85,6 @@ fn ending(
 pub(super) fn with_spending(ending: QueuedRunEnd, spent: &UsageTally) -> QueuedRunEnd {
     let cost_usd = (spent.usd != Usd::ZERO || spent.usage.total() == 0).then(|| dollars(spent.usd));
     QueuedRunEnd { usage: spent.usage, cost_usd, ..ending }
-}
-
-/// Returns the beginning of a text, of at most so many bytes.
-fn beginning(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// Returns an amount as a number of dollars.
@@ -108,12 +97,12 @@ fn problem(report: &Report) -> Value {
     serde_json::to_value(report).unwrap_or_default()
 }
 
-/// Removes credentials from the texts of a failure, and bounds them.
-fn clean(error: Value, secrets: &Secrets) -> Value {
-    match error {
-        Value::String(text) => cut(&secrets.clean_text(&text), limits::CLUSTER_REASON_CHARS).into(),
-        Value::Array(all) => all.into_iter().map(|one| clean(one, secrets)).collect(),
-        Value::Object(all) => all.into_iter().map(|(key, value)| (key, clean(value, secrets))).collect(),
+/// Replaces each text in a value by what `replaced` makes of it.
+fn with_texts(value: Value, replaced: &dyn Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => replaced(&text).into(),
+        Value::Array(all) => all.into_iter().map(|one| with_texts(one, replaced)).collect(),
+        Value::Object(all) => all.into_iter().map(|(key, value)| (key, with_texts(value, replaced))).collect(),
         other => other,
     }
 }
@@ -166,15 +155,18 @@ mod tests {
     }
 
     #[test]
-    fn long_answer_is_cut_in_the_entry() {
+    fn end_of_a_record_has_no_credentials() {
         let secrets = Secrets::new([("KEY", "sk-12345")]);
         let tally = UsageTally { completions: 1, usage: Usage { input_tokens: 7, ..Usage::default() }, usd: Usd::ZERO };
-        let short = end_of_record(&answered("It is sk-12345."), None, &tally, &secrets);
-        assert!(!short.answer.unwrap().contains("12345"), "a credential");
-        assert_eq!((short.state, short.usage.input_tokens, short.cost_usd), (RunEndState::Completed, 7, None));
-        let long = "é".repeat(limits::CLUSTER_ANSWER_BYTES);
-        let cut = end_of_record(&answered(&long), None, &tally, &secrets).answer.unwrap();
-        assert!(cut.len() < limits::CLUSTER_ANSWER_BYTES + 100 && cut.ends_with("the session has the whole answer]"));
+        let end = end_of_record(&answered("It is sk-12345."), None, (&tally, 3), &secrets);
+        assert!(!end.answer.unwrap().contains("12345"), "a credential");
+        assert_eq!((end.state, end.usage.input_tokens, end.cost_usd), (RunEndState::Completed, 7, None));
+        assert_eq!(end.tool_calls, 3);
+        let schema = serde_json::json!({"type": "object", "properties": {"key": {"type": "string"}}});
+        let schema = AnswerSchema::new(&schema).unwrap();
+        let end = end_of_record(&answered(r#"{"key": "sk-12345"}"#), Some(&schema), (&tally, 0), &secrets);
+        let value = end.value.unwrap();
+        assert!(value["key"].is_string() && !value.to_string().contains("12345"), "{value}");
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl QueuedRunWork<'_> {
                 ));
             }
             Err(BundleError::Unusable(why)) => {
-                let report = Report::new(ErrorKind::Usage, "a file of the task cannot be used").cause(why);
+                let report = Report::new(ErrorKind::Usage, "the files of the task cannot be used").cause(why);
                 return failed(&report.hint("submit the task again, with its files"));
             }
             Err(BundleError::Failed(report)) => return self.later(&report).await,
@@ -199,10 +199,15 @@ impl QueuedRunWork<'_> {
         }
     }
 
-    /// Gets the files of the task.
+    /// Gets the files of the task, of which there are at most [`limits::CLUSTER_SPEC_FILES`].
     async fn attachments(&self) -> Result<Vec<AttachedFile>, BundleError> {
+        let total = self.spec.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.bytes));
+        if total > limits::TASK_ATTACHED_BYTES {
+            let most = limits::TASK_ATTACHED_BYTES;
+            return Err(BundleError::Unusable(format!("the files have {total} bytes together, more than {most}")));
+        }
         let mut attachments = Vec::new();
-        for SpecFile { name, digest, bytes, .. } in self.spec.files.iter().take(limits::TASK_ATTACHMENTS) {
+        for SpecFile { name, digest, bytes, .. } in &self.spec.files {
             let most = (*bytes).min(limits::ATTACHED_MEDIA_BYTES);
             let content = object(digest, most, self.worker.hosts.objects()).await?;
             let file = AttachedFile::of_bytes(name, content.to_vec());
@@ -256,8 +261,7 @@ impl QueuedRunWork<'_> {
                     continue;
                 }
                 Ok(SessionState::Free(RecordedProgress::Ended { outcome, spent, tool_calls, left })) => {
-                    let ending = end_of_record(&outcome, schema, &spent, &host.secrets());
-                    let ending = QueuedRunEnd { tool_calls, ..ending };
+                    let ending = end_of_record(&outcome, schema, (&spent, tool_calls), &host.secrets());
                     return Err(QueuedRunOutcome::ended(self.with_runs_left(ending, &spent, left).await));
                 }
                 Ok(SessionState::Free(RecordedProgress::NotBegun)) => (task.clone(), UsageTally::default()),
@@ -394,8 +398,7 @@ impl QueuedRunWork<'_> {
             match self.session_state(host, true).await {
                 Ok(SessionState::Unusable(why)) => return self.declined_session(&why),
                 Ok(SessionState::Free(RecordedProgress::Ended { outcome, spent, tool_calls, left })) => {
-                    let ending = end_of_record(&outcome, schema, &spent, &host.secrets());
-                    let ending = QueuedRunEnd { tool_calls, ..ending };
+                    let ending = end_of_record(&outcome, schema, (&spent, tool_calls), &host.secrets());
                     return QueuedRunOutcome::ended(self.with_runs_left(ending, &spent, left).await);
                 }
                 Ok(SessionState::InUse) => {

@@ -8,10 +8,11 @@ use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
+    approval::Verdict,
     cluster::{ClusterError, CommandService, RunBus, RunCommand, RunReply},
     limits,
     serve::{
-        hosted_runs::{HostedRun, RunEventStep, RunHost},
+        hosted_runs::{HostedRun, QuestionReply, RunEventStep, RunHost},
         http_api::{parse_reply, question_json},
     },
 };
@@ -98,16 +99,30 @@ fn reply_to(command: RunCommand, host: &RunHost, run: &Arc<HostedRun>, cancel: &
             RunReply::Questions { questions: open.map(|open| cleaned(question_json(open))).collect() }
         }
         RunCommand::Answer { question, reply } => {
+            let reply = match parse_reply(reply) {
+                // It would be stored, and hold for all later runs of the person of this host.
+                Ok(QuestionReply::Verdict(Verdict::Trust, _)) => {
+                    return refused(
+                        "trust from now on is given on the host of the worker alone; answer yes for this once, or no"
+                            .into(),
+                    );
+                }
+                Ok(reply) => reply,
+                Err(why) => return refused(why),
+            };
+            let (id, attempt) = RunCommand::answered_question(&question);
+            if attempt.is_some_and(|attempt| attempt != &**run.id()) {
+                return refused("another worker has asked this; look at the open questions again".into());
+            }
             // Of another run of this host, whoever watches this one decides nothing.
             let is_of_run =
                 |id: &u64| host.questions().iter().any(|open| open.id == *id && open.question.run == *run.id());
-            let Some(id) = question.parse().ok().filter(is_of_run) else {
+            let Some(id) = id.parse().ok().filter(is_of_run) else {
                 return refused("the run has no such open question".into());
             };
-            match parse_reply(reply).map(|reply| host.answer(id, &reply)) {
-                Ok(Ok(())) => RunReply::Done,
-                Ok(Err(error)) => refused(error.to_string()),
-                Err(why) => refused(why),
+            match host.answer(id, &reply) {
+                Ok(()) => RunReply::Done,
+                Err(error) => refused(error.to_string()),
             }
         }
         RunCommand::Snapshot => {
@@ -145,6 +160,12 @@ mod tests {
         assert_eq!(reply(RunCommand::Questions), RunReply::Questions { questions: Vec::new() });
         let answer = RunCommand::Answer { question: "1".into(), reply: json!({"verdict": "yes"}) };
         assert!(matches!(reply(answer), RunReply::Refused { reason } if reason.contains("no such open question")));
+        let trust = RunCommand::Answer { question: "1".into(), reply: json!({"verdict": "trust"}) };
+        assert!(matches!(reply(trust), RunReply::Refused { reason } if reason.contains("on the host of the worker")));
+        let late = reply(RunCommand::answer("1", "run-of-another-worker", json!({"verdict": "yes"})));
+        assert!(matches!(late, RunReply::Refused { reason } if reason.contains("another worker has asked this")));
+        let own = reply(RunCommand::answer("1", run.id(), json!({"verdict": "yes"})));
+        assert!(matches!(own, RunReply::Refused { reason } if reason.contains("no such open question")));
         let RunReply::Snapshot { snapshot } = reply(RunCommand::Snapshot) else { panic!("no snapshot") };
         assert_eq!((&snapshot["state"], &snapshot["agent"]), (&json!("running"), &json!("ada")));
         assert_eq!(reply(RunCommand::Cancel), RunReply::Done);

@@ -68,9 +68,10 @@ impl RunSubmission {
             submitter: self.submitter,
             ..spec
         };
+        // Before anything is uploaded.
         spec.check().map_err(|error| error.report())?;
-        if self.attachments.len() > limits::TASK_ATTACHMENTS {
-            let what = format!("the task has more than {} files", limits::TASK_ATTACHMENTS);
+        if self.attachments.len() > limits::CLUSTER_SPEC_FILES {
+            let what = format!("the task has more than {} files", limits::CLUSTER_SPEC_FILES);
             return Err(Report::new(ErrorKind::Usage, what).hint("split the task"));
         }
         for attachment in self.attachments {

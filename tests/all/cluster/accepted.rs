@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 use shelly_host::{
-    cluster::{RunEntry, RunPhase, RunSpec},
+    cluster::{RunEntry, RunPhase, RunSpec, SpecFile},
     digest::Sha256Digest,
     limits,
 };
@@ -146,4 +146,23 @@ fn bundles_that_cannot_be_used_are_declined_by_name() {
         };
         assert!(why.contains(&says), "{id}: {why}");
     }
+}
+
+#[test]
+fn files_that_are_too_large_together_end_the_run() {
+    let model = ModelServer::start(|_| says("Never asked."));
+    let Some(project) = ClusterProject::new(&model, "", "") else { return };
+    let file = |name: &str| SpecFile {
+        name: name.into(),
+        media_type: "application/pdf".into(),
+        digest: Sha256Digest::of(name),
+        bytes: limits::ATTACHED_MEDIA_BYTES,
+    };
+    let spec =
+        RunSpec { files: ["a", "b", "c"].map(file).into(), ..RunSpec::new("large", "large", Some("Read.".into())) };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async { project.cluster().runs().submit(spec).await.unwrap() });
+    let _worker = WorkerProcess::start(&project.place, &[]);
+    let failed = project.wait_until("large", "failed");
+    assert!(failed["error"].to_string().contains("bytes together, more than"), "{failed}");
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use shelly_host::cluster::{RunCommand, RunReply};
 
 use super::{ClusterProject, PATIENCE, WorkerProcess};
 use crate::{
@@ -98,4 +99,29 @@ fn attached_person_sends_messages_and_cancels() {
     let late = attach(&["--message", "too late", "paint"]);
     assert!(late.code != 0, "{}", late.shown());
     after.open();
+}
+
+#[test]
+fn trust_on_the_host_of_a_worker_is_not_given_by_others() {
+    let model = ModelServer::start(|asked| match asked.contains("\"tool\"") {
+        false => calls("exec_run", &json!({"command": "id"})),
+        true => says("Done."),
+    });
+    let Some(project) = ClusterProject::new(&model, "toolboxes: [exec]", "") else { return };
+    project.submit("build", &["Build it."]);
+    let _worker = WorkerProcess::start(&project.place, &[]);
+    project.wait_until("build", "running");
+    let attach = |arguments: &[&str]| project.run(&[&["attach", "--config", "shelly.yaml"], arguments].concat());
+    until(|| attach(&["--answer", "trust", "build"]), |ran| ran.stderr.contains("is not understood"));
+    // Whoever may publish in the namespace needs no program of this project.
+    let command = RunCommand::Answer { question: "1".into(), reply: json!({"verdict": "trust"}) };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let reply = runtime.block_on(async { project.cluster().bus().ask("build", &command).await.unwrap() });
+    let RunReply::Refused { reason } = reply else { panic!("{reply:?}") };
+    assert!(reason.contains("on the host of the worker alone"), "{reason}");
+    let answered = until(|| attach(&["--answer", "yes", "build"]), |ran| ran.code == 0);
+    assert_eq!(answered.stdout, "answered\n", "{}", answered.shown());
+    project.wait_until("build", "completed");
+    let permissions = std::fs::read_to_string(project.place.path().join(".shelly/local/permissions.json"));
+    assert!(!permissions.is_ok_and(|there| there.contains("\"id\"")), "it is asked about the next time");
 }

@@ -118,6 +118,11 @@ pub const CLUSTER_REPLY_BYTES: usize = 512 << 10;
 pub const CLUSTER_COMMANDS_AT_ONCE: usize = 16;
 /// The maximum bytes of a live event: a longer one is not sent, the session has it.
 pub const CLUSTER_EVENT_LINE_BYTES: usize = 256 << 10;
+/// The maximum bytes of the live events that a watcher has received and not read: anybody in the namespace can send faster
+/// than a terminal prints. Further ones are left out, the session has them.
+pub const CLUSTER_FOLLOWED_BYTES: usize = 16 << 20;
+/// The maximum number of live events that a watcher has received and not read: their bytes at 256 each.
+pub const CLUSTER_FOLLOWED_EVENTS: usize = CLUSTER_FOLLOWED_BYTES / 256;
 /// The time after which a watcher of a run looks at its entry although no change was announced.
 pub const CLUSTER_WATCH_CHECK: Duration = Duration::from_secs(10);
 /// The maximum number of keys for content that a host reads: one that encrypts, and those of earlier rotations.

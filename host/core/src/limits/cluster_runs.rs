@@ -23,6 +23,12 @@ pub const CLUSTER_SESSION_WAIT: Duration = Duration::from_secs(60);
 pub const CLUSTER_BUNDLE_BYTES: u64 = 4 << 20;
 /// The maximum number of plugins of a config bundle.
 pub const CLUSTER_BUNDLE_PLUGINS: usize = 64;
+/// The maximum bytes of all plugins of a config bundle: twenty-five of the largest known. A worker has them on its disk
+/// before it knows whether it accepts them.
+pub const CLUSTER_BUNDLE_PLUGIN_BYTES: u64 = 512 << 20;
+/// The maximum number of texts of all agent packages of a config bundle, each of at most 1 MiB: one object can be many of
+/// them.
+pub const CLUSTER_BUNDLE_TEXTS: usize = 512;
 /// The maximum number of config bundles that a worker has loaded; the oldest one is unloaded when its runs have ended.
 pub const CLUSTER_BUNDLES_LOADED: usize = 8;
 /// The maximum number of config bundles in the cache folder of a host; the oldest one is removed.

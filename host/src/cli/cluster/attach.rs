@@ -40,7 +40,7 @@ The exit code is that of shelly-host run.")]
 pub struct AttachArgs {
     #[command(flatten)]
     config: ClusterConfigArgs,
-    /// Answer an open question: yes, trust or no for a permission, otherwise a number of an option or any text.
+    /// Answer an open question: yes or no for a permission, otherwise a number of an option or any text.
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["message", "cancel"])]
     answer: Option<String>,
     /// The number of the question that --answer is for (default: the only open one).
@@ -119,7 +119,7 @@ impl AttachArgs {
         // Before the recorded ones are read, so that none is missed between the two.
         let mut lines = cluster.bus().follow(&id).await.map_err(report)?;
         let mut entries = cluster.runs().watch(&id).await.map_err(report)?;
-        let mut last_time = self.show_recorded(&sessions_of(config, self.config.is_trusted())?, &session);
+        let shown = self.show_recorded(&sessions_of(config, self.config.is_trusted())?, &session);
         let is_attended = self.output == CliOutputFormat::Text && ask::is_attended();
         let (mut typed, mut asked): (_, Option<RemoteQuestion>) = (TypedLines::new(), None);
         let mut told = String::new();
@@ -147,11 +147,9 @@ impl AttachArgs {
                 line = lines.next() => {
                     let Some(line) = line else { break };
                     let Ok(event) = serde_json::from_slice::<Value>(&line) else { continue };
-                    let time = event["time"].as_str().unwrap_or_default();
-                    if !last_time.is_empty() && !time.is_empty() && time <= last_time.as_str() {
+                    if shown.has(&event) {
                         continue;
                     }
-                    last_time.clear();
                     self.show(&event)?;
                     if is_about_questions(&event) {
                         asked = self.next_question(cluster, &id, asked, &mut typed).await;
@@ -177,17 +175,15 @@ impl AttachArgs {
         print_end(&id, &session, &ending, self.output)
     }
 
-    /// Shows the recorded events of a session. Returns the time of the last one.
-    fn show_recorded(&self, store: &SessionStore, session: &str) -> String {
-        let mut last = String::new();
+    /// Shows the recorded events of a session. Returns the last one of them.
+    fn show_recorded(&self, store: &SessionStore, session: &str) -> LastRecorded {
+        let mut last = LastRecorded::default();
         // A session that does not exist yet, or cannot be read, has nothing to show.
         let Ok(mut events) = store.events(session) else { return last };
         while let Ok(Some(event)) = events.next_event() {
             let json = format!("{{\"sequence\":{},{}}}", event.sequence, event.members);
             let Ok(event) = serde_json::from_str::<Value>(&json) else { continue };
-            if let Some(time) = event["time"].as_str() {
-                time.clone_into(&mut last);
-            }
+            last.note(&event);
             if self.show(&event).is_err() {
                 break;
             }
@@ -245,6 +241,29 @@ impl AttachArgs {
     }
 }
 
+/// The last recorded event that was shown. What was recorded meanwhile arrives as a live event too.
+#[derive(Debug, Default)]
+struct LastRecorded {
+    /// The attempt that it belongs to. The clock of the host of another one may be another one.
+    run: String,
+    time: String,
+}
+
+impl LastRecorded {
+    fn note(&mut self, event: &Value) {
+        if let (Some(run), Some(time)) = (event["run"].as_str(), event["time"].as_str()) {
+            run.clone_into(&mut self.run);
+            time.clone_into(&mut self.time);
+        }
+    }
+
+    /// Returns `true` if a live event is among the recorded ones.
+    fn has(&self, event: &Value) -> bool {
+        let is_of_attempt = event["run"].as_str().is_some_and(|run| run == self.run);
+        is_of_attempt && event["time"].as_str().is_some_and(|time| time <= self.time.as_str())
+    }
+}
+
 /// Returns the next line that a person types; never ready unless one is asked for.
 async fn next_line(typed: &mut TypedLines, is_asked: bool) -> TypedLine {
     match is_asked {
@@ -287,6 +306,30 @@ async fn open_questions(cluster: &Cluster, id: &str) -> Result<Vec<RemoteQuestio
 }
 
 async fn answer(cluster: &Cluster, id: &str, question: &RemoteQuestion, line: &str) -> Result<(), Report> {
-    let command = RunCommand::Answer { question: question.id.clone(), reply: question.reply(line)? };
+    let command = RunCommand::answer(&question.id, &question.attempt, question.reply(line)?);
     ask_run(cluster, id, &command).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn live_events_of_an_attempt_are_shown_once() {
+        let event = |run: &str, time: &str| json!({"event": "warning", "run": run, "time": time});
+        let mut last = LastRecorded::default();
+        assert!(!last.has(&event("r1", "2026-11-27T10:00:00Z")), "nothing was recorded");
+        last.note(&event("r1", "2026-11-27T10:00:00Z"));
+        last.note(&json!({"event": "stream_started"}));
+        for (run, time, is_shown) in [
+            ("r1", "2026-11-27T09:59:59Z", true),
+            ("r1", "2026-11-27T10:00:00Z", true),
+            ("r1", "2026-11-27T10:00:01Z", false),
+            // Another host goes on, whose clock is behind.
+            ("r2", "2026-11-27T09:00:00Z", false),
+        ] {
+            assert_eq!(last.has(&event(run, time)), is_shown, "{run} {time}");
+        }
+        assert!(!last.has(&json!({"event": "gap"})));
+    }
 }

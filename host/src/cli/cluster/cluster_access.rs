@@ -1,3 +1,5 @@
+//! The cluster that a config names, and the runs in it that a person means.
+
 use std::path::PathBuf;
 
 use clap::Args;

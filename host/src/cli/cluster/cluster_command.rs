@@ -127,8 +127,11 @@ impl ClusterStatusArgs {
         let newer = cluster.newer_entries().await.map_err(report)?;
         let sizes = cluster.sizes().await.map_err(report)?;
         let reserved = match cluster.counters().reserved().await {
-            Err(ClusterError::Newer { .. }) => None,
-            reserved => Some(reserved.map_err(report)?),
+            // All else is shown if this one value cannot be read.
+            Err(why @ (ClusterError::Newer { .. } | ClusterError::Invalid { .. } | ClusterError::TooLarge { .. })) => {
+                Err(why.report().with_hint())
+            }
+            reserved => Ok(reserved.map_err(report)?),
         };
         let of_namespace = app::namespace_limits(&config);
         let namespace = config.cluster.as_ref().map(|cluster| cluster.namespace.clone()).unwrap_or_default();
@@ -138,7 +141,7 @@ impl ClusterStatusArgs {
                 "workers": workers.iter().map(worker_json).collect::<Vec<_>>(),
                 "queue": depths.iter().map(depth_json).collect::<Vec<_>>(),
                 "runs": at_work.iter().map(run_json).collect::<Vec<_>>(),
-                "reserved": reserved.map(|all| json!({"runs": all.runs, "tokens": all.tokens, "usd": all.usd})),
+                "reserved": reserved.ok().map(|all| json!({"runs": all.runs, "tokens": all.tokens, "usd": all.usd})),
                 "limits": json!({"runs": of_namespace.runs, "tokens": of_namespace.tokens, "usd": of_namespace.usd}),
                 "streams": sizes.iter().map(size_json).collect::<Vec<_>>(),
                 "newer": json!({"runs": newer.runs, "workers": newer.workers, "sessions": newer.sessions}),
@@ -150,8 +153,8 @@ impl ClusterStatusArgs {
         let mut parts = vec![format!("namespace {}", name(&namespace)), workers_text(&workers), queue_text(&depths)];
         parts.push(if at_work.is_empty() { "no run is at work".into() } else { runs_text(&at_work, now) });
         parts.push(match &reserved {
-            Some(reserved) => reserved_text(reserved, &of_namespace),
-            None => "reserved: not known, because a newer shelly-host wrote it".into(),
+            Ok(reserved) => reserved_text(reserved, &of_namespace),
+            Err(why) => format!("reserved: not known, because it cannot be read: {}", name(why)),
         });
         parts.push(sizes_text(&sizes));
         // The runs are named with the others that cannot be read.

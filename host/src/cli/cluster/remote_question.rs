@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::render::{DIM, PLAIN, YELLOW, escaped, one_line},
-    error::{ErrorKind, Report},
+    error::{ErrorKind, Report, cut},
     limits,
 };
 
@@ -13,6 +13,8 @@ use crate::{
 pub struct RemoteQuestion {
     /// The id for the answer.
     pub id: String,
+    /// The attempt of the run that asks, as the question names it.
+    pub attempt: String,
     agent: String,
     /// `true` if it asks for a permission.
     is_permission: bool,
@@ -30,9 +32,14 @@ impl RemoteQuestion {
         let options = question["options"].as_array().into_iter().flatten().take(limits::QUESTION_OPTIONS);
         Some(Self {
             id: question["id"].as_u64()?.to_string(),
+            attempt: text("run"),
             agent: text("agent"),
             is_permission,
-            text: if is_permission { format!("{}\n{}", text("action"), text("detail")) } else { text("text") },
+            // What a permission is for is shown whole, whoever says so.
+            text: match is_permission {
+                true => format!("{}\n{}", text("action"), text("detail")),
+                false => cut(&text("text"), limits::QUESTION_BYTES),
+            },
             options: options.filter_map(|option| option["label"].as_str()).map(str::to_owned).collect(),
             takes_several: question["multi_select"] == json!(true),
         })
@@ -47,7 +54,8 @@ impl RemoteQuestion {
             shown.push_str(&format!("  {}. {}\n", at + 1, one_line(option, limits::NAME_SHOWN_CHARS)));
         }
         shown.push_str(match (self.is_permission, self.options.is_empty(), self.takes_several) {
-            (true, ..) => "y = yes, t = trust from now on, n = no, with what to do instead: ",
+            // Whoever has the bus could say that it is trusted from now on: the worker takes a yes for this once alone.
+            (true, ..) => "y = yes, n = no, with what to do instead: ",
             (false, true, _) => "answer; an empty line declines: ",
             (false, false, false) => "number, or an answer in your own words; an empty line declines: ",
             (false, false, true) => {
@@ -68,10 +76,9 @@ impl RemoteQuestion {
             let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
             return match (word, rest.trim()) {
                 ("y" | "yes", "") => Ok(json!({"verdict": "yes"})),
-                ("t" | "trust", "") => Ok(json!({"verdict": "trust"})),
                 ("n" | "no", "") => Ok(json!({"verdict": "no"})),
                 ("n" | "no", words) => Ok(json!({"verdict": "no", "message": words})),
-                _ => Err(Report::new(ErrorKind::Usage, "the answer is not understood").hint("answer yes, trust or no")),
+                _ => Err(Report::new(ErrorKind::Usage, "the answer is not understood").hint("answer yes or no")),
             };
         }
         if line.is_empty() {
@@ -104,7 +111,7 @@ mod tests {
         let two = || json!([{"label": "a"}, {"label": "b"}]);
         for (question, line, expected) in [
             (&asked, "y\n", Some(json!({"verdict": "yes"}))),
-            (&asked, "trust", Some(json!({"verdict": "trust"}))),
+            (&asked, "trust", None),
             (&asked, "n use a branch", Some(json!({"verdict": "no", "message": "use a branch"}))),
             (&asked, "perhaps", None),
             (&asked, "", None),
@@ -120,5 +127,7 @@ mod tests {
             assert_eq!(question.reply(line).ok(), expected, "{line}");
         }
         assert!(RemoteQuestion::read(&json!({"id": "x"})).is_none());
+        let long = json!({"id": 1, "kind": "open", "text": "x".repeat(limits::QUESTION_BYTES * 2)});
+        assert!(RemoteQuestion::read(&long).unwrap().shown().len() < limits::QUESTION_BYTES + 200);
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
+    capability::Usd,
     cli::render::{self, CliOutputFormat, DIM, PLAIN, indented_json, json_line, print, print_for_people, tell},
     cluster::QueuedRunEnd,
     cluster_runs::failure_report,
@@ -26,8 +27,8 @@ pub fn print_end(id: &str, session: &str, ending: &QueuedRunEnd, output: CliOutp
         (CliOutputFormat::Text, Some(value)) => print(&indented_json(value))?,
         (CliOutputFormat::Text, None) => print_for_people(ending.answer.as_deref().unwrap_or_default())?,
     }
-    if let (CliOutputFormat::Text, Some(usd)) = (output, ending.cost_usd.filter(|usd| *usd > 0.0)) {
-        tell(&format!("{DIM}cost: ${usd} for {} tokens{PLAIN}\n", ending.usage.total()));
+    if let (CliOutputFormat::Text, Some(usd)) = (output, ending.cost().filter(|usd| *usd > Usd::ZERO)) {
+        tell(&format!("{DIM}cost: {usd} for {} tokens{PLAIN}\n", ending.usage.total()));
     }
     Ok(0)
 }

@@ -1,3 +1,5 @@
+//! The parts of this host's environment that a worker combines with the configs of others.
+
 use std::path::{Path, PathBuf};
 
 use crate::{
