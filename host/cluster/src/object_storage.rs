@@ -78,8 +78,8 @@ impl ObjectStorage {
         self.shared.call("look for", &place(digest), task).await
     }
 
-    /// Returns `true` if the server says that it has bytes with this digest, of any age, under a name that one of this host's
-    /// keys makes.
+    /// Returns `true` if the server says that it has bytes with this digest, of any age, under a name that one of the keys of
+    /// this host makes.
     ///
     /// # Errors
     ///

@@ -235,7 +235,8 @@ impl App {
     }
 
     /// Replaces the engine and the slots for programs by those of another app, which bound both apps together, and notes the
-    /// credentials that the other one knows. Connections stay its own: the config may be another person's, and mean other servers by the same names.
+    /// credentials that the other one knows. Connections stay its own: the config may be another person's, and mean other
+    /// servers by the same names.
     pub(crate) fn with_sandbox_of(mut self, other: &Self) -> Self {
         let slots = other.programs.ground().slots.clone();
         self.programs = allowed_programs(&self.config, &self.environment, slots);

@@ -143,18 +143,20 @@ impl QueuedRunWork<'_> {
             Ok(schema) => schema,
             Err(report) => return failed(&report),
         };
+        let unusable = |why: String| {
+            let report = Report::new(ErrorKind::Usage, "the files of the task cannot be used").cause(why);
+            failed(&report.hint("submit the task again, with its files"))
+        };
         let attachments = match self.attachments().await {
-            Ok(attachments) => attachments,
+            Ok(Ok(attachments)) => attachments,
+            Ok(Err(why)) => return unusable(why),
             // Without its key an object is not even found.
             Err(BundleError::Unusable(why)) if self.worker.cluster.options().encryption.is_some() => {
                 return QueuedRunOutcome::Declined(format!(
                     "a file of the task cannot be read with the keys of the worker: {why}"
                 ));
             }
-            Err(BundleError::Unusable(why)) => {
-                let report = Report::new(ErrorKind::Usage, "the files of the task cannot be used").cause(why);
-                return failed(&report.hint("submit the task again, with its files"));
-            }
+            Err(BundleError::Unusable(why)) => return unusable(why),
             Err(BundleError::Failed(report)) => return self.later(&report).await,
         };
         let task = self.spec.task.clone().map(|text| TaskInput { text, attachments, schema: schema.clone() });
@@ -199,21 +201,24 @@ impl QueuedRunWork<'_> {
         }
     }
 
-    /// Gets the files of the task, of which there are at most [`limits::CLUSTER_SPEC_FILES`].
-    async fn attachments(&self) -> Result<Vec<AttachedFile>, BundleError> {
+    /// Gets the files of the task, of which there are at most [`limits::CLUSTER_SPEC_FILES`]. The inner error is the reason
+    /// for which no worker can use them.
+    async fn attachments(&self) -> Result<Result<Vec<AttachedFile>, String>, BundleError> {
         let total = self.spec.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.bytes));
         if total > limits::TASK_ATTACHED_BYTES {
             let most = limits::TASK_ATTACHED_BYTES;
-            return Err(BundleError::Unusable(format!("the files have {total} bytes together, more than {most}")));
+            return Ok(Err(format!("the files have {total} bytes together, more than {most}")));
         }
         let mut attachments = Vec::new();
         for SpecFile { name, digest, bytes, .. } in &self.spec.files {
             let most = (*bytes).min(limits::ATTACHED_MEDIA_BYTES);
             let content = object(digest, most, self.worker.hosts.objects()).await?;
-            let file = AttachedFile::of_bytes(name, content.to_vec());
-            attachments.push(file.map_err(|error| BundleError::Unusable(error.to_string()))?);
+            match AttachedFile::of_bytes(name, content.to_vec()) {
+                Ok(file) => attachments.push(file),
+                Err(error) => return Ok(Err(error.to_string())),
+            }
         }
-        Ok(attachments)
+        Ok(Ok(attachments))
     }
 
     /// Begins the run, or goes on with it where the journal ends, once no other process has its session. Returns it and what

@@ -116,9 +116,10 @@ impl TrialPersonState {
     async fn answer(&self, run: &str) -> Result<(), ClusterError> {
         let bus = self.cluster.bus();
         let RunReply::Questions { questions } = bus.ask(run, &RunCommand::Questions).await? else { return Ok(()) };
-        for question in questions.iter().filter_map(|question: &Value| question["id"].as_u64()) {
+        let asked = |question: &Value| Some((question["id"].as_u64()?, question["run"].as_str()?.to_owned()));
+        for (question, attempt) in questions.iter().filter_map(asked) {
             let reply = json!({"chosen": ["blue"]});
-            bus.ask(run, &RunCommand::Answer { question: question.to_string(), reply }).await?;
+            bus.ask(run, &RunCommand::answer(&question.to_string(), &attempt, reply)).await?;
         }
         Ok(())
     }
