@@ -30,7 +30,7 @@ use shelly_host::{
     error::Fault,
     event::RunCx,
     model::{Completion, Usage},
-    plugin::{Plugin, PluginEffect, PluginEngine, PluginPackage, PluginSettings},
+    plugin::{Limits, Plugin, PluginEffect, PluginEngine, PluginPackage, PluginSettings},
 };
 
 /// A plugin of ours with these params, granted all that it asks for.
@@ -48,6 +48,8 @@ pub async fn granted(component: &str, params: Value, change: impl FnOnce(Grant) 
     let settings = PluginSettings {
         grant: change(Grant { kv, ..wants }),
         params: serde_json::value::to_raw_value(&params).unwrap(),
+        // A step of a large chat takes longer than a second where other programs work.
+        limits: Limits { step_time: Duration::from_secs(20), ..Limits::default() },
         ..PluginSettings::new("helper", format!("agents.helper.effects.{}", package.manifest.id))
     };
     Arc::new(Plugin::load(engine, &package, &settings).await.unwrap())

@@ -148,7 +148,7 @@ impl EventTypes {
                 Some("millis") => "milliseconds, with a fraction".to_owned(),
                 Some("as_base64") => "string: base64".to_owned(),
                 Some("text_of_difference") => "string".to_owned(),
-                Some("rfc3339") => "string: RFC 3339, in UTC, with milliseconds".to_owned(),
+                Some("serialize_time") => "string: RFC 3339, in UTC, with milliseconds".to_owned(),
                 Some(other) => panic!("the field `{name}` is serialized with `{other}`, which has no words here"),
                 None => self.json_type(&field.ty, can_be_absent, used),
             };

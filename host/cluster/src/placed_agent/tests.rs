@@ -4,7 +4,7 @@ use std::{
     time::SystemTime,
 };
 
-use futures_util::{FutureExt, stream, stream::BoxStream};
+use futures_util::{stream, stream::BoxStream};
 use shelly_core::{
     agent::{Agent, AgentGroup},
     approval::{HeadlessPolicy, OpenQuestionAnswer, TrustedSubjects},
@@ -287,10 +287,13 @@ async fn bounded_number_of_runs_of_a_worker_wait() {
     let runs = FakeRuns::ending_next(completed("A cat.", 1));
     let most = limits::CLUSTER_WAITING_RUNS;
     let (jobs, waiting) = (JobPlaces::new(most + 1).of("team-a"), Arc::new(Semaphore::new(most)));
-    let taken = || RunJob::new(jobs.clone(), jobs.acquire().now_or_never().unwrap(), Arc::clone(&waiting));
-    let others: Vec<_> = (0..most).map(|_| taken()).collect();
+    let taken = async || RunJob::new(jobs.clone(), jobs.acquire().await, Arc::clone(&waiting));
+    let mut others = Vec::new();
+    for _ in 0..most {
+        others.push(taken().await);
+    }
     let mut waits: Vec<_> = others.iter().map(|job| job.slot().begin_wait().unwrap()).collect();
-    let own = taken();
+    let own = taken().await;
     let waiting_model = || {
         let mut model = model(&runs, &broker());
         model.options.parent.slot = Some(own.slot());

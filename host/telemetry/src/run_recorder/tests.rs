@@ -474,7 +474,7 @@ fn too_many_open_calls_are_dropped_and_counted() {
 #[test]
 fn too_many_span_events_are_dropped_and_counted() {
     let waits = |_| {
-        let wait = shelly_core::event::ModelWait::RateLimit;
+        let wait = ModelWait::RateLimit;
         ("r", "", Event::ModelWaits { agent: "ada".into(), model: "m".into(), wait, detail: String::new() })
     };
     let events = [("r", "", started("ada"))].into_iter();
