@@ -24,11 +24,22 @@ struct OpenEditorRequest {
     id: RpcId,
     bytes: usize,
     cancel: CancellationToken,
-    /// `true` for a prompt that waits for others.
-    waits: bool,
+    state: OpenRequestState,
 }
 
-/// A request that is worked on. Dropping it says that it is answered.
+/// The state of a request whose handle is not dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OpenRequestState {
+    /// A prompt waits for others.
+    Waiting,
+    /// The request is worked on.
+    AtWork,
+    /// A prompt was cancelled while it waited, and answered at once. Its text is in memory until its turn comes, so its
+    /// bytes count.
+    Answered,
+}
+
+/// A request that is open. Dropping it says that it is answered, and its text gone.
 pub(super) struct OpenRequestHandle {
     requests: OpenRequests,
     number: u64,
@@ -41,7 +52,7 @@ pub(super) struct OpenRequestHandle {
 impl OpenRequests {
     /// Adds a request that is worked on at once.
     pub fn begin(&self, id: RpcId) -> OpenRequestHandle {
-        self.add(&mut self.table(), id, 0, CancellationToken::new(), false)
+        self.add(&mut self.table(), id, 0, CancellationToken::new(), OpenRequestState::AtWork)
     }
 
     /// Adds a prompt of so many bytes that waits. `cancel` is the token of its conversation.
@@ -63,22 +74,21 @@ impl OpenRequests {
                 format!("the prompts that are not answered have more than {most} bytes together; wait for an answer");
             return Err(RpcError::new(RpcError::INVALID_REQUEST, message));
         }
-        Ok(self.add(&mut table, id, bytes, cancel.child_token(), true))
+        Ok(self.add(&mut table, id, bytes, cancel.child_token(), OpenRequestState::Waiting))
     }
 
     /// Cancels the requests with this id. Returns the number of prompts among them that nobody works on: they must be
     /// answered now.
     pub fn cancel(&self, id: &RpcId) -> usize {
-        let mut table = self.table();
-        let before = table.requests.len();
-        table.requests.retain(|request| {
-            let is_meant = request.id == *id;
-            if is_meant {
-                request.cancel.cancel();
+        let (mut table, mut unanswered) = (self.table(), 0);
+        for request in table.requests.iter_mut().filter(|request| request.id == *id) {
+            request.cancel.cancel();
+            if request.state == OpenRequestState::Waiting {
+                request.state = OpenRequestState::Answered;
+                unanswered += 1;
             }
-            !(is_meant && request.waits)
-        });
-        before - table.requests.len()
+        }
+        unanswered
     }
 
     fn add(
@@ -87,11 +97,11 @@ impl OpenRequests {
         id: RpcId,
         bytes: usize,
         cancel: CancellationToken,
-        waits: bool,
+        state: OpenRequestState,
     ) -> OpenRequestHandle {
         table.last += 1;
         let number = table.last;
-        table.requests.push(OpenEditorRequest { number, id: id.clone(), bytes, cancel: cancel.clone(), waits });
+        table.requests.push(OpenEditorRequest { number, id: id.clone(), bytes, cancel: cancel.clone(), state });
         OpenRequestHandle { requests: self.clone(), number, id, cancel }
     }
 
@@ -105,11 +115,11 @@ impl OpenRequestHandle {
     pub fn start(&self) -> bool {
         let mut table = self.requests.table();
         match table.requests.iter_mut().find(|request| request.number == self.number) {
-            Some(request) => {
-                request.waits = false;
+            Some(request) if request.state == OpenRequestState::Waiting => {
+                request.state = OpenRequestState::AtWork;
                 true
             }
-            None => false,
+            _ => false,
         }
     }
 }
@@ -156,6 +166,9 @@ mod tests {
         let large = prompt(limits::ACP_PROMPTS_BYTES).ok();
         let refused = prompt(1).err().unwrap();
         assert!(refused.message.contains("more than 268435456 bytes together"), "{}", refused.message);
+        // A cancelled one is in memory until its turn comes.
+        assert_eq!(requests.cancel(&RpcId::Number(1)), 1);
+        assert!(prompt(1).is_err());
         drop(large);
         assert!(prompt(1).is_ok());
     }

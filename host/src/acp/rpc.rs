@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     error::{Report, cut},
+    json_values::count_json_values,
     limits,
 };
 
@@ -95,7 +96,7 @@ impl IncomingMessage {
     /// The answer to a line that is no message: the id of its request, if that can be read, and the failure.
     pub fn parse(line: &[u8]) -> Result<Self, (RpcId, RpcError)> {
         let refuse = |id: RpcId, code: i64, message: String| Err((id, RpcError::new(code, message)));
-        if values_of(line) > limits::ACP_MESSAGE_VALUES {
+        if count_json_values(line) > limits::ACP_MESSAGE_VALUES {
             let message = format!("the message has more than {} values", limits::ACP_MESSAGE_VALUES);
             let beginning = &line[..line.len().min(limits::ACP_ID_BYTES)];
             return Self::of_beginning(beginning, RpcError::new(RpcError::INVALID_REQUEST, message));
@@ -191,21 +192,6 @@ fn error_of(error: &Value) -> RpcError {
     let code = error.get("code").and_then(Value::as_i64).unwrap_or(RpcError::INTERNAL);
     let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
     RpcError::new(code, cut(message, limits::FAILURE_SHOWN_CHARS))
-}
-
-/// Returns an upper bound of the values in a JSON text: each takes about a hundred bytes of memory once it is read.
-fn values_of(line: &[u8]) -> usize {
-    let (mut values, mut is_text, mut is_escaped) = (1, false, false);
-    for byte in line {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_text => is_escaped = true,
-            b'"' => is_text = !is_text,
-            b',' | b':' | b'[' | b'{' if !is_text => values += 1,
-            _ => {}
-        }
-    }
-    values
 }
 
 #[cfg(test)]

@@ -12,7 +12,9 @@ mod webhook_verifier;
 
 pub use cron_schedule::{CronSchedule, CronScheduleError};
 pub use path_pattern::{PathPattern, PathPatternError};
-pub use task_template::{FiringValues, RenderedTask, TaskTemplate, TaskTemplateError, TriggerSource, body_value};
+pub use task_template::{
+    FiringValues, RenderedTask, TaskTemplate, TaskTemplateError, TriggerSource, body_value, webhook_values,
+};
 pub use webhook_verifier::{
     CodeEncoding, VerifiedDelivery, WebhookHead, WebhookRefusal, WebhookScheme, WebhookSecretError, WebhookVerifier,
 };

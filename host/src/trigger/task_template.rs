@@ -86,6 +86,14 @@ pub fn body_value(body: &[u8]) -> Value {
         .unwrap_or_else(|_| Value::from(cut(&String::from_utf8_lossy(body), limits::TRIGGER_VALUE_CHARS)))
 }
 
+/// Returns the values of a webhook as tasks name them. Those that its sender does not give are left out.
+pub fn webhook_values(body: Option<Value>, event: Option<&str>, delivery: Option<&str>) -> Value {
+    let texts = [("event", event), ("delivery", delivery)];
+    let texts = texts.into_iter().filter_map(|(name, text)| Some((name, Value::from(text?))));
+    let values = body.map(|body| ("body", body)).into_iter().chain(texts);
+    Value::Object(values.map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
 /// A task with its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedTask {
@@ -232,6 +240,14 @@ mod tests {
         assert!(end.contains("through the trigger `hook`") && end.contains("no instruction"), "{end}");
         // The quoted text is that of the value.
         assert_eq!(serde_json::from_str::<Value>(title).unwrap(), json!(evil));
+    }
+
+    #[test]
+    fn value_that_a_webhook_lacks_is_empty_and_named() {
+        let outside = webhook_values(Some(json!({"n": 1})), None, Some("7"));
+        let task = rendered("{{body.n}} <{{event}}> {{delivery}}", outside);
+        assert!(task.text.starts_with("1 <\"\"> \"7\"\n"), "{}", task.text);
+        assert_eq!(task.missing, ["event"]);
     }
 
     #[test]

@@ -245,23 +245,29 @@ impl AttachArgs {
 #[derive(Debug, Default)]
 struct LastRecorded {
     /// The attempt that it belongs to. The clock of the host of another one may be another one.
-    run: String,
+    attempt: String,
     time: String,
 }
 
 impl LastRecorded {
     fn note(&mut self, event: &Value) {
-        if let (Some(run), Some(time)) = (event["run"].as_str(), event["time"].as_str()) {
-            run.clone_into(&mut self.run);
+        if let (Some(attempt), Some(time)) = (attempt_of(event), event["time"].as_str()) {
+            attempt.clone_into(&mut self.attempt);
             time.clone_into(&mut self.time);
         }
     }
 
     /// Returns `true` if a live event is among the recorded ones.
     fn has(&self, event: &Value) -> bool {
-        let is_of_attempt = event["run"].as_str().is_some_and(|run| run == self.run);
+        let is_of_attempt = attempt_of(event).is_some_and(|attempt| attempt == self.attempt);
         is_of_attempt && event["time"].as_str().is_some_and(|time| time <= self.time.as_str())
     }
+}
+
+/// Returns the attempt that an event belongs to: the id of its run, without the number of a run that works for it.
+fn attempt_of(event: &Value) -> Option<&str> {
+    let run = event["run"].as_str()?;
+    Some(run.split_once('.').map_or(run, |(attempt, _)| attempt))
 }
 
 /// Returns the next line that a person types; never ready unless one is asked for.
@@ -319,14 +325,17 @@ mod tests {
         let event = |run: &str, time: &str| json!({"event": "warning", "run": run, "time": time});
         let mut last = LastRecorded::default();
         assert!(!last.has(&event("r1", "2026-11-27T10:00:00Z")), "nothing was recorded");
-        last.note(&event("r1", "2026-11-27T10:00:00Z"));
+        // It is of an agent that works for the run.
+        last.note(&event("r1.2", "2026-11-27T10:00:00Z"));
         last.note(&json!({"event": "stream_started"}));
         for (run, time, is_shown) in [
             ("r1", "2026-11-27T09:59:59Z", true),
             ("r1", "2026-11-27T10:00:00Z", true),
+            ("r1.3", "2026-11-27T10:00:00Z", true),
             ("r1", "2026-11-27T10:00:01Z", false),
             // Another host goes on, whose clock is behind.
             ("r2", "2026-11-27T09:00:00Z", false),
+            ("r2.2", "2026-11-27T09:00:00Z", false),
         ] {
             assert_eq!(last.has(&event(run, time)), is_shown, "{run} {time}");
         }

@@ -34,6 +34,7 @@ pub struct HostedRun {
     group: Mutex<Option<Arc<AgentGroup>>>,
     /// Cancelled when the run is to be dropped in the middle of a step.
     pub(super) dropped: CancellationToken,
+    is_abandoned: AtomicBool,
     is_cancelled: AtomicBool,
 }
 
@@ -236,6 +237,7 @@ impl HostedRun {
             progress: watch::Sender::new(HostedRunProgress::default()),
             group: Mutex::default(),
             dropped: CancellationToken::new(),
+            is_abandoned: AtomicBool::new(false),
             is_cancelled: AtomicBool::new(false),
         }
     }
@@ -362,9 +364,16 @@ impl HostedRun {
         }
     }
 
-    /// Drops the run in the middle of its step, as a crash would: nothing more is recorded. Does nothing after the end.
+    /// Drops the run in the middle of its step, as a crash would: nothing more is recorded, and its events have no end,
+    /// since it goes on elsewhere. Does nothing after the end.
     pub fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::SeqCst);
         self.dropped.cancel();
+    }
+
+    /// Returns `true` once the run is [abandoned](Self::abandon).
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Ordering::SeqCst)
     }
 
     /// Records that the run has begun.

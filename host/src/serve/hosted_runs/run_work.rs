@@ -48,18 +48,28 @@ impl HostedRunWork {
         }));
         let is_plain = request.is_plain();
         let not_begun = |report: Report| match (report.kind, report.obstacle) {
-            (ErrorKind::Usage, None) if is_plain => HostedRunOutcome::not_begun(report.obstacle(RequestObstacle::Setup)),
+            (ErrorKind::Usage, None) if is_plain => {
+                HostedRunOutcome::not_begun(report.obstacle(RequestObstacle::Setup))
+            }
             _ => HostedRunOutcome::not_begun(report),
         };
-        let work = AssertUnwindSafe(self.work(run, request, events)).catch_unwind();
+        let sink = events.clone();
+        let mut work = Box::pin(AssertUnwindSafe(self.work(run, request, events)).catch_unwind());
         let outcome = tokio::select! {
             biased;
-            () = run.dropped.cancelled() => HostedRunOutcome::Cancelled,
-            outcome = work => match outcome {
+            () = run.dropped.cancelled() => {
+                if run.is_abandoned() {
+                    sink.interrupt();
+                }
+                HostedRunOutcome::Cancelled
+            }
+            outcome = work.as_mut() => match outcome {
                 Ok(outcome) => outcome.unwrap_or_else(not_begun),
                 Err(_) => HostedRunOutcome::not_begun(Report::new(ErrorKind::Bug, "the run crashed")),
             },
         };
+        // The recording ends with the last sink.
+        drop((work, sink));
         let agents = run.ledger();
         // All events are kept before the end, unless something still holds their sink.
         let _ = timeout(limits::SERVE_END_TIME, recording).await;

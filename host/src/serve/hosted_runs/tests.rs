@@ -206,6 +206,31 @@ async fn shut_down_interrupts_runs_and_ends_their_events() {
 }
 
 #[tokio::test]
+async fn run_that_is_abandoned_has_no_end_in_its_events() {
+    let silent = SilentHost::new(2).await;
+    for is_abandoned in [true, false] {
+        let run = silent.host.start(request("hi")).await.unwrap();
+        let mut reader = run.events_after(0);
+        loop {
+            let RunEventStep::Event(record) = reader.next().await else { panic!("it is at work") };
+            if matches!(record.event.event, Event::ModelStarted { .. }) {
+                break;
+            }
+        }
+        match is_abandoned {
+            true => run.abandon(),
+            false => (0..2).for_each(|_| run.cancel()),
+        }
+        assert_eq!(run.finished().await.state(), HostedRunState::Cancelled);
+        let mut has_end = false;
+        while let RunEventStep::Event(record) = reader.next().await {
+            has_end |= matches!(record.event.event, Event::RunFinished { .. });
+        }
+        assert_eq!(has_end, !is_abandoned);
+    }
+}
+
+#[tokio::test]
 async fn long_task_is_cut_in_the_description() {
     let silent = SilentHost::new(1).await;
     let run = silent.host.start(request(&"é".repeat(limits::SERVE_TASK_CHARS + 1))).await.unwrap();

@@ -1,7 +1,7 @@
 //! Triggers: listing them, firing them by hand, and webhooks.
 
 use http::{HeaderMap, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use super::{
@@ -18,7 +18,7 @@ use crate::{
         hosted_runs::{RunHost, RunHostError},
         triggers::{FiringOutcome, HookOutcome, TriggerHost},
     },
-    trigger::WebhookRefusal,
+    trigger::{WebhookRefusal, webhook_values},
 };
 
 /// The reason why a firing has started no run, for its sender.
@@ -42,9 +42,7 @@ pub(super) async fn fire(
     let mut outside = Value::Null;
     if request.body_bytes() != Some(0) {
         let FireTriggerBody { payload, event } = read_json(request, limits::TRIGGER_BODY_BYTES).await?;
-        if payload.is_some() || event.is_some() {
-            outside = json!({ "body": payload, "event": event });
-        }
+        outside = webhook_values(payload, event.as_deref(), None);
     }
     let fired = triggers.and_then(|triggers| triggers.fire_named(name, outside));
     answer(host, name, fired.ok_or_else(|| no_trigger(triggers))?)

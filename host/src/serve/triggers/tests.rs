@@ -360,6 +360,17 @@ async fn firing_that_waits_for_too_long_is_told() {
     assert_eq!(triggered.one().started, 0);
 }
 
+#[tokio::test]
+async fn firing_after_the_stop_does_not_begin_to_wait() {
+    let triggered = Triggered::with_runs(1, "{name: a, cron: '0 3 * * *', task: t, overlap: queue}").await;
+    let room = triggered.silent.host.room().await.unwrap();
+    triggered.triggers.stop();
+    let fired = triggered.triggers.fire_named("a", Value::Null).unwrap();
+    assert!(matches!(fired, FiringOutcome::Refused(RunHostError::Stopping)));
+    assert_eq!((triggered.one().is_queued, triggered.one().failed), (false, 1));
+    drop(room);
+}
+
 #[tokio::test(start_paused = true)]
 async fn time_that_waits_when_the_server_ends_is_made_up_for() {
     let triggered = Triggered::with_runs(1, "{name: a, cron: '0 3 * * *', task: t, missed: once}").await;

@@ -1,12 +1,12 @@
 use std::time::SystemTime;
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use super::served_trigger::utc_time;
 use crate::{
     config::{Config, TriggerConfig, unknown},
     error::{ErrorKind, Report},
-    trigger::{FiringValues, RenderedTask, TriggerSource, body_value},
+    trigger::{FiringValues, RenderedTask, TriggerSource, body_value, webhook_values},
 };
 
 /// The task that a firing makes, for a person who tries a trigger without a server.
@@ -56,31 +56,23 @@ impl TrialFiring {
 fn outside_values(trigger: &TriggerConfig, payload: Option<&[u8]>, event: Option<&str>) -> Result<Value, Report> {
     let name = &trigger.name;
     let wrong = |what: String, hint: &str| Err(Report::new(ErrorKind::Usage, what).hint(hint));
-    let mut values = Map::new();
     match (trigger.source(), payload, event) {
-        (_, None, None) => {}
-        (TriggerSource::Webhook, payload, event) => {
-            values.extend(payload.map(|payload| ("body".to_owned(), body_value(payload))));
-            values.extend(event.map(|event| ("event".to_owned(), Value::from(event))));
-        }
+        (TriggerSource::Webhook, payload, event) => Ok(webhook_values(payload.map(body_value), event, None)),
+        (_, None, None) => Ok(Value::Null),
         (TriggerSource::Files, Some(payload), None) => match serde_json::from_slice::<Vec<String>>(payload) {
-            Ok(names) => drop(values.insert("files".to_owned(), Value::from(names))),
+            Ok(names) => Ok(json!({ "files": names })),
             Err(error) => {
                 let what = format!("the payload of the trigger `{name}` is no list of files: {error}");
-                return wrong(what, "write it as JSON: [\"docs/a.md\", \"docs/b.md\"]");
+                wrong(what, "write it as JSON: [\"docs/a.md\", \"docs/b.md\"]")
             }
         },
         (TriggerSource::Files, _, Some(_)) => {
-            return wrong(format!("the trigger `{name}` has no webhook, whose event could be named"), "omit --event");
+            wrong(format!("the trigger `{name}` has no webhook, whose event could be named"), "omit --event")
         }
         (TriggerSource::Cron, ..) => {
-            return wrong(
-                format!("the trigger `{name}` fires at times, and takes no values"),
-                "omit --payload and --event",
-            );
+            wrong(format!("the trigger `{name}` fires at times, and takes no values"), "omit --payload and --event")
         }
     }
-    Ok(Value::from(values))
 }
 
 #[cfg(test)]

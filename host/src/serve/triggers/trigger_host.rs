@@ -3,7 +3,7 @@ use std::{
     time::SystemTime,
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -20,7 +20,7 @@ use crate::{
     project::ProjectLayout,
     serve::hosted_runs::{HostedRun, RunHost, RunHostError, RunRequest, RunRoom},
     task::TaskInput,
-    trigger::{FiringValues, RenderedTask, VerifiedDelivery, WebhookHead, WebhookRefusal, body_value},
+    trigger::{FiringValues, RenderedTask, VerifiedDelivery, WebhookHead, WebhookRefusal, body_value, webhook_values},
 };
 
 /// The clock of triggers: that of the machine, or one of a test.
@@ -176,7 +176,8 @@ impl TriggerHost {
         if let Some(run) = known.find(delivery) {
             return HookOutcome::Repeated(run);
         }
-        let outside = json!({"body": body_value(body), "event": delivery.event, "delivery": delivery.id});
+        let (event, id) = (delivery.event.as_deref(), delivery.id.as_deref());
+        let outside = webhook_values(Some(body_value(body)), event, id);
         let outcome = self.fire(at, outside, FiringOrigin::Client(Some(delivery.digest)));
         let taken = match &outcome {
             FiringOutcome::Started(run) => Some(DeliveryOutcome::Started(Arc::clone(run.id()))),
@@ -197,6 +198,10 @@ impl TriggerHost {
         let time = trigger.shown_time((self.0.clock)());
         let values = FiringValues { time, trigger: trigger.name.clone(), outside };
         let mut state = trigger.state();
+        // Nobody would start a run for a firing that begins to wait now.
+        if self.0.stop.is_cancelled() {
+            return self.refuse(at, &mut state, Vec::new(), RunHostError::Stopping);
+        }
         if let Some(waiting) = state.waiting.as_mut().filter(|waiting| waiting.awaits_room) {
             return match (origin, &trigger.kind) {
                 (FiringOrigin::Client(_), _) => {
