@@ -119,6 +119,10 @@ impl AttachArgs {
         // Before the recorded ones are read, so that none is missed between the two.
         let mut lines = cluster.bus().follow(&id).await.map_err(report)?;
         let mut entries = cluster.runs().watch(&id).await.map_err(report)?;
+        if let RunPhase::Running { .. } = entry.phase {
+            // What happened just before is recorded by then.
+            tokio::time::sleep(limits::SESSION_EVENTS_DELAY * 2).await;
+        }
         let shown = self.show_recorded(&sessions_of(config, self.config.is_trusted())?, &session);
         let is_attended = self.output == CliOutputFormat::Text && ask::is_attended();
         let (mut typed, mut asked): (_, Option<RemoteQuestion>) = (TypedLines::new(), None);
