@@ -270,8 +270,8 @@ impl JournalStorage for ClusterJournals {
 
     fn is_taken(&self, id: &str) -> bool {
         let key = key_of(id);
-        let held =
-            self.wait("read", id, |handles| async move { Ok(handles.value(&handles.leases, &key).await?.is_some()) });
+        // One that stays although nobody renews it keeps nobody from the session: whoever takes it ends it.
+        let held = self.wait("read", id, |handles| async move { handles.is_lease_held(&key).await });
         held.unwrap_or(false)
     }
 

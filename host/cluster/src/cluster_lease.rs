@@ -8,7 +8,7 @@ use shelly_session::{EventLogEnd, JournalAttachment, JournalBatch, JournalLease,
 use tokio::time::sleep;
 
 use super::{
-    connection::{ClusterCallError, ClusterConnection, ClusterHandles, key_of, location, random_token},
+    connection::{ClusterCallError, ClusterConnection, ClusterHandles, is_answer, key_of, location, random_token},
     message_log::MessageLog,
     session_entry::SessionEntry,
 };
@@ -47,6 +47,14 @@ struct LeaseState {
 pub(crate) struct TakenLease {
     pub holder: Bytes,
     pub revision: u64,
+}
+
+/// The holder of a lease, as this host sees it.
+struct SeenHolder {
+    /// The revision of the lease.
+    revision: u64,
+    /// `true` if it was not renewed for its time.
+    is_overdue: bool,
 }
 
 impl TakenLease {
@@ -353,17 +361,39 @@ impl ClusterHandles {
 
     /// Returns `true` if nobody has a lease. One that was not renewed for its time, as far as this host has seen, is ended.
     pub async fn is_lease_free(&self, key: &str) -> Result<bool, ClusterCallError> {
-        let watch = &self.parts.lease_watch;
-        let Some((_, revision)) = self.leader_value(&self.leases, key).await? else {
-            watch.forget(key);
-            return Ok(true);
+        let revision = match self.seen_lease(key).await? {
+            None => return Ok(true),
+            Some(SeenHolder { is_overdue: false, .. }) => return Ok(false),
+            Some(SeenHolder { revision, .. }) => revision,
         };
-        if !watch.is_overdue(key, revision, self.options.lease) {
-            return Ok(false);
-        }
         // The server may have been away, and a holder that lives renews it within this time.
         sleep(self.options.lease / limits::CLUSTER_LEASE_REFRESHES).await;
         // Only this revision: one that was renewed stays.
         Ok(self.leases.delete_expect_revision(key, Some(revision)).await.is_ok())
+    }
+
+    /// Returns `true` if somebody has a lease, and has renewed it within its time, as far as this host has seen. Ends none.
+    pub async fn is_lease_held(&self, key: &str) -> Result<bool, ClusterCallError> {
+        Ok(self.seen_lease(key).await?.is_some_and(|holder| !holder.is_overdue))
+    }
+
+    /// Returns the revision of the last change of a lease, such as its end; 0 if the server no longer knows one.
+    pub async fn lease_revision(&self, key: &str) -> Result<u64, ClusterCallError> {
+        let subject = format!("{}{key}", self.leases.prefix);
+        match self.retry(|| self.leases.stream.get_last_raw_message_by_subject(&subject), is_answer).await {
+            Ok(message) => Ok(message.sequence),
+            Err(error) if is_answer(&error) => Ok(0),
+            Err(error) => Err(ClusterCallError::failed(error)),
+        }
+    }
+
+    /// Looks at a lease; returns `None` if nobody has it.
+    async fn seen_lease(&self, key: &str) -> Result<Option<SeenHolder>, ClusterCallError> {
+        let watch = &self.parts.lease_watch;
+        let Some((_, revision)) = self.leader_value(&self.leases, key).await? else {
+            watch.forget(key);
+            return Ok(None);
+        };
+        Ok(Some(SeenHolder { revision, is_overdue: watch.is_overdue(key, revision, self.options.lease) }))
     }
 }

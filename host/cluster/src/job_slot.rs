@@ -22,6 +22,8 @@ struct JobSlotState {
     /// One permit for each run that waits.
     waiting: Arc<Semaphore>,
     held: Mutex<HeldJob>,
+    /// Held by whoever gets the run a place again: two waits that have ended would otherwise each get one.
+    resuming: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -40,7 +42,7 @@ impl RunJob {
     /// Creates the place of a run that has the place `job` of `jobs`, and takes a permit of `waiting` while it waits.
     pub fn new(jobs: NamespaceJobs, job: JobPlace, waiting: Arc<Semaphore>) -> Self {
         let held = Mutex::new(HeldJob { job: Some(job), waiting: None, waits: 0 });
-        Self(Arc::new(JobSlotState { jobs, waiting, held }))
+        Self(Arc::new(JobSlotState { jobs, waiting, held, resuming: tokio::sync::Mutex::default() }))
     }
 
     /// Returns the place for the agents in the run.
@@ -71,6 +73,10 @@ impl JobWait {
         let state = self.0.clone();
         drop(self);
         let Some(state) = state.upgrade().filter(|state| state.held().needs_job()) else { return };
+        let _resuming = state.resuming.lock().await;
+        if !state.held().needs_job() {
+            return;
+        }
         let job = state.jobs.acquire().await;
         let mut held = state.held();
         if held.needs_job() {
@@ -132,6 +138,16 @@ mod tests {
         drop(child);
         ended.await;
         assert_eq!((jobs.free(), waiting.available_permits()), (0, 1));
+        // Two waits end while another run has the place: one place is enough for both.
+        let one = parent.slot().begin_wait().unwrap();
+        let child = taken(&jobs, &waiting).await;
+        let mut first = pin!(one.end());
+        assert!(poll!(&mut first).is_pending());
+        let mut second = pin!(parent.slot().begin_wait().unwrap().end());
+        assert!(poll!(&mut second).is_pending());
+        drop(child);
+        first.await;
+        assert!(poll!(&mut second).is_ready(), "it waits for a place that its own run has");
         // The agents of a run that has ended may still be there.
         let slot = parent.slot();
         drop(slot.begin_wait());

@@ -400,7 +400,14 @@ impl ChildRun<'_> {
                     answer = answer => {
                         asking = None;
                         // If a worker lost the run meanwhile, the next one refuses it, and asks its own question.
-                        let _ = runs.ask(&self.id, &answer).await;
+                        let sent = runs.ask(&self.id, &answer).await;
+                        if !matches!(sent, Ok(_) | Err(ClusterError::TooLarge { .. })) {
+                            // The question is asked once. A worker whose reply alone was lost refuses the second answer.
+                            asking = Some(Box::pin(async move {
+                                sleep(limits::CLUSTER_QUESTION_PAUSE).await;
+                                answer
+                            }));
+                        }
                     }
                     () = sleep_until(look_at) => {
                         look_at = Instant::now() + limits::CLUSTER_QUESTION_PAUSE;

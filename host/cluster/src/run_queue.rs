@@ -315,7 +315,10 @@ impl NewestRuns {
     fn add(&mut self, entry: RunEntry, bytes: usize) {
         let order = (millis_since_epoch::of(entry.spec.submitted), entry.spec.id.clone());
         self.bytes += bytes;
-        self.runs.insert(order, (entry, bytes));
+        // One that changes meanwhile is read twice, and the later one counts.
+        if let Some((_, before)) = self.runs.insert(order, (entry, bytes)) {
+            self.bytes -= before;
+        }
         while self.runs.len() > self.most || self.bytes > limits::CLUSTER_LIST_BYTES {
             let Some((_, (_, removed))) = self.runs.pop_first() else { break };
             self.bytes -= removed;
@@ -483,5 +486,8 @@ mod tests {
         let most = limits::CLUSTER_LIST_BYTES / limits::CLUSTER_RUN_BYTES;
         assert_eq!(kept_of(most, limits::CLUSTER_RUN_BYTES), (most, "a0".into()));
         assert_eq!(kept_of(most + 1, limits::CLUSTER_RUN_BYTES), (most, "a1".into()));
+        let (mut newest, entry) = (NewestRuns::new(9), StoredRun::new(RunSpec::new("a", "s", None)).entry);
+        (0..3).for_each(|_| newest.add(entry.clone(), limits::CLUSTER_LIST_BYTES));
+        assert_eq!(newest.into_list(), [entry], "one that was read again has its bytes once");
     }
 }

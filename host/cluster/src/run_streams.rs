@@ -9,7 +9,7 @@ use std::{
 
 use async_nats::jetstream::{
     self, ErrorCode,
-    consumer::{AckPolicy, DeliverPolicy, pull},
+    consumer::{AckPolicy, DeliverPolicy, Info, pull},
     context::{PublishError, PublishErrorKind},
     kv::Store,
     message::PublishMessage,
@@ -196,22 +196,26 @@ impl ClusterHandles {
 
     /// Repairs the queue, unless this host did so a moment ago.
     pub async fn repair_now_and_then(&self) -> Result<(), ClusterCallError> {
+        let streams = self.run_streams().await?;
+        let repaired = || streams.repaired.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = {
-            let mut repaired = self.run_streams().await?.repaired.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut repaired = repaired();
             let is_due = repaired.is_none_or(|at| at.elapsed() >= limits::CLUSTER_REPAIR);
             if is_due {
                 *repaired = Some(Instant::now());
             }
             is_due
         };
-        match is_due {
-            true => {
-                self.repair_queue().await?;
-                // A worker may have given a run back with a delay.
-                self.offer_forgotten(self.options.lease + self.options.decline / limits::CLUSTER_DECLINE_OFFERS).await
-            }
-            false => Ok(()),
+        if is_due {
+            self.repair_queue().await?;
+            // A worker may have given a run back with a delay.
+            let patience = self.options.lease + self.options.decline / limits::CLUSTER_DECLINE_OFFERS;
+            self.offer_forgotten(patience).await?;
+            // Far from the server both may take longer than the time between two of them. They must not be due again when a
+            // worker takes a run right after it has looked for messages.
+            *repaired() = Some(Instant::now());
         }
+        Ok(())
     }
 
     /// Asks the server to offer the runs again that nobody has had for this time, as far as this host has seen: the server
@@ -223,40 +227,78 @@ impl ClusterHandles {
         let list = || async { streams.queue.consumers().take(limits::CLUSTER_QUEUES).try_collect::<Vec<_>>().await };
         let infos = self.retry(list, |_| false).await.map_err(ClusterCallError::failed)?;
         let (first, mut looked, mut next) = (watch().first(), 0, None);
+        // The next run of each queue. The oldest one of all is looked at first, so that the next look goes on after it.
+        let mut heads = BTreeMap::new();
         for info in infos.iter().filter(|info| info.num_ack_pending > 0) {
-            let (mut from, last) = (first.max(info.ack_floor.stream_sequence + 1), info.delivered.stream_sequence);
-            let subject = &info.config.filter_subject;
-            while from <= last {
-                if looked == limits::CLUSTER_OFFERS_WATCHED {
-                    next = Some(next.unwrap_or(from).min(from));
-                    break;
-                }
-                let read = || streams.queue.get_first_raw_message_by_subject(subject, from);
-                let message = match self.retry(read, is_answer).await {
-                    Ok(message) if message.sequence <= last => message,
-                    Err(error) if !is_answer(&error) => return Err(ClusterCallError::failed(error)),
-                    Ok(_) | Err(_) => break,
-                };
-                (from, looked) = (message.sequence + 1, looked + 1);
-                // What is no id was put there by a later version.
-                let id = std::str::from_utf8(&message.payload).unwrap_or_default();
-                if !RunSpec::is_id(id) {
-                    continue;
-                }
-                let is_held = !self.is_lease_free(&run_lease_key(id)).await?;
-                let is_forgotten = watch().is_forgotten(message.sequence, is_held, patience);
-                // An entry that cannot be read is left to a host that can.
-                if is_forgotten && self.stored_run(id).await.is_ok() {
-                    let delivered = info.delivered.consumer_sequence;
-                    let (stream, name, sequence) = (&info.stream_name, &info.name, message.sequence);
-                    // The answer of whoever has given it back: any later delivery of the consumer is accepted.
-                    let subject = format!("$JS.ACK.{stream}.{name}.1.{sequence}.{delivered}.0.0");
-                    let _ = self.context.client().publish(subject, Bytes::from_static(b"-NAK")).await;
-                }
+            let from = first.max(info.ack_floor.stream_sequence.saturating_add(1));
+            if let Some((sequence, id)) = self.offered_from(streams, info, from).await? {
+                heads.insert(sequence, (info, id));
+            }
+        }
+        while let Some((sequence, (info, id))) = heads.pop_first() {
+            if looked == limits::CLUSTER_OFFERS_WATCHED {
+                next = Some(sequence);
+                break;
+            }
+            looked += 1;
+            if let Some(id) = id
+                && self.is_run_forgotten(streams, (sequence, &id), patience).await?
+            {
+                let delivered = info.delivered.consumer_sequence;
+                let (stream, name) = (&info.stream_name, &info.name);
+                // The answer of whoever has given it back: any later delivery of the consumer is accepted.
+                let subject = format!("$JS.ACK.{stream}.{name}.1.{sequence}.{delivered}.0.0");
+                let _ = self.context.client().publish(subject, Bytes::from_static(b"-NAK")).await;
+            }
+            if let Some((sequence, id)) = self.offered_from(streams, info, sequence.saturating_add(1)).await? {
+                heads.insert(sequence, (info, id));
             }
         }
         watch().end_look(next);
         Ok(())
+    }
+
+    /// Returns the first message of a queue from this sequence on that was offered: its sequence, and the id of its run. A
+    /// later version may have put something else there than an id.
+    async fn offered_from(
+        &self,
+        streams: &RunStreams,
+        info: &Info,
+        from: u64,
+    ) -> Result<Option<(u64, Option<String>)>, ClusterCallError> {
+        let (subject, last) = (&info.config.filter_subject, info.delivered.stream_sequence);
+        if from > last {
+            return Ok(None);
+        }
+        let read = || streams.queue.get_first_raw_message_by_subject(subject, from);
+        match self.retry(read, is_answer).await {
+            Ok(message) if message.sequence <= last => {
+                let id = std::str::from_utf8(&message.payload).ok().filter(|id| RunSpec::is_id(id));
+                Ok(Some((message.sequence, id.map(str::to_owned))))
+            }
+            Err(error) if !is_answer(&error) => Err(ClusterCallError::failed(error)),
+            Ok(_) | Err(_) => Ok(None),
+        }
+    }
+
+    /// Returns `true` if nobody has had an offered run, whose message has this sequence, for longer than the server waits.
+    async fn is_run_forgotten(
+        &self,
+        streams: &RunStreams,
+        (sequence, id): (u64, &str),
+        patience: Duration,
+    ) -> Result<bool, ClusterCallError> {
+        let watch = || streams.offers.lock().unwrap_or_else(PoisonError::into_inner);
+        // A lease that stays is ended by the worker that takes the run: to wait for that here would hold up all others.
+        let key = run_lease_key(id);
+        if self.is_lease_held(&key).await? {
+            watch().note_held(sequence);
+            return Ok(false);
+        }
+        let revision = self.lease_revision(&key).await?;
+        let is_forgotten = watch().is_forgotten(sequence, revision, patience);
+        // An entry that cannot be read is left to a host that can.
+        Ok(is_forgotten && self.stored_run(id).await.is_ok())
     }
 
     /// Queues runs whose submitter died between writing the entry and putting the message into the queue, or whose message

@@ -35,6 +35,8 @@ struct FakeState {
     obeys: bool,
     /// `true`: nobody can watch a run.
     is_away: bool,
+    /// The number of answers that do not arrive.
+    lost_answers: usize,
 }
 
 impl FakeRuns {
@@ -112,6 +114,10 @@ impl ChildRuns for FakeRuns {
         state.commands.push(command.clone());
         match command {
             RunCommand::Questions => Ok(RunReply::Questions { questions: state.questions.iter().cloned().collect() }),
+            RunCommand::Answer { .. } if state.lost_answers > 0 => {
+                state.lost_answers -= 1;
+                Err(ClusterError::NotAtWork { run: id.to_owned() })
+            }
             RunCommand::Answer { .. } => {
                 state.questions.pop_front();
                 if state.questions.is_empty() {
@@ -233,6 +239,7 @@ async fn question_of_a_worker_is_answered_at_the_parent() {
     let runs = FakeRuns::default();
     runs.state().next = Some(running());
     runs.state().questions = [json!({"id": 4, "kind": "open", "text": "Which cat?"})].into();
+    runs.state().lost_answers = 2;
     let (runs, broker) = (Arc::new(runs), broker());
     let inbox = broker.attend().unwrap();
     let asked = tokio::spawn(async move {
@@ -245,7 +252,7 @@ async fn question_of_a_worker_is_answered_at_the_parent() {
     let _inbox = asked.await.unwrap();
     let answer = RunCommand::Answer { question: "4".into(), reply: json!({"text": "The black one."}) };
     let answers = runs.state().commands.iter().filter(|command| **command == answer).count();
-    assert_eq!(answers, 1, "{:?}", runs.state().commands);
+    assert_eq!(answers, 3, "it is sent until it arrives: {:?}", runs.state().commands);
 }
 
 #[tokio::test(start_paused = true)]

@@ -80,6 +80,8 @@ pub const CLUSTER_TAKEOVER_WAITS: u32 = 10;
 pub const CLUSTER_LEASES_WATCHED: usize = 10_000;
 /// The maximum number of offered runs at which a worker looks in a row, to see whether the server has forgotten one.
 pub const CLUSTER_OFFERS_WATCHED: usize = 256;
+/// The maximum number of offered runs for which a worker notes since when nobody has had them.
+pub const CLUSTER_UNHELD_RUNS: usize = 10_000;
 /// The delay after which a run is offered again that does not fit into the limits of the namespace now.
 pub const CLUSTER_LIMIT_DELAY: Duration = Duration::from_secs(5);
 /// The delay after which a run is offered again whose entry a worker cannot read, such as one of a later version.

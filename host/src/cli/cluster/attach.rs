@@ -1,5 +1,7 @@
 //! Shows a run of a cluster from any host, and steers it.
 
+use std::collections::HashMap;
+
 use clap::Args;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
@@ -123,7 +125,7 @@ impl AttachArgs {
             // What happened just before is recorded by then.
             tokio::time::sleep(limits::SESSION_EVENTS_DELAY * 2).await;
         }
-        let shown = self.show_recorded(&sessions_of(config, self.config.is_trusted())?, &session);
+        let mut shown = self.show_recorded(&sessions_of(config, self.config.is_trusted())?, &session);
         let is_attended = self.output == CliOutputFormat::Text && ask::is_attended();
         let (mut typed, mut asked): (_, Option<RemoteQuestion>) = (TypedLines::new(), None);
         let mut told = String::new();
@@ -151,7 +153,7 @@ impl AttachArgs {
                 line = lines.next() => {
                     let Some(line) = line else { break };
                     let Ok(event) = serde_json::from_slice::<Value>(&line) else { continue };
-                    if shown.has(&event) {
+                    if shown.has_shown(&event) {
                         continue;
                     }
                     self.show(&event)?;
@@ -179,20 +181,20 @@ impl AttachArgs {
         print_end(&id, &session, &ending, self.output)
     }
 
-    /// Shows the recorded events of a session. Returns the last one of them.
-    fn show_recorded(&self, store: &SessionStore, session: &str) -> LastRecorded {
-        let mut last = LastRecorded::default();
+    /// Shows the recorded events of a session. Returns which ones those are.
+    fn show_recorded(&self, store: &SessionStore, session: &str) -> ShownEvents {
+        let mut shown = ShownEvents::default();
         // A session that does not exist yet, or cannot be read, has nothing to show.
-        let Ok(mut events) = store.events(session) else { return last };
+        let Ok(mut events) = store.events(session) else { return shown };
         while let Ok(Some(event)) = events.next_event() {
             let json = format!("{{\"sequence\":{},{}}}", event.sequence, event.members);
             let Ok(event) = serde_json::from_str::<Value>(&json) else { continue };
-            last.note(&event);
+            shown.note(&event);
             if self.show(&event).is_err() {
                 break;
             }
         }
-        last
+        shown
     }
 
     /// Shows a line of the bus, unless it is no event.
@@ -245,33 +247,35 @@ impl AttachArgs {
     }
 }
 
-/// The last recorded event that was shown. What was recorded meanwhile arrives as a live event too.
+/// The recorded events that were shown. What was recorded meanwhile arrives as a live event too.
 #[derive(Debug, Default)]
-struct LastRecorded {
-    /// The attempt that it belongs to. The clock of the host of another one may be another one.
-    attempt: String,
-    time: String,
+struct ShownEvents {
+    /// The time of the last event about each run of an agent. Clocks of hosts differ, but each such run is on one of them.
+    last: HashMap<String, String>,
 }
 
-impl LastRecorded {
+impl ShownEvents {
     fn note(&mut self, event: &Value) {
-        if let (Some(attempt), Some(time)) = (attempt_of(event), event["time"].as_str()) {
-            attempt.clone_into(&mut self.attempt);
-            time.clone_into(&mut self.time);
+        if event["event"] == "stream_started" {
+            // Live events are those of the last attempt.
+            self.last.clear();
+        }
+        if let (Some(run), Some(time)) = (event["run"].as_str(), event["time"].as_str()) {
+            self.last.insert(run.to_owned(), time.to_owned());
         }
     }
 
-    /// Returns `true` if a live event is among the recorded ones.
-    fn has(&self, event: &Value) -> bool {
-        let is_of_attempt = attempt_of(event).is_some_and(|attempt| attempt == self.attempt);
-        is_of_attempt && event["time"].as_str().is_some_and(|time| time <= self.time.as_str())
+    /// Returns `true` if a live event is among the recorded ones. After the first one of a run that is not, none is: its
+    /// clock may jump back.
+    fn has_shown(&mut self, event: &Value) -> bool {
+        let Some(run) = event["run"].as_str() else { return false };
+        let is_shown = |last: &String| event["time"].as_str().is_some_and(|time| time <= last.as_str());
+        if self.last.get(run).is_some_and(is_shown) {
+            return true;
+        }
+        self.last.remove(run);
+        false
     }
-}
-
-/// Returns the attempt that an event belongs to: the id of its run, without the number of a run that works for it.
-fn attempt_of(event: &Value) -> Option<&str> {
-    let run = event["run"].as_str()?;
-    Some(run.split_once('.').map_or(run, |(attempt, _)| attempt))
 }
 
 /// Returns the next line that a person types; never ready unless one is asked for.
@@ -327,22 +331,26 @@ mod tests {
     #[test]
     fn live_events_of_an_attempt_are_shown_once() {
         let event = |run: &str, time: &str| json!({"event": "warning", "run": run, "time": time});
-        let mut last = LastRecorded::default();
-        assert!(!last.has(&event("r1", "2026-11-27T10:00:00Z")), "nothing was recorded");
-        // It is of an agent that works for the run.
-        last.note(&event("r1.2", "2026-11-27T10:00:00Z"));
-        last.note(&json!({"event": "stream_started"}));
+        let mut shown = ShownEvents::default();
+        assert!(!shown.has_shown(&event("r1", "2026-11-27T10:00:00Z")), "nothing was recorded");
+        shown.note(&event("r0", "2026-11-27T10:00:00Z"));
+        shown.note(&json!({"event": "stream_started"}));
+        shown.note(&event("r1", "2026-11-27T10:00:00Z"));
+        // An agent to which it delegates.
+        shown.note(&event("r1.1", "2026-11-27T10:00:02Z"));
         for (run, time, is_shown) in [
             ("r1", "2026-11-27T09:59:59Z", true),
             ("r1", "2026-11-27T10:00:00Z", true),
-            ("r1.3", "2026-11-27T10:00:00Z", true),
+            ("r1.1", "2026-11-27T10:00:02Z", true),
             ("r1", "2026-11-27T10:00:01Z", false),
+            // The clock jumps back.
+            ("r1", "2026-11-27T08:00:00Z", false),
             // Another host goes on, whose clock is behind.
             ("r2", "2026-11-27T09:00:00Z", false),
-            ("r2.2", "2026-11-27T09:00:00Z", false),
+            ("r0", "2026-11-27T09:00:00Z", false),
         ] {
-            assert_eq!(last.has(&event(run, time)), is_shown, "{run} {time}");
+            assert_eq!(shown.has_shown(&event(run, time)), is_shown, "{run} {time}");
         }
-        assert!(!last.has(&json!({"event": "gap"})));
+        assert!(!shown.has_shown(&json!({"event": "gap"})));
     }
 }
