@@ -67,11 +67,11 @@ pub(super) struct EditorState {
 
 /// The reason for which nothing more is read from an editor.
 enum ConnectionEnd {
-    /// It has hung up in an orderly way.
+    /// The editor has hung up in an orderly way.
     HungUp,
     /// The host was told to stop, or the editor takes no more lines.
     Stopped,
-    /// It sends what no editor should.
+    /// The editor sends what none should.
     GivenUp(Report),
 }
 

@@ -134,7 +134,7 @@ fn read_token(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Makes a random token.
+/// Makes a random token: `shelly_` and hexadecimal digits.
 ///
 /// # Errors
 ///
@@ -143,7 +143,8 @@ pub fn made_token() -> Result<String, Report> {
     let mut random = [0; limits::SERVE_TOKEN_RANDOM_BYTES];
     let filled = getrandom::fill(&mut random);
     filled.map_err(|error| Report::new(ErrorKind::Run, "cannot make a token").cause(error))?;
-    Ok(crate::hex::encode(random))
+    // Whoever finds it in a file or a log sees what it is.
+    Ok(format!("shelly_{}", crate::hex::encode(random)))
 }
 
 #[cfg(test)]
@@ -174,7 +175,8 @@ mod tests {
         let path = folder.path().join("token");
         token_of_file(&path).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(text.trim().len(), 2 * limits::SERVE_TOKEN_RANDOM_BYTES);
+        let random = text.trim().strip_prefix("shelly_").unwrap();
+        assert_eq!(random.len(), 2 * limits::SERVE_TOKEN_RANDOM_BYTES);
         token_of_file(&path).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "it is read");
         #[cfg(unix)]
