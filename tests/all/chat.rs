@@ -183,6 +183,8 @@ fn signal_ends_the_chat_and_frees_the_terminal() {
     let bytes = String::from_utf8_lossy(&bytes).into_owned();
     assert!(bytes.contains("\x1b[?2004l") && bytes.rfind("\x1b[?25l") < bytes.rfind("\x1b[?25h"), "{text}");
     assert!(text.contains("continue it with") && !text.contains("waiting for the model"), "{text}");
+    let traced = place.run(&["trace", "last"]);
+    assert!(traced.stdout.contains("has not ended"), "{}", traced.shown());
 }
 
 #[test]

@@ -124,6 +124,11 @@ impl Conversation {
         self.state.cancel();
     }
 
+    /// Takes note that the host ends: a run that is dropped from now on goes on when its session is resumed.
+    pub fn note_end(&self) {
+        self.state.note_end();
+    }
+
     /// Chooses the agent or team of the next prompt.
     pub fn set_agent(&self, name: &str) {
         self.state.set_agent(name);

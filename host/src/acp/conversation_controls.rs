@@ -19,11 +19,14 @@ pub(super) struct ConversationControls {
     cancel: Mutex<CancellationToken>,
     /// Cancelled once the editor knows of the conversation.
     announced: CancellationToken,
+    /// Cancelled when the host ends.
+    ends: CancellationToken,
 }
 
 impl ConversationControls {
     pub fn new(agent: Option<String>) -> Self {
-        Self { agent: Mutex::new(agent), cancel: Mutex::default(), announced: CancellationToken::new() }
+        let (announced, ends) = (CancellationToken::new(), CancellationToken::new());
+        Self { agent: Mutex::new(agent), cancel: Mutex::default(), announced, ends }
     }
 
     /// Returns the agent or team of the next prompt.
@@ -44,6 +47,16 @@ impl ConversationControls {
     /// Waits until the editor knows of the conversation: until then it takes no updates of it.
     pub async fn announced(&self) {
         self.announced.cancelled().await;
+    }
+
+    /// Takes note that the host ends: a run that is dropped from now on goes on when its session is resumed.
+    pub fn note_end(&self) {
+        self.ends.cancel();
+    }
+
+    /// Returns the token that is cancelled when the host ends.
+    pub fn ends(&self) -> CancellationToken {
+        self.ends.clone()
     }
 
     /// Returns the token of a new prompt.

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     agent::{RunAnswer, RunError},
-    app::{App, PreparedRun, Recording, RunSession, SessionCloser},
+    app::{App, PreparedRun, Recording, RunInterrupter, RunSession, SessionCloser},
     chat::{Chat, Message, Part},
     error::{Report, cut},
     event::{EventSink, RunCx},
@@ -209,14 +209,19 @@ impl ConversationWorker {
         };
         let mut working = pin!(work);
         // Declared after the run so that it is dropped first: a run that is dropped records nothing more.
+        let events = session.as_ref().map(|_| cx.events.clone());
         let closing = SessionCloser(session);
+        let mut interrupter = RunInterrupter { events, ends: self.state.ends() };
         let outcome = tokio::select! {
             biased;
             outcome = working.as_mut() => Some(outcome),
-            () = cancel.cancelled() => match prepared.agent_group.cancel(&cx.agent) {
-                true => timeout(limits::CANCEL_GRACE, working.as_mut()).await.ok(),
-                false => None,
-            },
+            () = cancel.cancelled() => {
+                interrupter.events = None;
+                match prepared.agent_group.cancel(&cx.agent) {
+                    true => timeout(limits::CANCEL_GRACE, working.as_mut()).await.ok(),
+                    false => None,
+                }
+            }
         };
         if let (Some(session), Some(_)) = (&closing.0, &outcome) {
             // A failed write has ended the run already.

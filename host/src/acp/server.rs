@@ -119,14 +119,17 @@ impl AcpServer {
         // Who has hung up may still read the answers; who was told to stop is not waited for.
         let time = if matches!(end, ConnectionEnd::HungUp) { limits::ACP_CLOSE_TIME } else { Duration::ZERO };
         let conversations: Vec<_> = state.conversations().drain().map(|(_, conversation)| conversation).collect();
-        let finished = async {
+        let mut finished = Box::pin(async {
             while work.join_next().await.is_some() {}
             join_all(conversations.iter().map(|conversation| conversation.finish())).await;
-        };
-        let _ = timeout(time, finished).await;
+        });
+        if timeout(time, finished.as_mut()).await.is_err() {
+            conversations.iter().for_each(|conversation| conversation.note_end());
+        }
+        // What still runs is dropped here, as in a crash.
+        drop(finished);
         work.shutdown().await;
         let apps: Vec<_> = conversations.iter().map(|conversation| Arc::clone(&conversation.app)).collect();
-        // What still runs is dropped here, as in a crash.
         drop(conversations);
         join_all(apps.iter().map(|app| close_app(app, &self.options.events))).await;
         // The writer ends after the last line, once nobody has the connection: an app has it for the files of the editor.

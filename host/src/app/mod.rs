@@ -12,8 +12,8 @@ pub use crate::{
     assemble::{
         App, BoardSharing, ClusterKeyFile, ConnectedMcpServer, EntryRunner, Environment, GRANT_OPTION, LONE_RUN,
         ListedSkill, LonePlugin, LonePluginFailure, LonePluginHost, NO_MODEL, PendingWork, PreparedRun, ReadApi,
-        Recording, RunSession, SessionCloser, SkillListing, TelemetryFlush, changed, cluster_of, explain, find_program,
-        how_to_mend, locked_plugins, namespace_limits, sessions, sessions_of, skill_names,
+        Recording, RunInterrupter, RunSession, SessionCloser, SkillListing, TelemetryFlush, changed, cluster_of,
+        explain, find_program, how_to_mend, locked_plugins, namespace_limits, sessions, sessions_of, skill_names,
     },
     config::DEFAULT_AGENT,
     provider::{VendorAddress, key_variables, key_variables_in_words, local_servers_in_words, vendor_keys},

@@ -88,7 +88,7 @@ pub use project_folder::skill_names;
 pub(crate) use remote_agents::remote_model;
 pub(crate) use run_resources::RunResources;
 pub use run_session::{Recording, RunSession, changed, sessions, sessions_of};
-pub use session_closer::SessionCloser;
+pub use session_closer::{RunInterrupter, SessionCloser};
 pub use skill_listing::{ListedSkill, SkillListing};
 pub(crate) use startup_notices::StartupNotices;
 pub use telemetry::TelemetryFlush;

@@ -260,7 +260,7 @@ impl ServeArgs {
             true => Some(tokio::select! {
                 biased;
                 code = &mut interrupt => return Ok(code),
-                mcp = self.mcp_server(&app, &runner, &config, &broker) => mcp?,
+                mcp = self.mcp_server(&app, &runner, (&config, &broker), &stop) => mcp?,
             }),
         };
         let triggers = self.trigger_host(&host, &config)?;
@@ -369,8 +369,8 @@ impl ServeArgs {
         &self,
         app: &App,
         runner: &RunnerArgs,
-        config: &Config,
-        broker: &ApprovalBroker,
+        (config, broker): (&Config, &ApprovalBroker),
+        stop: &CancellationToken,
     ) -> Result<AppServer, Report> {
         let (runner, config, broker) = (runner.clone(), config.clone(), broker.clone());
         let reload: AppReloader = Arc::new(move || {
@@ -388,7 +388,7 @@ impl ServeArgs {
             }
         }));
         let (agent, model) = (self.agent.clone(), self.model.clone());
-        let options = ServeOptions { agent, model, record: !self.no_session, events };
+        let options = ServeOptions { agent, model, record: !self.no_session, events, ends: stop.clone() };
         let server = AppServer::start(app.clone(), reload, None, options).await?;
         server.notes.iter().for_each(|note| tell_prose(&format!("{DIM}{}{PLAIN}\n", render::name(note))));
         server.warnings.iter().for_each(|warning| warn(warning));

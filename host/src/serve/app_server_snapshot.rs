@@ -102,7 +102,7 @@ async fn agents_as_tools(app: &Arc<App>, options: &ServeOptions, notices: &mut S
     for who in app.config.runners() {
         let own = who.own();
         let has_models = have_models(app, who, model, &models, notices).await.map_err(|report| report.to_string());
-        let made = has_models.and_then(|()| ServedAgentTool::new(app, own, model, record));
+        let made = has_models.and_then(|()| ServedAgentTool::new(app, own, (model, record), &options.ends));
         let named = made.and_then(|tool| tools.register(Arc::new(tool)).map_err(|clash| clash.to_string()));
         if let Err(why) = named {
             notices.notes.push(format!(

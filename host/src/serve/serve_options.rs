@@ -1,3 +1,5 @@
+use tokio_util::sync::CancellationToken;
+
 use crate::event::EventSink;
 
 /// Options for serving an app.
@@ -11,4 +13,6 @@ pub struct ServeOptions {
     pub record: bool,
     /// Receives events that belong to no client's call.
     pub events: EventSink,
+    /// Cancelled when the server ends: a run of a call that is dropped then goes on when its session is resumed.
+    pub ends: CancellationToken,
 }

@@ -5,10 +5,11 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     agent::{RunAnswer, Runner},
-    app::{App, Recording, SessionCloser},
+    app::{App, Recording, RunInterrupter, SessionCloser},
     chat::{Chat, Message, Part, ToolCall, ToolHints, ToolResultContent, ToolSpec},
     config::AgentConfig,
     error::{Fault, Report},
@@ -27,6 +28,8 @@ pub(super) struct ServedAgentTool {
     agent: String,
     model: Option<String>,
     record: bool,
+    /// Cancelled when the server ends.
+    ends: CancellationToken,
     spec: Arc<ToolSpec>,
 }
 
@@ -46,7 +49,12 @@ impl ServedAgentTool {
     /// # Errors
     ///
     /// The reason why it cannot be a tool.
-    pub fn new(app: &Arc<App>, agent: &AgentConfig, model: Option<&str>, record: bool) -> Result<Self, String> {
+    pub fn new(
+        app: &Arc<App>,
+        agent: &AgentConfig,
+        (model, record): (Option<&str>, bool),
+        ends: &CancellationToken,
+    ) -> Result<Self, String> {
         let name = format!("{PREFIX}{}", agent.name);
         if !ToolSpec::is_valid_name(&name) {
             return Err(
@@ -68,7 +76,8 @@ impl ServedAgentTool {
         // The description comes from the config, which another person may have written.
         let spec = tool::described(name, spec.description, spec.input_schema.get().to_owned(), ToolHints::default())?;
         let model = model.map(str::to_owned);
-        Ok(Self { app: Arc::clone(app), agent: agent.name.clone(), model, record, spec: Arc::new(spec) })
+        let (app, agent, ends) = (Arc::clone(app), agent.name.clone(), ends.clone());
+        Ok(Self { app, agent, model, record, ends, spec: Arc::new(spec) })
     }
 
     async fn run(&self, cx: &RunCx, task: String, input: Message) -> Result<RunAnswer, Fault> {
@@ -89,7 +98,9 @@ impl ServedAgentTool {
         let chat = session.as_ref().map(|session| session.chat.clone()).unwrap_or_default();
         let mut working = pin!(run(prepared.entrant.runner(), &cx, &chat, input));
         // Declared after the run so that it is dropped first: a cancelled run records nothing more.
+        let events = session.as_ref().map(|_| cx.events.clone());
         let closing = SessionCloser(session);
+        let _interrupter = RunInterrupter { events, ends: self.ends.clone() };
         let answer = working.as_mut().await;
         if let Some(session) = &closing.0 {
             // A failed write has ended the run already.

@@ -63,6 +63,8 @@ fn editor_that_vanishes_leaves_a_session_to_resume() {
     editor.prompt(&session, "Count to four.");
     model.asked.recv().unwrap();
     assert_eq!(editor.vanish(), 0);
+    let traced = place.run(&["trace", &session]);
+    assert!(traced.stdout.contains("has not ended"), "{}", traced.shown());
     // From now on the model answers at once.
     drop(model.go);
     let mut editor = ScriptedEditor::greeted(&place, TRUST, json!({}));

@@ -40,8 +40,9 @@ pub const TRIGGER_BODIES: usize = 8;
 pub const TRIGGER_TOLERANCE: Duration = Duration::from_secs(5 * 60);
 /// The number of signatures of one webhook that are tried: one for each secret while secrets change.
 pub const TRIGGER_SIGNATURES: usize = 8;
-/// The number of deliveries of a trigger that are remembered, the newest ones. A sender repeats one within hours; somebody
-/// who has seen one and sends it again must not find that it is forgotten.
+/// The number of deliveries of a trigger that are remembered, the newest ones: all of them are in memory, and are written
+/// anew with each. A sender repeats one within hours. Somebody who has seen one can start a run with it again after as
+/// many others, unless a time is signed too: then it must be within [`TRIGGER_TOLERANCE`].
 pub const TRIGGER_DELIVERIES: usize = 1_024;
 /// The time for which a delivery of a trigger is remembered. Secrets should be changed as often.
 pub const TRIGGER_DELIVERY_TIME: Duration = Duration::from_secs(90 * 24 * 3_600);

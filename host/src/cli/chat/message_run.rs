@@ -9,6 +9,7 @@ use std::{
 };
 
 use tokio::{sync::watch, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     compaction::{compact_with_answer, forget_request},
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::{
     agent::{AgentGroup, RunError, SendError},
-    app::{App, PendingWork, PreparedRun, Recording, RunSession, SessionCloser, explain},
+    app::{App, PendingWork, PreparedRun, Recording, RunInterrupter, RunSession, SessionCloser, explain},
     chat::{Chat, Message},
     cli::{run_id::run_id, secrets},
     error::{ErrorKind, Report},
@@ -49,6 +50,8 @@ pub struct MessageRun {
     /// `true` once its start was returned.
     is_announced: bool,
     is_cancelled: bool,
+    /// Cancelled when the chat ends.
+    ends: CancellationToken,
 }
 
 /// The facts of a run that is about to begin.
@@ -100,8 +103,10 @@ impl MessageRun {
                 begun.store(true, Ordering::SeqCst);
             }
         }));
-        let task = tokio::spawn(async move { answer(&app, request, sink, announce).await });
-        Self { events, task, started, has_begun, is_announced: false, is_cancelled: false }
+        let ends = CancellationToken::new();
+        let chat_ends = ends.clone();
+        let task = tokio::spawn(async move { answer(&app, request, sink, (announce, chat_ends)).await });
+        Self { events, task, started, has_begun, is_announced: false, is_cancelled: false, ends }
     }
 
     /// Waits for the next progress. Cancel safe.
@@ -140,8 +145,16 @@ impl MessageRun {
 
     /// Drops the run as a crash would, and waits until it is gone: its session continues where it was.
     pub async fn stop(&mut self) {
-        self.task.abort();
+        self.end();
         let _ = (&mut self.task).await;
+    }
+
+    /// Drops the run since the chat ends. One that the person has cancelled before stays cancelled.
+    fn end(&self) {
+        if !self.is_cancelled {
+            self.ends.cancel();
+        }
+        self.task.abort();
     }
 
     /// Returns `true` if the run has begun: the message is part of the conversation, and of the session if there is one.
@@ -178,7 +191,7 @@ impl MessageRun {
 
 impl Drop for MessageRun {
     fn drop(&mut self) {
-        self.task.abort();
+        self.end();
     }
 }
 
@@ -187,7 +200,7 @@ async fn answer(
     app: &App,
     request: MessageRequest,
     events: EventSink,
-    announce: watch::Sender<Option<Arc<StartedMessage>>>,
+    (announce, ends): (watch::Sender<Option<Arc<StartedMessage>>>, CancellationToken),
 ) -> Result<FinishedMessage, Report> {
     let MessageRequest { agent, model, recording, message, chat, compacts, has_chosen } = request;
     let mut prepared = app.agent(agent.as_deref(), model.as_deref(), recording).await?;
@@ -208,7 +221,9 @@ async fn answer(
         let cx = RunCx::new(Arc::clone(prepared.entrant.runner().name())).with_run(run_id()).with_events(events);
         let mut working = pin!(work.run(&prepared, &cx, &chat));
         // Declared after the run so that it is dropped first: a run that is dropped records nothing more.
+        let events = session.as_ref().map(|_| cx.events.clone());
         let closing = SessionCloser(session);
+        let _interrupter = RunInterrupter { events, ends };
         let outcome = working.as_mut().await;
         if let Some(session) = &closing.0 {
             // A failed write has ended the run already.

@@ -136,12 +136,14 @@ impl ClusterStatusArgs {
         let of_namespace = app::namespace_limits(&config);
         let namespace = config.cluster.as_ref().map(|cluster| cluster.namespace.clone()).unwrap_or_default();
         if self.output == CliOutputFormat::Json {
+            let [reserved, unread] = reserved_json(&reserved);
             let status = json!({
                 "namespace": namespace,
                 "workers": workers.iter().map(worker_json).collect::<Vec<_>>(),
                 "queue": depths.iter().map(depth_json).collect::<Vec<_>>(),
                 "runs": at_work.iter().map(run_json).collect::<Vec<_>>(),
-                "reserved": reserved.ok().map(|all| json!({"runs": all.runs, "tokens": all.tokens, "usd": all.usd})),
+                "reserved": reserved,
+                "reserved_problem": unread,
                 "limits": json!({"runs": of_namespace.runs, "tokens": of_namespace.tokens, "usd": of_namespace.usd}),
                 "streams": sizes.iter().map(size_json).collect::<Vec<_>>(),
                 "newer": json!({"runs": newer.runs, "workers": newer.workers, "sessions": newer.sessions}),
@@ -301,6 +303,14 @@ fn runs_text(entries: &[RunEntry], now: SystemTime) -> String {
     table(&std::iter::once(head).chain(entries.iter().map(row)).collect::<Vec<_>>())
 }
 
+/// Returns as JSON what the runs at work have reserved, and the reason if that cannot be read; one of them is null.
+fn reserved_json(reserved: &Result<NamespaceUse, String>) -> [Value; 2] {
+    match reserved {
+        Ok(all) => [json!({"runs": all.runs, "tokens": all.tokens, "usd": all.usd}), Value::Null],
+        Err(why) => [Value::Null, json!(why)],
+    }
+}
+
 fn reserved_text(reserved: &NamespaceUse, of_namespace: &NamespaceLimits) -> String {
     let of = |used: String, most: Option<String>| most.map_or(used.clone(), |most| format!("{used} of {most}"));
     format!(
@@ -342,6 +352,13 @@ mod tests {
 
     use super::*;
     use crate::cluster::{QueuedRunEnd, RunEndState, RunSpec};
+
+    #[test]
+    fn reserved_sums_that_cannot_be_read_have_a_reason() {
+        let [sums, why] = reserved_json(&Ok(NamespaceUse { runs: 2, ..NamespaceUse::default() }));
+        assert_eq!((&sums["runs"], why), (&json!(2), Value::Null));
+        assert_eq!(reserved_json(&Err("damaged".into())), [Value::Null, json!("damaged")]);
+    }
 
     #[test]
     fn runs_are_listed_with_what_they_wait_for() {

@@ -117,11 +117,13 @@ impl McpServeArgs {
         let (events, stream) = EventSink::channel();
         let level = if self.verbose { ProgressLevel::Verbose } else { ProgressLevel::Normal };
         let shown = tokio::spawn(ask::show(RunDisplay::lines(RunOutputFormat::Text, level), stream, None));
+        let stop = CancellationToken::new();
         let options = ServeOptions {
             agent: self.agent.clone(),
             model: self.model.clone(),
             record: !self.no_session,
             events: events.clone(),
+            ends: stop.clone(),
         };
         let starting = AppServer::start(app, self.reloader(&config, &broker, token), inbox, options);
         let serving = tokio::select! {
@@ -139,7 +141,7 @@ impl McpServeArgs {
         serving.notes.iter().for_each(|note| tell_prose(&format!("{DIM}{}{PLAIN}\n", name(note))));
         serving.warnings.iter().for_each(|warning| warn(warning));
 
-        let (server, stop) = (McpServer::new(serving.served()), CancellationToken::new());
+        let server = McpServer::new(serving.served());
         let mut serve = Box::pin(async {
             match listener {
                 Some((listener, address)) => {

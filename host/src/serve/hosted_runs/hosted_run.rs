@@ -140,11 +140,7 @@ pub struct RunSnapshot {
 impl RunSnapshot {
     /// Returns the state.
     pub fn state(&self) -> HostedRunState {
-        match (&self.outcome, &self.agent) {
-            (Some(outcome), _) => outcome.state(),
-            (None, Some(_)) => HostedRunState::Running,
-            (None, None) => HostedRunState::Preparing,
-        }
+        HostedRunState::of(self.agent.is_some(), self.outcome.as_ref())
     }
 
     /// Returns the answer, if there is one.
@@ -186,6 +182,15 @@ impl HostedRunState {
     /// All states, in the order of a run.
     pub const ALL: [Self; 6] =
         [Self::Preparing, Self::Running, Self::Completed, Self::Failed, Self::Cancelled, Self::Interrupted];
+
+    /// Returns the state of a run; `outcome` is `None` until it is over.
+    fn of(has_begun: bool, outcome: Option<&HostedRunOutcome>) -> Self {
+        match outcome {
+            Some(outcome) => outcome.state(),
+            None if has_begun => Self::Running,
+            None => Self::Preparing,
+        }
+    }
 
     /// Returns `true` if the run is over.
     pub fn has_ended(self) -> bool {
@@ -274,12 +279,11 @@ impl HostedRun {
             Some(end) => end.agents.clone(),
             None => self.group().map(|group| group.ledger()).unwrap_or_default(),
         };
-        let unkept = self.events.file().failure().map(|why| {
-            format!(
-                "old events of this run are not kept for streams that begin later: {why}; free space in the folder for \
-                 temporary files"
-            )
-        });
+        let unkept = self
+            .events
+            .file()
+            .failure()
+            .map(|why| format!("old events of this run are not kept for streams that begin later: {why}"));
         RunSnapshot {
             id: Arc::clone(&self.id),
             task: self.task.clone(),
@@ -401,10 +405,6 @@ impl HostedRun {
 
 impl HostedRunProgress {
     fn state(&self) -> HostedRunState {
-        match (&self.begun, &self.end) {
-            (_, Some(end)) => end.outcome.state(),
-            (Some(_), None) => HostedRunState::Running,
-            (None, None) => HostedRunState::Preparing,
-        }
+        HostedRunState::of(self.begun.is_some(), self.end.as_ref().map(|end| &end.outcome))
     }
 }

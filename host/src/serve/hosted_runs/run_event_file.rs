@@ -28,7 +28,7 @@ pub(super) struct RunEventFile {
     state: Mutex<RunFileState>,
     /// The number of events that are gone.
     lost: AtomicU64,
-    /// The first reason for which events could not be written.
+    /// The first reason for which events could not be written, with its mend.
     failure: OnceLock<String>,
 }
 
@@ -56,6 +56,20 @@ struct RunFileState {
     next: u64,
     /// The sequence of the newest event that is gone.
     lost_to: u64,
+}
+
+/// The reason why events cannot be written.
+#[derive(Debug, thiserror::Error)]
+enum RunFileError {
+    /// The files of all runs have [`limits::SERVE_RUN_FILES_BYTES`].
+    #[error(
+        "those of all runs have {} bytes already, which is the maximum; lower --max-runs, or read the events as they come",
+        limits::SERVE_RUN_FILES_BYTES
+    )]
+    NoSpace,
+    /// The file cannot be made or written.
+    #[error("{0}; free space in the folder for temporary files")]
+    Io(#[from] io::Error),
 }
 
 /// A part of the file.
@@ -106,7 +120,7 @@ impl RunEventFile {
         self.lost.load(Ordering::SeqCst)
     }
 
-    /// Returns the first reason for which events could not be written; `None` if all were.
+    /// Returns the first reason for which events could not be written, with its mend; `None` if all were.
     pub fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
@@ -169,12 +183,10 @@ impl RunFileState {
     }
 
     /// Writes a block.
-    fn append(&mut self, space: &RunFileSpace, records: &[RunEventRecord]) -> io::Result<()> {
+    fn append(&mut self, space: &RunFileSpace, records: &[RunEventRecord]) -> Result<(), RunFileError> {
         let Some(last) = records.last() else { return Ok(()) };
         let content = encoded(records)?;
-        let offset = self.make_place(space, content.len() as u64);
-        let most = limits::SERVE_RUN_FILES_BYTES;
-        let offset = offset.ok_or_else(|| io::Error::other(format!("those of all runs have {most} bytes already")))?;
+        let offset = self.make_place(space, content.len() as u64).ok_or(RunFileError::NoSpace)?;
         if self.file.is_none() {
             self.file = Some(tempfile::tempfile()?);
         }
@@ -328,10 +340,11 @@ mod tests {
         assert_eq!(sequences(&first.lines_after(2)), [3]);
         second.append(&[record(1, true, &json)]);
         assert_eq!(second.lines_after(0), StoredLines { first: 1, lost_to: 1, lines: vec![] });
-        assert_eq!(
-            (first.failure(), second.failure()),
-            (None, Some("those of all runs have 2147483648 bytes already"))
-        );
+        let failure = second.failure().unwrap();
+        assert!(first.failure().is_none() && failure.starts_with("those of all runs have 2147483648 bytes already"));
+        assert!(failure.contains("lower --max-runs") && !failure.contains("temporary files"), "{failure}");
+        let disk = RunFileError::from(io::Error::from(io::ErrorKind::StorageFull)).to_string();
+        assert!(disk.ends_with("; free space in the folder for temporary files"), "{disk}");
         drop(first);
         second.append(&[record(2, true, &json)]);
         let found = second.lines_after(0);

@@ -1,11 +1,16 @@
-use crate::{agent::SendError, approval::AnswerError, error::Report, limits};
+use crate::{
+    agent::SendError,
+    approval::AnswerError,
+    error::{Report, count},
+    limits,
+};
 
 /// The reason why a [`RunHost`](super::RunHost) refuses a request.
 #[derive(Debug, Clone, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
 pub enum RunHostError {
     /// The maximum number of runs is at work.
-    #[error("{most} runs are at work, which is the maximum")]
+    #[error("{} at work, which is the maximum", count(*most as u64, "run is", "runs are"))]
     Busy { most: usize },
     /// The maximum number of streams of events is read.
     #[error("{} streams of events are read, which is the maximum", limits::SERVE_WATCHERS)]

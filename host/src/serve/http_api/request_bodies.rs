@@ -75,7 +75,7 @@ pub(super) struct MessageBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FireTriggerBody {
-    /// The body of the webhook.
+    /// The body of the webhook; for a trigger with `files` a list of the names of changed files. One with `cron` takes none.
     #[serde(default)]
     pub payload: Option<Value>,
     /// The kind of event, as a webhook names it in a header.
@@ -139,10 +139,15 @@ pub(super) async fn read_json_bytes(request: &mut ServedRequest, most: usize) ->
     }
     let body = request.read_body(most).await?;
     if count_json_values(&body) > limits::SERVE_BODY_VALUES {
-        let title = format!("the body has more than {} values", limits::SERVE_BODY_VALUES);
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", title).mend("attach the data as a file"));
+        return Err(too_many_values().mend("attach the data as a file"));
     }
     Ok(body)
+}
+
+/// Returns the refusal of a body with more than [`limits::SERVE_BODY_VALUES`] values.
+pub(super) fn too_many_values() -> Box<Problem> {
+    let title = format!("the body has more than {} values", limits::SERVE_BODY_VALUES);
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", title)
 }
 
 /// Parses a body.

@@ -1,12 +1,11 @@
 //! Triggers: listing them, firing them by hand, and webhooks.
 
 use http::{HeaderMap, StatusCode};
-use serde_json::Value;
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use super::{
     problem::{ApiResult, Problem},
-    request_bodies::{FireTriggerBody, read_json},
+    request_bodies::{FireTriggerBody, read_json, too_many_values},
     run_routes,
     views::{TriggerFiredView, TriggerOutcomeView, TriggerView, TriggersView},
 };
@@ -18,7 +17,7 @@ use crate::{
         hosted_runs::{RunHost, RunHostError},
         triggers::{FiringOutcome, HookOutcome, TriggerHost},
     },
-    trigger::{WebhookRefusal, webhook_values},
+    trigger::WebhookRefusal,
 };
 
 /// The reason why a firing has started no run, for its sender.
@@ -32,18 +31,21 @@ pub(super) fn list(host: &RunHost, triggers: Option<&TriggerHost>) -> ApiResult 
     Ok(run_routes::json(host, StatusCode::OK, &TriggersView { triggers }))
 }
 
-/// Fires a trigger. A body is taken in the place of that of a webhook, so that its task can be tried without a signature.
+/// Fires a trigger. A body is taken in the place of that of a webhook or of the names of files, so that its task can be
+/// tried without a signature or a change.
 pub(super) async fn fire(
     host: &RunHost,
     triggers: Option<&TriggerHost>,
     name: &str,
     request: &mut ServedRequest,
 ) -> ApiResult {
-    let mut outside = Value::Null;
+    let mut body = FireTriggerBody { payload: None, event: None };
     if request.body_bytes() != Some(0) {
-        let FireTriggerBody { payload, event } = read_json(request, limits::TRIGGER_BODY_BYTES).await?;
-        outside = webhook_values(payload, event.as_deref(), None);
+        body = read_json(request, limits::TRIGGER_BODY_BYTES).await?;
     }
+    let FireTriggerBody { payload, event } = body;
+    let outside = triggers.and_then(|triggers| triggers.firing_values(name, payload, event.as_deref()));
+    let outside = outside.ok_or_else(|| no_trigger(triggers))?.map_err(|report| Problem::unprocessable(&report))?;
     let fired = triggers.and_then(|triggers| triggers.fire_named(name, outside));
     answer(host, name, fired.ok_or_else(|| no_trigger(triggers))?)
 }
@@ -83,6 +85,7 @@ pub(super) async fn receive(
             let view = TriggerFiredView { trigger, outcome: TriggerOutcomeView::Repeated, run, reason: Some(REPEATED) };
             Ok(run_routes::json(host, StatusCode::OK, &view))
         }
+        Ok(HookOutcome::TooManyValues) => Err(too_many_values().mend("let its sender send less")),
         Err(refusal) => Err(unsigned(refusal)),
     }
 }

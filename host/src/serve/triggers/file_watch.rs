@@ -66,6 +66,22 @@ impl FileSnapshot {
         Ok(Self(files))
     }
 
+    /// Returns this look without the changes between two earlier ones: the files that differ in `after` are as in `before`.
+    pub fn without_changes(mut self, before: &Self, after: &Self) -> Self {
+        for path in before.0.keys().chain(after.0.keys()) {
+            match (before.0.get(path), after.0.get(path)) {
+                (old, new) if old == new => {}
+                (Some(old), _) => {
+                    self.0.insert(path.clone(), *old);
+                }
+                (None, _) => {
+                    self.0.remove(path);
+                }
+            }
+        }
+        self
+    }
+
     /// Returns the files that are new, gone or changed since an earlier look, by name.
     pub fn changes_since(&self, before: &Self) -> Vec<String> {
         let changed = self.0.iter().filter(|(path, about)| before.0.get(*path) != Some(*about)).map(|(path, _)| path);

@@ -11,7 +11,7 @@ use crate::{
     error::{ErrorKind, Report},
     files, limits,
     project::ProjectLayout,
-    trigger::{CronSchedule, PathPattern, RenderedTask, TaskTemplate, WebhookVerifier},
+    trigger::{CronSchedule, PathPattern, RenderedTask, TaskTemplate, TriggerSource, WebhookVerifier},
 };
 
 /// A trigger of the config, ready to fire, with its state.
@@ -41,6 +41,17 @@ pub(super) enum ServedTriggerKind {
         shown: String,
         settle: Duration,
     },
+}
+
+impl ServedTriggerKind {
+    /// Returns the kind of event that fires the trigger.
+    pub fn source(&self) -> TriggerSource {
+        match self {
+            Self::Cron { .. } => TriggerSource::Cron,
+            Self::Webhook { .. } => TriggerSource::Webhook,
+            Self::Files { .. } => TriggerSource::Files,
+        }
+    }
 }
 
 /// The state of a trigger.

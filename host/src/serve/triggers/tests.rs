@@ -243,6 +243,20 @@ async fn files_fire_when_they_have_settled_and_not_by_the_run_itself() {
     triggered.triggers.stop();
 }
 
+#[tokio::test]
+async fn values_by_hand_are_those_that_a_trigger_takes() {
+    let files = "{name: a, files: {paths: ['docs/**']}, task: '{{files}}'}";
+    let triggered = Triggered::new(&format!("{files}, {{name: b, cron: '0 3 * * *', task: t}}")).await;
+    let values = |name: &str, payload: Value| triggered.triggers.firing_values(name, Some(payload), None);
+    let names = serde_json::json!(["docs/a.md"]);
+    assert_eq!(values("a", names.clone()).unwrap().unwrap(), serde_json::json!({ "files": names }));
+    for (name, says) in [("a", "is no list of files"), ("b", "takes no values")] {
+        let refused = values(name, Value::from("x")).unwrap().unwrap_err();
+        assert!(refused.message.contains(says), "{refused:?}");
+    }
+    assert!(values("c", names).is_none());
+}
+
 /// A webhook of GitHub, whose id is no part of what is signed.
 fn receive(triggers: &TriggerHost, id: &str) -> HookOutcome {
     let header = |wanted: &str| match wanted {
@@ -322,7 +336,7 @@ async fn firing_waits_until_the_host_takes_a_run() {
     seconds(60).await;
     assert!(triggered.one().is_queued && triggered.counts() == (0, 1, 0));
     let told = triggered.warnings.lock().unwrap().join("\n");
-    assert!(told.contains("its firing waits, since 1 runs are at work"), "{told}");
+    assert!(told.contains("its firing waits, since 1 run is at work, which is the maximum"), "{told}");
     drop(room);
     seconds(1).await;
     assert!(!triggered.one().is_queued && triggered.counts() == (1, 1, 0));
@@ -354,7 +368,7 @@ async fn firing_that_waits_for_too_long_is_told() {
     seconds(limits::TRIGGER_ROOM_TIME.as_secs()).await;
     let now = triggered.one();
     assert_eq!((now.is_queued, now.started, now.failed), (false, 0, 1));
-    assert!(now.last.unwrap().problem.unwrap().contains("1 runs are at work"));
+    assert!(now.last.unwrap().problem.unwrap().contains("1 run is at work"));
     drop(room);
     seconds(1).await;
     assert_eq!(triggered.one().started, 0);
@@ -405,5 +419,33 @@ async fn files_that_change_while_a_firing_waits_are_named_too() {
     seconds(1).await;
     let task = triggered.silent.host.runs()[0].snapshot().task;
     assert!(task.starts_with("[\"docs/a.md\",\"docs/b.md\"]\n"), "{task}");
+    triggered.triggers.stop();
+}
+
+#[tokio::test(start_paused = true)]
+async fn files_that_settle_after_the_wait_are_named_next() {
+    let files = "{name: a, files: {paths: ['docs/**'], settle: 5s}, task: '{{files}}'}";
+    let triggered = Triggered::with_runs(1, files).await;
+    let docs = triggered.silent.host.app().config.root.join("docs");
+    let room = triggered.silent.host.room().await.unwrap();
+    fs::create_dir(&docs).unwrap();
+    seconds(3).await;
+    fs::write(docs.join("a.md"), "1").unwrap();
+    seconds(10).await;
+    assert!(triggered.one().is_queued && triggered.counts() == (0, 0, 0));
+    // It is seen, and has not settled when the run begins.
+    fs::write(docs.join("b.md"), "1").unwrap();
+    seconds(3).await;
+    drop(room);
+    seconds(1).await;
+    let newest = || triggered.silent.host.runs()[0].snapshot().task;
+    assert!(newest().starts_with("[\"docs/a.md\"]\n"), "{}", newest());
+    // The work of the run.
+    fs::write(docs.join("c.md"), "1").unwrap();
+    seconds(10).await;
+    triggered.end_run().await;
+    seconds(10).await;
+    assert_eq!(triggered.counts(), (2, 0, 0));
+    assert!(newest().starts_with("[\"docs/b.md\"]\n"), "{}", newest());
     triggered.triggers.stop();
 }

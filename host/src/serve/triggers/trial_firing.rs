@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::served_trigger::utc_time;
 use crate::{
-    config::{Config, TriggerConfig, unknown},
+    config::{Config, unknown},
     error::{ErrorKind, Report},
     trigger::{FiringValues, RenderedTask, TriggerSource, body_value, webhook_values},
 };
@@ -41,7 +41,7 @@ impl TrialFiring {
         let wrong = |key: &str, error: &dyn std::fmt::Display| {
             Report::new(ErrorKind::Usage, format!("triggers.{name}.{key}: {error}"))
         };
-        let outside = outside_values(trigger, payload, event)?;
+        let outside = outside_values(name, trigger.source(), payload.map(body_value), event)?;
         let time = match trigger.source() {
             TriggerSource::Cron => trigger.schedule().map_err(|error| wrong("cron", &error))?.shown(now),
             TriggerSource::Webhook | TriggerSource::Files => utc_time(now),
@@ -52,14 +52,22 @@ impl TrialFiring {
     }
 }
 
-/// Returns the values from outside, as a trigger of this kind has them.
-fn outside_values(trigger: &TriggerConfig, payload: Option<&[u8]>, event: Option<&str>) -> Result<Value, Report> {
-    let name = &trigger.name;
+/// Returns the values from outside that a person gives, as the trigger `name` of this kind has them.
+///
+/// # Errors
+///
+/// A [`Report`] if the trigger does not take these values.
+pub(super) fn outside_values(
+    name: &str,
+    source: TriggerSource,
+    payload: Option<Value>,
+    event: Option<&str>,
+) -> Result<Value, Report> {
     let wrong = |what: String, hint: &str| Err(Report::new(ErrorKind::Usage, what).hint(hint));
-    match (trigger.source(), payload, event) {
-        (TriggerSource::Webhook, payload, event) => Ok(webhook_values(payload.map(body_value), event, None)),
+    match (source, payload, event) {
+        (TriggerSource::Webhook, payload, event) => Ok(webhook_values(payload, event, None)),
         (_, None, None) => Ok(Value::Null),
-        (TriggerSource::Files, Some(payload), None) => match serde_json::from_slice::<Vec<String>>(payload) {
+        (TriggerSource::Files, Some(payload), None) => match serde_json::from_value::<Vec<String>>(payload) {
             Ok(names) => Ok(json!({ "files": names })),
             Err(error) => {
                 let what = format!("the payload of the trigger `{name}` is no list of files: {error}");
@@ -67,10 +75,10 @@ fn outside_values(trigger: &TriggerConfig, payload: Option<&[u8]>, event: Option
             }
         },
         (TriggerSource::Files, _, Some(_)) => {
-            wrong(format!("the trigger `{name}` has no webhook, whose event could be named"), "omit --event")
+            wrong(format!("the trigger `{name}` has no webhook, whose event could be named"), "omit the event")
         }
         (TriggerSource::Cron, ..) => {
-            wrong(format!("the trigger `{name}` fires at times, and takes no values"), "omit --payload and --event")
+            wrong(format!("the trigger `{name}` fires at times, and takes no values"), "omit the payload and the event")
         }
     }
 }

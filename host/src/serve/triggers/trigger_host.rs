@@ -10,12 +10,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     delivery_log::{DeliveryLog, DeliveryOutcome},
     served_trigger::{ServedTrigger, ServedTriggerKind, TriggerFiring, TriggerSnapshot, TriggerState, WaitingFiring},
+    trial_firing::outside_values,
     trigger_memory::TriggerMemory,
 };
 use crate::{
     config::{Config, TriggerOverlap},
     digest::Sha256Digest,
     error::Report,
+    json_values::count_json_values,
     limits,
     project::ProjectLayout,
     serve::hosted_runs::{HostedRun, RunHost, RunHostError, RunRequest, RunRoom},
@@ -63,6 +65,8 @@ pub enum HookOutcome {
     Fired(FiringOutcome),
     /// The webhook has come before, and started this run if any.
     Repeated(Option<Arc<str>>),
+    /// The webhook is signed, and its body has more than [`limits::SERVE_BODY_VALUES`] values. Nothing was done.
+    TooManyValues,
 }
 
 /// The source of a firing. It decides what happens to one that comes while the host takes no run.
@@ -129,6 +133,21 @@ impl TriggerHost {
         self.0.triggers.iter().map(ServedTrigger::snapshot).collect()
     }
 
+    /// Returns the values of a firing by hand, as the trigger of this name has them; `None` if there is no such trigger.
+    ///
+    /// # Errors
+    ///
+    /// A [`Report`] if the trigger does not take these values.
+    pub fn firing_values(
+        &self,
+        name: &str,
+        payload: Option<Value>,
+        event: Option<&str>,
+    ) -> Option<Result<Value, Report>> {
+        let trigger = self.0.triggers.iter().find(|trigger| trigger.name == name)?;
+        Some(outside_values(name, trigger.kind.source(), payload, event))
+    }
+
     /// Fires a trigger by its name, with these values in the place of those of a webhook; `None` if there is no such
     /// trigger.
     pub fn fire_named(&self, name: &str, outside: Value) -> Option<FiringOutcome> {
@@ -161,7 +180,10 @@ impl TriggerHost {
         let at = self.0.triggers.iter().position(|trigger| trigger.name == name)?;
         let ServedTriggerKind::Webhook { verifier, deliveries } = &self.0.triggers[at].kind else { return None };
         let verified = verifier.verify(header, body, (self.0.clock)());
-        Some(verified.map(|delivery| self.deliver(at, deliveries, &delivery, body)))
+        Some(verified.map(|delivery| match count_json_values(body) > limits::SERVE_BODY_VALUES {
+            true => HookOutcome::TooManyValues,
+            false => self.deliver(at, deliveries, &delivery, body),
+        }))
     }
 
     fn deliver(
@@ -278,7 +300,7 @@ impl TriggerHost {
     /// Lets a firing wait until the host takes one more run.
     fn wait_for_room(&self, at: usize, state: &mut TriggerState, task: RenderedTask, delivery: Option<Sha256Digest>) {
         let most = self.0.host.options().max_runs;
-        self.warn(at, &format!("its firing waits, since {most} runs are at work, which is the maximum"));
+        self.warn(at, &format!("its firing waits, since {}", RunHostError::Busy { most }));
         state.waiting = Some(WaitingFiring { task, delivery, awaits_room: true });
         let host = self.clone();
         drop(self.0.tasks.spawn(async move { host.await_room(at).await }));

@@ -42,7 +42,9 @@ impl TriggerHost {
             }
             let Some(now) = self.look(at).await else { return };
             if started != known {
-                (known, fired, told, seen) = (started, now.clone(), now.clone(), now);
+                // Files that had changed before its run began, and are not named in its task, are left for the next firing.
+                fired = now.clone().without_changes(&told, &seen);
+                (known, told, seen, since) = (started, fired.clone(), now, tokio::time::Instant::now());
                 continue;
             }
             if now != seen {
