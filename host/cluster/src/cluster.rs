@@ -1,5 +1,7 @@
 //! Everything of a namespace, over one connection.
 
+use std::time::Duration;
+
 use shelly_core::limits;
 
 use super::{
@@ -52,6 +54,16 @@ impl Cluster {
     /// or has no JetStream.
     pub async fn connect(&self) -> Result<(), ClusterError> {
         self.shared.get().await.map(drop)
+    }
+
+    /// Returns the lease of the namespace, which all hosts keep: another host may have created it with another one than that
+    /// of the options.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cluster::connect`].
+    pub async fn lease(&self) -> Result<Duration, ClusterError> {
+        Ok(self.shared.get().await?.handles().options.lease)
     }
 
     /// Returns the sessions.

@@ -17,8 +17,9 @@ mod tests {
     use tokio::time::{sleep, timeout};
 
     use crate::{
-        Cluster, ClusterError, NamespaceLimits, QueuedRunEnd, RunCommand, RunEndState, RunReply, RunSpec, WorkerEntry,
-        WorkerIdentity, WorkerState, connection::ClusterCallError, nats_server::NatsServer, run_entry::StoredRun,
+        Cluster, ClusterError, ClusterOptions, NamespaceLimits, QueuedRunEnd, RunCommand, RunEndState, RunReply,
+        RunSpec, WorkerEntry, WorkerIdentity, WorkerState, connection::ClusterCallError, nats_server::NatsServer,
+        run_entry::StoredRun,
     };
 
     const LONG: Duration = Duration::from_secs(60);
@@ -188,14 +189,16 @@ mod tests {
             .boxed()
         });
         let service = service.await.unwrap();
-        let message = RunCommand::Message { agent: None, text: "hi".into() };
-        assert_eq!(elsewhere.ask("a", &message).await, Ok(RunReply::Done));
+        let message = RunCommand::Message { id: Some("m".into()), agent: None, text: "hi".into() };
+        for _ in 0..2 {
+            assert_eq!(elsewhere.ask("a", &message).await, Ok(RunReply::Done), "its reply may have been lost");
+        }
         let questions = elsewhere.ask("a", &RunCommand::Questions).await.unwrap();
         assert_eq!(questions, RunReply::Questions { questions: vec![json!({ "id": "q" })] });
         assert_eq!(*heard.lock().unwrap(), [message, RunCommand::Questions]);
         let refused = elsewhere.ask("a", &RunCommand::Snapshot).await.unwrap();
         assert!(matches!(&refused, RunReply::Refused { reason } if reason.contains("more than")), "{refused:?}");
-        let long = RunCommand::Message { agent: None, text: "x".repeat(limits::CLUSTER_COMMAND_BYTES) };
+        let long = RunCommand::Message { id: None, agent: None, text: "x".repeat(limits::CLUSTER_COMMAND_BYTES) };
         assert!(matches!(elsewhere.ask("a", &long).await, Err(ClusterError::TooLarge { .. })));
         drop(service);
         let began = Instant::now();
@@ -393,5 +396,44 @@ mod tests {
         assert!(matches!(runs.submit(RunSpec::new("b", "s", None)).await, Err(ClusterError::Refused { .. })));
         assert!(runs.entry("b").await.unwrap().is_none(), "it does not begin when there is room");
         assert!(runs.submit(RunSpec::new("a", "s", None)).await.is_ok(), "one that is queued is known");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn run_without_room_holds_up_no_repair() {
+        let Some(server) = NatsServer::start() else { return };
+        let cluster = server.cluster(LONG);
+        cluster.runs().submit(RunSpec::new("a", "s", None)).await.unwrap();
+        let repair = |handles: crate::connection::ClusterHandles| async move {
+            let streams = handles.run_streams().await?;
+            let name = format!("shelly-{}-queue", handles.options.namespace);
+            let stream = handles.context.get_stream(&name).await.map_err(ClusterCallError::failed)?;
+            let config = stream.cached_info().config.clone();
+            let narrower = Config { max_messages: 1, ..config.clone() };
+            handles.context.update_stream(narrower).await.map_err(ClusterCallError::failed)?;
+            // The submitters died before they had put the messages.
+            for id in ["b", "c"] {
+                let value = StoredRun::new(RunSpec::new(id, "s", None)).stamped("0a".into());
+                handles.create(&streams.entries, id, &Bytes::from(value)).await?;
+            }
+            handles.repair_queue().await?;
+            let looked = handles.leader_value(&streams.counters, "repaired").await?;
+            handles.context.update_stream(config).await.map_err(ClusterCallError::failed)?;
+            handles.repair_queue().await?;
+            Ok((looked, handles.leader_value(&streams.counters, "without_room").await?))
+        };
+        let (looked, left) = cluster.shared.call("test", "the server", repair).await.unwrap();
+        assert_eq!(looked.map(|(value, _)| value), Some(Bytes::from("3")), "it goes on with the entries behind them");
+        assert_eq!(left.map(|(value, _)| value), Some(Bytes::new()), "they are tried again");
+        let depths = cluster.runs().depths().await.unwrap();
+        assert_eq!(depths.iter().map(|queue| queue.waiting).sum::<u64>(), 3);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn lease_of_a_namespace_is_that_of_its_first_host() {
+        let Some(server) = NatsServer::start() else { return };
+        let first = server.cluster(LONG);
+        first.connect().await.unwrap();
+        let later = Cluster::new(ClusterOptions { lease: LONG / 2, ..first.options().clone() });
+        assert_eq!(later.lease().await, Ok(LONG));
     }
 }

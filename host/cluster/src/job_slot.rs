@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
 
 use super::job_places::{JobPlace, NamespaceJobs};
 
@@ -34,7 +37,8 @@ struct HeldJob {
     waits: usize,
 }
 
-/// A wait for a run on another worker. Dropping it ends the wait, also if it is cancelled.
+/// A wait for a run on another worker. Dropping it ends the wait, also if it is cancelled: then the run, which goes on, gets
+/// its place again once one is free.
 #[derive(Debug)]
 pub struct JobWait(Weak<JobSlotState>);
 
@@ -72,15 +76,8 @@ impl JobWait {
     pub async fn end(self) {
         let state = self.0.clone();
         drop(self);
-        let Some(state) = state.upgrade().filter(|state| state.held().needs_job()) else { return };
-        let _resuming = state.resuming.lock().await;
-        if !state.held().needs_job() {
-            return;
-        }
-        let job = state.jobs.acquire().await;
-        let mut held = state.held();
-        if held.needs_job() {
-            held.job = Some(job);
+        if let Some(state) = state.upgrade() {
+            state.resume().await;
         }
     }
 }
@@ -88,10 +85,17 @@ impl JobWait {
 impl Drop for JobWait {
     fn drop(&mut self) {
         let Some(state) = self.0.upgrade() else { return };
-        let mut held = state.held();
-        held.waits = held.waits.saturating_sub(1);
-        if held.waits == 0 {
-            held.waiting = None;
+        let needs_job = {
+            let mut held = state.held();
+            held.waits = held.waits.saturating_sub(1);
+            if held.waits == 0 {
+                held.waiting = None;
+            }
+            held.needs_job()
+        };
+        // Whoever ends the wait may be cancelled meanwhile. Without a runtime no run is at work.
+        if needs_job && let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move { state.resume().await });
         }
     }
 }
@@ -99,6 +103,19 @@ impl Drop for JobWait {
 impl JobSlotState {
     fn held(&self) -> MutexGuard<'_, HeldJob> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gets the run its place again, unless it has one or waits for something else.
+    async fn resume(&self) {
+        let _resuming = self.resuming.lock().await;
+        if !self.held().needs_job() {
+            return;
+        }
+        let job = self.jobs.acquire().await;
+        let mut held = self.held();
+        if held.needs_job() {
+            held.job = Some(job);
+        }
     }
 }
 
@@ -113,6 +130,7 @@ mod tests {
     use std::pin::pin;
 
     use futures_util::poll;
+    use tokio::task::yield_now;
 
     use super::*;
     use crate::job_places::JobPlaces;
@@ -154,5 +172,27 @@ mod tests {
         drop(parent);
         assert!(slot.begin_wait().is_some());
         assert_eq!((jobs.free(), waiting.available_permits()), (1, 1), "nothing is held any more");
+    }
+
+    #[tokio::test]
+    async fn cancelled_wait_leaves_no_run_without_a_place() {
+        let (jobs, waiting) = (JobPlaces::new(1), Arc::new(Semaphore::new(1)));
+        let parent = taken(&jobs, &waiting).await;
+        let wait = parent.slot().begin_wait().unwrap();
+        assert_eq!(jobs.free(), 1);
+        drop(wait);
+        yield_now().await;
+        assert_eq!(jobs.free(), 0, "its run is at work");
+        let wait = parent.slot().begin_wait().unwrap();
+        let child = taken(&jobs, &waiting).await;
+        {
+            let mut ended = pin!(wait.end());
+            assert!(poll!(&mut ended).is_pending(), "the place is taken");
+        }
+        drop(child);
+        yield_now().await;
+        assert_eq!(jobs.free(), 0, "the end of the wait was cancelled, its run was not");
+        drop(parent);
+        assert_eq!((jobs.free(), waiting.available_permits()), (1, 1));
     }
 }

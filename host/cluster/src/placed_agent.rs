@@ -29,6 +29,7 @@ use super::{
     child_run_guard::{ChildRunGuard, spent},
     child_runs::ChildRuns,
     cluster_error::ClusterError,
+    connection::random_token,
     queued_run_context::QueuedRunContext,
     run_bus::{RunCommand, RunReply},
     run_entry::{QueuedRunEnd, RunEndState, RunPhase},
@@ -87,6 +88,21 @@ struct WorkerSearch {
     /// The time since which no worker has the labels.
     missing: Option<Instant>,
     is_told: bool,
+}
+
+/// The messages that were passed on to a run during a wait for it.
+struct PassedMessages {
+    /// Random digits; `None`: there are no random bytes, and messages have no ids.
+    of_wait: Option<String>,
+    count: u64,
+}
+
+impl PassedMessages {
+    /// Returns the id of the next message, which is the same until it is passed on.
+    fn next_id(&self, text: &str) -> Option<String> {
+        let of_wait = self.of_wait.as_ref()?;
+        Some(Sha256Digest::of(json!([of_wait, self.count, text]).to_string()).hex())
+    }
 }
 
 impl PlacedAgentModel {
@@ -360,6 +376,7 @@ impl ChildRun<'_> {
             WorkerSearch { next: Instant::now() + limits::CLUSTER_PLACE_CHECK, missing: None, is_told: false };
         let mut look_at = Instant::now() + limits::CLUSTER_QUESTION_PAUSE;
         let mut phase = RunPhase::Queued { waits_for: None };
+        let mut messages = PassedMessages { of_wait: random_token().ok(), count: 0 };
         loop {
             let mut entries = match runs.watch(&self.id).await {
                 Ok(entries) => entries,
@@ -391,7 +408,13 @@ impl ChildRun<'_> {
                             failures = 0;
                             match entry.phase {
                                 RunPhase::Ended(ending) => return Ok(ending),
-                                other => phase = other,
+                                other => {
+                                    if attempt_of(&other) != attempt_of(&phase) {
+                                        // Nobody waits for an answer to the attempt that is over.
+                                        asking = None;
+                                    }
+                                    phase = other;
+                                }
                             }
                         }
                         // It is watched again.
@@ -412,7 +435,7 @@ impl ChildRun<'_> {
                     () = sleep_until(look_at) => {
                         look_at = Instant::now() + limits::CLUSTER_QUESTION_PAUSE;
                         if matches!(phase, RunPhase::Running { .. }) {
-                            self.pass_messages_on().await;
+                            self.pass_messages_on(&mut messages).await;
                         }
                         match &phase {
                             RunPhase::Queued { .. } => self.look_for_worker(&mut search).await?,
@@ -438,11 +461,14 @@ impl ChildRun<'_> {
     }
 
     /// Passes on what this agent was told meanwhile. What the run does not take is its next task.
-    async fn pass_messages_on(&self) {
+    async fn pass_messages_on(&self, passed: &mut PassedMessages) {
         let Some(owner) = &self.guard.owner else { return };
         for message in owner.waiting_messages() {
-            let command = RunCommand::Message { agent: None, text: message.text_content() };
+            let text = message.text_content();
+            let command = RunCommand::Message { id: passed.next_id(&text), agent: None, text };
+            // If its reply alone was lost, the worker recognizes it by its id when it is sent again.
             let Ok(RunReply::Done) = self.model.options.runs.ask(&self.id, &command).await else { return };
+            passed.count += 1;
             owner.pass_on(RemoteTaskRecord { passed_on: 1, ..self.given.clone() });
         }
     }
@@ -508,6 +534,14 @@ impl ChildRun<'_> {
             self.given.spent = Some(spent(ending));
             owner.charge(self.given.clone());
         }
+    }
+}
+
+/// Returns the worker that has a run, and the number of its attempt; `None`: no worker has it.
+fn attempt_of(phase: &RunPhase) -> Option<(&str, u32)> {
+    match phase {
+        RunPhase::Running { worker, attempt, .. } => Some((worker.as_str(), *attempt)),
+        RunPhase::Queued { .. } | RunPhase::Ended(_) => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_nats::{Client, Message, Request, RequestErrorKind, Subscriber};
@@ -37,6 +37,9 @@ pub enum RunCommand {
     Cancel,
     /// Give a message to an agent.
     Message {
+        /// The id of the message, by which a worker recognizes one that is sent again; `None`: it is sent once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
         /// The agent; `None`: the one that the run began with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
@@ -282,6 +285,8 @@ struct SeenCommands {
     tags: HashSet<SealTag>,
     /// The digests of the subjects of their replies: each request has one of its own.
     replies: HashSet<Sha256Digest>,
+    /// The digests of the ids of the messages that the run was given.
+    messages: HashSet<Sha256Digest>,
 }
 
 /// The relation of a command to those that were received before.
@@ -305,7 +310,8 @@ impl SeenCommands {
         if reply.is_some_and(|reply| self.replies.contains(&reply)) {
             return CommandArrival::Doubled;
         }
-        let is_full = self.tags.len().max(self.replies.len()) >= limits::CLUSTER_COMMANDS_SEEN;
+        let remembered = self.tags.len().max(self.replies.len()).max(self.messages.len());
+        let is_full = remembered >= limits::CLUSTER_COMMANDS_SEEN;
         if is_full || (tag != NO_TAG && !self.tags.insert(tag)) {
             return CommandArrival::Refused;
         }
@@ -316,14 +322,32 @@ impl SeenCommands {
 
 impl CommandReceiver {
     /// Returns the reply to a message that should be a command; `None` if it has one.
-    fn reply_to<F>(&self, message: &Message, handler: &F) -> Option<BoxFuture<'static, RunReply>>
+    fn reply_to<F>(self: &Arc<Self>, message: &Message, handler: &F) -> Option<BoxFuture<'static, RunReply>>
     where
         F: Fn(RunCommand) -> BoxFuture<'static, RunReply>,
     {
-        match self.command(message) {
-            Ok(command) => command.map(handler),
-            Err(error) => Some(Box::pin(async move { RunReply::Refused { reason: error.to_string() } })),
+        let command = match self.command(message) {
+            Ok(command) => command?,
+            Err(error) => return Some(Box::pin(async move { RunReply::Refused { reason: error.to_string() } })),
+        };
+        let RunCommand::Message { id: Some(id), .. } = &command else { return Some(handler(command)) };
+        let (receiver, id) = (Arc::clone(self), Sha256Digest::of(id.as_bytes()));
+        if !receiver.seen().messages.insert(id) {
+            // The run has it: whoever sends it again has missed the reply.
+            return Some(Box::pin(async { RunReply::Done }));
         }
+        let reply = handler(command);
+        Some(Box::pin(async move {
+            let reply = reply.await;
+            if reply != RunReply::Done {
+                receiver.seen().messages.remove(&id);
+            }
+            reply
+        }))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, SeenCommands> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads a command; returns `None` if it was received before, by the same message.
@@ -331,8 +355,7 @@ impl CommandReceiver {
         let payload = &message.payload;
         let opened = self.seals.open(SealPlace::new(SealKind::Command, &self.run), payload)?;
         let command = parsed("the command", &opened, limits::CLUSTER_COMMAND_BYTES)?;
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        match seen.arrival(&command, ContentSeals::tag_of(payload), message.reply.as_deref()) {
+        match self.seen().arrival(&command, ContentSeals::tag_of(payload), message.reply.as_deref()) {
             CommandArrival::New => Ok(Some(command)),
             CommandArrival::Doubled => Ok(None),
             CommandArrival::Refused => {
@@ -410,7 +433,7 @@ mod tests {
 
     #[test]
     fn commands_and_replies_have_these_forms() {
-        let message = RunCommand::Message { agent: None, text: "hi".into() };
+        let message = RunCommand::Message { id: None, agent: None, text: "hi".into() };
         let answer = RunCommand::Answer { question: "q".into(), reply: json!(true) };
         for (command, form) in [
             (RunCommand::Cancel, json!({ "command": "cancel" })),

@@ -179,13 +179,14 @@ impl RunQueue {
         self.shared.call("cancel", &place, task).await
     }
 
-    /// Removes the entries of runs that ended before a time, and returns their number.
+    /// Removes the entries of runs that ended longer ago than this, and returns their number. The clock of the server
+    /// counts: that of this host may be wrong.
     ///
     /// # Errors
     ///
     /// [`ClusterError`] if the server fails.
-    pub async fn remove_ended_before(&self, time: SystemTime) -> Result<usize, ClusterError> {
-        let task = move |handles: ClusterHandles| async move { handles.remove_ended_before(time).await };
+    pub async fn remove_ended(&self, older_than: Duration) -> Result<usize, ClusterError> {
+        let task = move |handles: ClusterHandles| async move { handles.remove_ended(older_than).await };
         self.shared.call("remove runs of", &self.shared.options().namespace, task).await
     }
 
@@ -422,11 +423,12 @@ impl ClusterHandles {
         Ok(RunListing { runs: newest.into_list(), unreadable })
     }
 
-    async fn remove_ended_before(&self, time: SystemTime) -> Result<usize, ClusterCallError> {
+    async fn remove_ended(&self, older_than: Duration) -> Result<usize, ClusterCallError> {
         let streams = self.run_streams().await?;
         let mut old = Vec::new();
         let mut each = |found: ScannedValue| {
             let parsed = self.open_run(&found.key, &found.value);
+            let time = found.read.checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
             if parsed.is_ok_and(|stored| stored.entry.ending().is_some_and(|ending| ending.finished < time)) {
                 old.push((found.key, found.revision));
             }

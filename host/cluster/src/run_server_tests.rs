@@ -573,8 +573,8 @@ mod tests {
         let ids = |all: Vec<RunEntry>| all.into_iter().map(|entry| entry.spec.id).collect::<Vec<_>>();
         assert_eq!(ids(runs.list(3).await.unwrap()), ["a4", "a3", "a2"]);
         runs.cancel("a1").await.unwrap();
-        assert_eq!(runs.remove_ended_before(began - LONG).await.unwrap(), 0);
-        assert_eq!(runs.remove_ended_before(SystemTime::now() + LONG).await.unwrap(), 1);
+        assert_eq!(runs.remove_ended(LONG).await.unwrap(), 0);
+        assert_eq!(runs.remove_ended(NOW).await.unwrap(), 1);
         assert_eq!(ids(runs.list(usize::MAX).await.unwrap()), ["a4", "a3", "a2", "a0"]);
         assert!(runs.entry("a1").await.unwrap().is_none());
     }

@@ -1,10 +1,10 @@
 //! The queue and the buckets of runs, and the messages of the queue.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     error::Error,
     sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use async_nats::jetstream::{
@@ -35,11 +35,16 @@ pub(crate) const NAME_SEPARATOR: char = '_';
 /// The key in the bucket of counters under which the revision stands up to which entries were looked at.
 const REPAIRED: &str = "repaired";
 
+/// The key in the bucket of counters under which the ids of runs stand for which the queue had no room at the last look.
+const WITHOUT_ROOM: &str = "without_room";
+
 /// A value of a bucket that is read with others.
 pub(crate) struct ScannedValue {
     pub key: String,
     pub value: Bytes,
     pub revision: u64,
+    /// The time at which the values began to be read, by the clock of the server.
+    pub read: SystemTime,
 }
 
 impl ClusterHandles {
@@ -154,6 +159,7 @@ impl ClusterHandles {
         let failed = || ClusterCallError::Failed("the server does not answer".into());
         let created = self.retry(|| store.stream.create_consumer(config()), |_| false).await;
         let consumer = created.map_err(ClusterCallError::failed)?;
+        let read = SystemTime::from(consumer.cached_info().created);
         let mut deliveries = 0;
         loop {
             let fetch =
@@ -184,7 +190,8 @@ impl ClusterHandles {
                 else {
                     continue;
                 };
-                if !each(ScannedValue { key: key.to_owned(), value: message.payload.clone(), revision }) {
+                let (key, value) = (key.to_owned(), message.payload.clone());
+                if !each(ScannedValue { key, value, revision, read }) {
                     return Ok(());
                 }
             }
@@ -307,6 +314,8 @@ impl ClusterHandles {
     /// The entry is written first, so a message never arrives for nothing; the price is this. Each revision of an entry is
     /// looked at once in the whole namespace: the revision up to which that was done is itself in a bucket. A submitter that
     /// is between its two steps at this moment is overtaken, which is harmless, since a run has one message at most.
+    ///
+    /// A run for which the queue has no room holds up no others: its id is kept, and each look tries it again.
     pub async fn repair_queue(&self) -> Result<(), ClusterCallError> {
         let streams = self.run_streams().await?;
         let there = self.leader_value(&streams.counters, REPAIRED).await?;
@@ -317,20 +326,56 @@ impl ClusterHandles {
         let info = self.retry(|| streams.entries.stream.get_info(), |_| false).await;
         let newest = info.map_err(ClusterCallError::failed)?.state.last_sequence;
         let after = if after > newest { 0 } else { after };
+        let without_room = self.leader_value(&streams.counters, WITHOUT_ROOM).await?;
+        let text = without_room.as_ref().and_then(|(value, _)| std::str::from_utf8(value).ok()).unwrap_or_default();
+        let ids = text.split(' ').filter(|id| RunSpec::is_id(id)).take(limits::CLUSTER_READ_MESSAGES);
+        let known: BTreeSet<String> = ids.map(str::to_owned).collect();
         let (mut last, mut open) = (after, BTreeMap::new());
         let mut each = |found: ScannedValue| {
             last = found.revision;
             if let Ok(stored) = self.open_run(&found.key, &found.value)
                 && !matches!(stored.entry.phase, RunPhase::Ended(_))
             {
-                open.insert(found.key, stored.entry.spec);
+                open.insert(found.key, (stored.entry.spec, found.revision));
             }
             open.len() < limits::CLUSTER_READ_MESSAGES
         };
         self.scan(&streams.entries, after, &mut each).await?;
-        for spec in open.into_values() {
-            if !self.is_queued(&spec).await? {
-                self.publish_run(&spec).await?;
+        let mut left = BTreeSet::new();
+        for id in &known {
+            let is_left = match self.stored_run(id).await {
+                Ok(Some((stored, _))) if stored.entry.ending().is_none() => {
+                    !self.queue_again(&stored.entry.spec).await?
+                }
+                Ok(_) => false,
+                // An entry that cannot be read is left to a host that can.
+                Err(_) => true,
+            };
+            if is_left {
+                left.insert(id.clone());
+            }
+        }
+        for (id, (spec, revision)) in open {
+            if self.queue_again(&spec).await? {
+                continue;
+            }
+            if left.len() < limits::CLUSTER_READ_MESSAGES {
+                left.insert(id);
+            } else if !left.contains(&id) {
+                // The next look begins with it.
+                last = last.min(revision.saturating_sub(1));
+            }
+        }
+        if left != known {
+            let ids: Vec<_> = left.iter().map(String::as_str).collect();
+            let value = Bytes::from(ids.join(" "));
+            let written = match &without_room {
+                Some((_, revision)) => self.update(&streams.counters, WITHOUT_ROOM, &value, *revision).await?,
+                None => self.create(&streams.counters, WITHOUT_ROOM, &value).await?,
+            };
+            if written.is_none() {
+                // Another worker has looked meanwhile. The next look sees the same entries again.
+                return Ok(());
             }
         }
         if last != after {
@@ -342,6 +387,18 @@ impl ClusterHandles {
             };
         }
         Ok(())
+    }
+
+    /// Puts the message of a run into its queue, unless it is there; `false`: the queue has no room for it.
+    async fn queue_again(&self, spec: &RunSpec) -> Result<bool, ClusterCallError> {
+        if self.is_queued(spec).await? {
+            return Ok(true);
+        }
+        match self.publish_run(spec).await {
+            Ok(()) => Ok(true),
+            Err(ClusterCallError::Cluster(ClusterError::Refused { .. })) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Replaces the entry of a run if it has this revision, and returns the next one; `None` if it was changed.

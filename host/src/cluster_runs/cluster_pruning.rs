@@ -1,6 +1,6 @@
 //! Removes from the server of a cluster the entries of old runs, and what no run needs any more.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::config_bundle::ConfigBundle;
 use crate::{
@@ -31,8 +31,7 @@ impl ClusterPruning {
     ///
     /// A [`Report`] if the server fails.
     pub async fn of(cluster: &Cluster, older_than: Duration) -> Result<Self, Report> {
-        let before = SystemTime::now().checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
-        let runs = cluster.runs().remove_ended_before(before).await.map_err(|error| error.report())?;
+        let runs = cluster.runs().remove_ended(older_than).await.map_err(|error| error.report())?;
         let mut unreadable = UnreadableRuns::default();
         let (objects, skipped) = match remove_unused(cluster, &mut unreadable).await? {
             Ok(objects) => (objects, None),

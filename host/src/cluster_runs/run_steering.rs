@@ -83,7 +83,7 @@ fn reply_to(command: RunCommand, host: &RunHost, run: &Arc<HostedRun>, cancel: &
         RunCommand::Message { text, .. } if text.len() > limits::TASK_BYTES => {
             refused(format!("the message has more than {} bytes", limits::TASK_BYTES))
         }
-        RunCommand::Message { agent, text } => match run.send(agent.as_deref(), &text) {
+        RunCommand::Message { agent, text, .. } => match run.send(agent.as_deref(), &text) {
             Ok(()) => RunReply::Done,
             Err(error) => refused(error.to_string()),
         },
@@ -153,7 +153,7 @@ mod tests {
         let run = silent.host.start(request("hello")).await.unwrap();
         let cancel = CancellationToken::new();
         let reply = |command| reply_to(command, &silent.host, &run, &cancel);
-        let message = |text: String| RunCommand::Message { agent: None, text };
+        let message = |text: String| RunCommand::Message { id: None, agent: None, text };
         assert_eq!(reply(message("more".into())), RunReply::Done);
         let long = reply(message("x".repeat(limits::TASK_BYTES + 1)));
         assert!(matches!(long, RunReply::Refused { reason } if reason.contains("more than")));

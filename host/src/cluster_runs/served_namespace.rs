@@ -1,9 +1,6 @@
 //! A namespace of a worker: its runs are taken as places of the worker are free.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::Semaphore,
@@ -62,7 +59,7 @@ async fn begin(worker: &ClusterWorkerState, is_alone: bool) -> Result<Option<(Wo
             Err(error) if is_alone => return Err(error.report()),
             Err(error) => {
                 failures += 1;
-                worker.warn(&format!("its runs cannot be taken: {}", error.report()));
+                worker.warn_of_failure(&format!("its runs cannot be taken: {}", error.report()));
                 if !pause(worker, failures).await {
                     return Ok(None);
                 }
@@ -91,6 +88,7 @@ async fn take_runs(
         match taken {
             Ok((place, taken)) => {
                 failures = 0;
+                worker.note_recovery();
                 let (worker, presence) = (Arc::clone(worker), Arc::clone(presence));
                 let job = RunJob::new(jobs.clone(), place, Arc::clone(&waiting));
                 at_work.spawn(async move {
@@ -103,7 +101,7 @@ async fn take_runs(
             }
             Err(report) => {
                 failures += 1;
-                worker.warn(&format!("cannot take runs: {report}"));
+                worker.warn_of_failure(&format!("cannot take runs: {report}"));
                 if !pause(worker, failures).await {
                     return;
                 }
@@ -122,9 +120,9 @@ async fn next_run(
     watch: &QueueWatch,
 ) -> Result<(JobPlace, TakenRun), Report> {
     let (runs, identity) = (worker.cluster.runs(), worker.identity());
-    let most = take_time(worker.cluster.options().lease);
     loop {
         if runs.has_messages(&identity).await.map_err(|error| error.report())? {
+            let most = take_time(worker.cluster.lease().await.map_err(|error| error.report())?);
             let place = jobs.acquire().await;
             match timeout(most, runs.take(&identity, Duration::ZERO)).await {
                 Ok(Ok(Some(taken))) => return Ok((place, taken)),
@@ -137,6 +135,7 @@ async fn next_run(
                 }
             }
         }
+        worker.note_recovery();
         watch.changed(limits::CLUSTER_TAKE_POLL).await;
     }
 }
@@ -162,12 +161,8 @@ fn pause_after(failures: u32) -> Duration {
 
 /// Removes the entries of runs that ended long ago, now and then.
 async fn remove_old_runs(worker: Arc<ClusterWorkerState>) {
-    // A wall clock that jumps meanwhile must not make all of them old.
-    let (began, since) = (SystemTime::now(), Instant::now());
     loop {
-        let now = began.checked_add(since.elapsed()).unwrap_or(began);
-        let kept_since = now.checked_sub(limits::CLUSTER_ENDED_KEPT).unwrap_or(SystemTime::UNIX_EPOCH);
-        if let Err(error) = worker.cluster.runs().remove_ended_before(kept_since).await {
+        if let Err(error) = worker.cluster.runs().remove_ended(limits::CLUSTER_ENDED_KEPT).await {
             worker.warn(&format!("cannot remove old runs: {}", error.report()));
         }
         sleep(limits::CLUSTER_CLEANUP).await;

@@ -62,8 +62,9 @@ pub(super) struct ClusterWorkerState {
     started: SystemTime,
     /// The ids of the runs of the namespace at work.
     at_work: Mutex<BTreeSet<String>>,
-    /// The last warning, which is not repeated.
-    warned: Mutex<String>,
+    warned: LastWarning,
+    /// The last failure of the namespace as a whole.
+    failed: LastWarning,
     warn: OperatorWarning,
 }
 
@@ -73,6 +74,26 @@ pub(super) struct OperatorWarning {
     pub warn: Arc<dyn Fn(&str) + Send + Sync>,
     /// If `true`, warnings name their namespace.
     pub names_namespace: bool,
+}
+
+/// The last warning, which is not repeated.
+#[derive(Debug, Default)]
+struct LastWarning(Mutex<String>);
+
+impl LastWarning {
+    /// Returns `true` if the last warning was another one, and remembers this one.
+    fn is_new(&self, message: &str) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *last != message;
+        if is_new {
+            message.clone_into(&mut last);
+        }
+        is_new
+    }
+
+    fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 impl ClusterWorkerState {
@@ -96,7 +117,8 @@ impl ClusterWorkerState {
             limits,
             started: SystemTime::now(),
             at_work: Mutex::default(),
-            warned: Mutex::default(),
+            warned: LastWarning::default(),
+            failed: LastWarning::default(),
             warn,
         })
     }
@@ -112,15 +134,29 @@ impl ClusterWorkerState {
         WorkerIdentity { id: id.clone(), labels: labels.clone(), limits: self.limits }
     }
 
+    /// Notes that the namespace works: if it fails again, the operator hears it again.
+    pub fn note_recovery(&self) {
+        self.failed.forget();
+    }
+
+    /// Warns the operator that the namespace fails, unless the same was said since it worked.
+    pub fn warn_of_failure(&self, message: &str) {
+        if self.failed.is_new(message) {
+            self.tell(message);
+        }
+    }
+
     /// Warns the operator, unless the same was said just before.
     pub fn warn(&self, message: &str) {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if *warned != message {
-            message.clone_into(&mut warned);
-            match self.warn.names_namespace {
-                true => (self.warn.warn)(&format!("namespace {}: {message}", self.namespace())),
-                false => (self.warn.warn)(message),
-            }
+        if self.warned.is_new(message) {
+            self.tell(message);
+        }
+    }
+
+    fn tell(&self, message: &str) {
+        match self.warn.names_namespace {
+            true => (self.warn.warn)(&format!("namespace {}: {message}", self.namespace())),
+            false => (self.warn.warn)(message),
         }
     }
 
@@ -152,5 +188,18 @@ impl ClusterWorkerState {
             state: WorkerState::Working,
             started: self.started,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failure_after_a_recovery_is_told_again() {
+        let last = LastWarning::default();
+        assert_eq!(["away", "away", "full"].map(|message| last.is_new(message)), [true, false, true]);
+        last.forget();
+        assert!(last.is_new("full"));
     }
 }

@@ -37,6 +37,8 @@ struct FakeState {
     is_away: bool,
     /// The number of answers that do not arrive.
     lost_answers: usize,
+    /// The number of messages whose replies do not arrive.
+    lost_replies: usize,
 }
 
 impl FakeRuns {
@@ -114,6 +116,10 @@ impl ChildRuns for FakeRuns {
         state.commands.push(command.clone());
         match command {
             RunCommand::Questions => Ok(RunReply::Questions { questions: state.questions.iter().cloned().collect() }),
+            RunCommand::Message { .. } if state.lost_replies > 0 => {
+                state.lost_replies -= 1;
+                Err(ClusterError::NotAtWork { run: id.to_owned() })
+            }
             RunCommand::Answer { .. } if state.lost_answers > 0 => {
                 state.lost_answers -= 1;
                 Err(ClusterError::NotAtWork { run: id.to_owned() })
@@ -256,22 +262,57 @@ async fn question_of_a_worker_is_answered_at_the_parent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn question_of_an_attempt_that_is_over_is_withdrawn() {
+    let runs = FakeRuns::default();
+    runs.state().next = Some(running());
+    runs.state().questions = [json!({"id": 4, "kind": "open", "text": "Which cat?"})].into();
+    let (runs, broker) = (Arc::new(runs), broker());
+    let inbox = broker.attend().unwrap();
+    let taking_over = Arc::clone(&runs);
+    let asked = tokio::spawn(async move {
+        let first = inbox.other_than(&[]).await.unwrap();
+        {
+            let mut state = taking_over.state();
+            state.entries[0].phase =
+                RunPhase::Running { worker: "v".into(), attempt: 2, since: SystemTime::UNIX_EPOCH };
+            state.questions = [json!({"id": 4, "kind": "open", "text": "Which dog?"})].into();
+        }
+        inbox.closed(first[0].id).await;
+        let next = inbox.other_than(&[]).await.unwrap();
+        inbox.answer(next[0].id, OpenQuestionAnswer::Text("The black one.".into())).unwrap();
+        inbox
+    });
+    let answered = timeout(limits::CLUSTER_WATCH_CHECK * 3, run(model(&runs, &broker), Budget::default())).await;
+    assert_eq!(answered.expect("the next attempt is heard").0.unwrap(), "Asked and done.");
+    let _inbox = asked.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn message_to_the_agent_is_passed_on_once() {
     let runs = FakeRuns::default();
     runs.state().next = Some(running());
+    runs.state().lost_replies = 1;
     let (runs, group) = (Arc::new(runs), Arc::new(AgentGroup::default()));
     let agent = Agent::new("painter", "", Arc::new(model(&runs, &broker()))).with_agent_group(Arc::clone(&group), 0);
     let telling = Arc::clone(&runs);
     tokio::spawn(async move {
         sleep(limits::CLUSTER_QUESTION_PAUSE / 2).await;
-        group.send("painter", Message::user("Make it black.")).unwrap();
+        for _ in 0..2 {
+            group.send("painter", Message::user("Make it black.")).unwrap();
+        }
         sleep(limits::CLUSTER_QUESTION_PAUSE * 3).await;
         telling.state().entries[0].phase = RunPhase::Ended(completed("A black cat.", 1));
     });
     let answer = agent.run(&RunCx::new("painter"), &Chat::new(), vec![Message::user("Paint.")]).await.unwrap();
     assert_eq!(answer.message.text_content(), "A black cat.");
-    let told = RunCommand::Message { agent: None, text: "Make it black.".into() };
-    assert_eq!(runs.state().commands.iter().filter(|command| **command == told).count(), 1);
+    let commands = runs.state().commands.clone();
+    let told = commands.iter().filter_map(|command| match command {
+        RunCommand::Message { id: Some(id), text, .. } if text == "Make it black." => Some(id),
+        _ => None,
+    });
+    let [first, again, second] = told.collect::<Vec<_>>()[..] else { panic!("three messages: {commands:?}") };
+    assert_eq!(first, again, "the worker recognizes it");
+    assert_ne!(first, second, "somebody has said it twice");
     assert_eq!(runs.specs().len(), 1, "it is no further task");
 }
 
@@ -398,6 +439,23 @@ async fn runs_left_behind_are_cancelled_and_counted() {
     runs.state().obeys = true;
     let spent = spent_by_runs_left(&runs, "parent", ids()).await;
     assert_eq!((spent.usage, spent.tool_calls, spent.usd), (usage(14), 4, "0.5".parse().unwrap()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn removed_run_is_not_waited_for_at_the_end() {
+    let runs = FakeRuns::default();
+    runs.state().next = Some(running());
+    let parent = RunParent { run: Some("parent".into()), session: "s".into(), call: "1".into(), depth: 0 };
+    runs.submit(RunSpec { parent: Some(parent), ..RunSpec::new("a", "a", Some("Paint.".into())) }).await.unwrap();
+    let runs = Arc::new(runs);
+    let removing = Arc::clone(&runs);
+    tokio::spawn(async move {
+        sleep(limits::CLUSTER_QUESTION_PAUSE).await;
+        removing.state().entries.clear();
+    });
+    let began = Instant::now();
+    assert_eq!(spent_by_runs_left(&*runs, "parent", vec!["a".into()]).await, BudgetUsage::default());
+    assert!(began.elapsed() < limits::CLUSTER_CHILD_END, "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use clap::Args;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     cluster_access::{ClusterConfigArgs, run_of},
@@ -84,7 +85,7 @@ impl AttachArgs {
             let entry = cluster.runs().cancel(&id).await.map_err(|error| error.report())?;
             done(if entry.ending().is_some() { "it has ended" } else { "cancelled" })?;
         } else if let Some(text) = &self.message {
-            let command = RunCommand::Message { agent: self.agent.clone(), text: text.clone() };
+            let command = RunCommand::Message { id: None, agent: self.agent.clone(), text: text.clone() };
             ask_run(&cluster, &id, &command).await?;
             done("the message is given")?;
         } else if let Some(line) = &self.answer {
@@ -127,10 +128,11 @@ impl AttachArgs {
         }
         let mut shown = self.show_recorded(&sessions_of(config, self.config.is_trusted())?, &session);
         let is_attended = self.output == CliOutputFormat::Text && ask::is_attended();
-        let (mut typed, mut asked): (_, Option<RemoteQuestion>) = (TypedLines::new(), None);
+        let mut prompt = TerminalQuestion::new();
         let mut told = String::new();
         loop {
-            let is_asked = is_attended && asked.is_some();
+            let is_asked = is_attended && prompt.asked.is_some();
+            let next_look = prompt.next_look;
             tokio::select! {
                 entry = entries.next() => {
                     // Without a further state the run has ended, or it was removed.
@@ -147,7 +149,7 @@ impl AttachArgs {
                     if now != told {
                         tell(&format!("{DIM}{}{PLAIN}\n", name(&now)));
                         told = now;
-                        asked = self.next_question(cluster, &id, asked, &mut typed).await;
+                        self.next_question(cluster, &id, &mut prompt).await;
                     }
                 }
                 line = lines.next() => {
@@ -158,21 +160,22 @@ impl AttachArgs {
                     }
                     self.show(&event)?;
                     if is_about_questions(&event) {
-                        asked = self.next_question(cluster, &id, asked, &mut typed).await;
+                        self.next_question(cluster, &id, &mut prompt).await;
                     }
                 }
-                line = next_line(&mut typed, is_asked) => match line {
+                () = time_of(next_look) => self.next_question(cluster, &id, &mut prompt).await,
+                line = next_line(&mut prompt.typed, is_asked) => match line {
                     TypedLine::End => {
                         warn("end of input: questions are left to others");
-                        asked = None;
+                        prompt.asked = None;
                     }
                     TypedLine::NotText => warn("the answer is not UTF-8 text"),
                     TypedLine::Text(line) => {
-                        let Some(question) = asked.take() else { continue };
+                        let Some(question) = prompt.asked.take() else { continue };
                         if let Err(report) = answer(cluster, &id, &question, &line).await {
                             warn(&report.with_hint());
                         }
-                        asked = self.next_question(cluster, &id, None, &mut typed).await;
+                        self.next_question(cluster, &id, &mut prompt).await;
                     }
                 },
             }
@@ -214,36 +217,60 @@ impl AttachArgs {
         }
     }
 
-    /// Returns the question to ask now: the one that is asked, if it is still open, or the next one, which is shown.
-    async fn next_question(
-        &self,
-        cluster: &Cluster,
-        id: &str,
-        asked: Option<RemoteQuestion>,
-        typed: &mut TypedLines,
-    ) -> Option<RemoteQuestion> {
+    /// Looks for the question to ask now: the one that is asked, if it is still open, or the next one, which is shown.
+    async fn next_question(&self, cluster: &Cluster, id: &str, prompt: &mut TerminalQuestion) {
         if self.output == CliOutputFormat::Json {
-            return None;
+            return;
         }
-        // A run that no worker has at the moment asks nothing.
-        let open = open_questions(cluster, id).await.unwrap_or_default();
-        if let Some(asked) = asked {
+        let reply = cluster.bus().ask(id, &RunCommand::Questions).await;
+        let Some(open) = prompt.note_look(questions_at_work(reply)) else { return };
+        if let Some(asked) = prompt.asked.take() {
             if open.contains(&asked) {
-                return Some(asked);
+                prompt.asked = Some(asked);
+                return;
             }
             tell(&format!("\n{DIM}{}{PLAIN}\n", ask::WITHDRAWN));
         }
-        let question = open.into_iter().next()?;
+        let Some(question) = open.into_iter().next() else { return };
         let is_attended = ask::is_attended();
         if is_attended {
             // Nobody can answer what they have not seen.
-            typed.forget();
+            prompt.typed.forget();
         }
         tell_prose(&question.shown());
         if !is_attended {
             tell("\n");
         }
-        Some(question)
+        prompt.asked = Some(question);
+    }
+}
+
+/// The question that a person is asked at the terminal.
+struct TerminalQuestion {
+    typed: TypedLines,
+    /// `None`: nothing is asked.
+    asked: Option<RemoteQuestion>,
+    /// The time of the next look for questions, after one that failed.
+    next_look: Option<Instant>,
+    /// The failure of the last look, which is told once.
+    failure: Option<String>,
+}
+
+impl TerminalQuestion {
+    fn new() -> Self {
+        Self { typed: TypedLines::new(), asked: None, next_look: None, failure: None }
+    }
+
+    /// Notes the outcome of a look for questions, and returns them. A failure is told, and the next look follows a moment
+    /// later.
+    fn note_look(&mut self, open: Result<Vec<RemoteQuestion>, Report>) -> Option<Vec<RemoteQuestion>> {
+        let failure = open.as_ref().err().map(Report::with_hint);
+        if let Some(failure) = failure.as_ref().filter(|failure| self.failure.as_ref() != Some(*failure)) {
+            warn(&format!("cannot look for questions of the run: {failure}"));
+        }
+        self.next_look = failure.is_some().then(|| Instant::now() + limits::CLUSTER_QUESTION_PAUSE);
+        self.failure = failure;
+        open.ok()
     }
 }
 
@@ -286,6 +313,14 @@ async fn next_line(typed: &mut TypedLines, is_asked: bool) -> TypedLine {
     }
 }
 
+/// Waits until this time; never ready without one.
+async fn time_of(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Returns the state of a run that has not ended, in words.
 fn phase_words(entry: &RunEntry) -> String {
     let of_entry = match &entry.phase {
@@ -303,7 +338,12 @@ fn phase_words(entry: &RunEntry) -> String {
 
 /// Sends a command to the worker that has a run. Returns its reply, if it does not refuse.
 async fn ask_run(cluster: &Cluster, id: &str, command: &RunCommand) -> Result<RunReply, Report> {
-    match cluster.bus().ask(id, command).await.map_err(|error| error.report())? {
+    accepted(cluster.bus().ask(id, command).await)
+}
+
+/// Returns the reply of a worker, if it does not refuse.
+fn accepted(reply: Result<RunReply, ClusterError>) -> Result<RunReply, Report> {
+    match reply.map_err(|error| error.report())? {
         RunReply::Refused { reason } => Err(Report::new(ErrorKind::Run, "the run does not take it").cause(reason)),
         reply => Ok(reply),
     }
@@ -311,11 +351,24 @@ async fn ask_run(cluster: &Cluster, id: &str, command: &RunCommand) -> Result<Ru
 
 /// Returns the open questions of a run.
 async fn open_questions(cluster: &Cluster, id: &str) -> Result<Vec<RemoteQuestion>, Report> {
-    match ask_run(cluster, id, &RunCommand::Questions).await? {
+    Ok(questions_in(&ask_run(cluster, id, &RunCommand::Questions).await?))
+}
+
+/// Returns the open questions in the reply to [`RunCommand::Questions`]. A run that no worker has at the moment asks
+/// nothing.
+fn questions_at_work(reply: Result<RunReply, ClusterError>) -> Result<Vec<RemoteQuestion>, Report> {
+    match reply {
+        Err(ClusterError::NotAtWork { .. }) => Ok(Vec::new()),
+        reply => Ok(questions_in(&accepted(reply)?)),
+    }
+}
+
+fn questions_in(reply: &RunReply) -> Vec<RemoteQuestion> {
+    match reply {
         RunReply::Questions { questions } => {
-            Ok(questions.iter().take(limits::OPEN_QUESTIONS).filter_map(RemoteQuestion::read).collect())
+            questions.iter().take(limits::OPEN_QUESTIONS).filter_map(RemoteQuestion::read).collect()
         }
-        _ => Ok(Vec::new()),
+        _ => Vec::new(),
     }
 }
 
@@ -352,5 +405,22 @@ mod tests {
             assert_eq!(shown.has_shown(&event(run, time)), is_shown, "{run} {time}");
         }
         assert!(!shown.has_shown(&json!({"event": "gap"})));
+    }
+
+    #[test]
+    fn failed_look_for_questions_is_told_and_repeated() {
+        let mut prompt = TerminalQuestion::new();
+        let away = || ClusterError::Unreachable { servers: "nats://a:1".into(), reason: "refused".into() };
+        let refused = || RunReply::Refused { reason: "no".into() };
+        for (reply, is_known) in [
+            (Err(away()), false),
+            (Err(ClusterError::NotAtWork { run: "a".into() }), true),
+            (Ok(refused()), false),
+            (Ok(RunReply::Questions { questions: Vec::new() }), true),
+        ] {
+            let open = prompt.note_look(questions_at_work(reply));
+            assert_eq!(open.is_some(), is_known);
+            assert_eq!((prompt.next_look.is_none(), prompt.failure.is_none()), (is_known, is_known));
+        }
     }
 }

@@ -98,7 +98,13 @@ fn check_end(trial: &Trial<'_>, tree: &RunTree<'_>, report: &mut FaultReport) ->
         }
         _ if tree.has_poisoned_child() => {
             report.poisoned += 1;
-            Vec::new()
+            // An agent above says that a part is missing, unless the person has cancelled the run.
+            let is_said = answer.as_deref().is_some_and(|answer| answer.starts_with(tree.id()));
+            match (state, tree.kind) {
+                (RunEndState::Completed, _) if is_said => Vec::new(),
+                (RunEndState::Cancelled, TaskKind::Cancel) => Vec::new(),
+                _ => vec![format!("it ended as {state:?} after a poisoned part: {answer:?}, {error:?}")],
+            }
         }
         RunEndState::Cancelled if tree.kind == TaskKind::Cancel => {
             report.cancelled += 1;

@@ -101,7 +101,7 @@ impl TrialPersonState {
         if self.model.record(run).notes > 0 {
             return Ok(());
         }
-        let message = RunCommand::Message { agent: None, text: note_for(run) };
+        let message = RunCommand::Message { id: None, agent: None, text: note_for(run) };
         // Before it is sent: afterwards nobody knows, if this is ended in the middle.
         *locked(&self.notes).entry(run.to_owned()).or_default() += 1;
         let given = self.cluster.bus().ask(run, &message).await?;
