@@ -474,8 +474,6 @@ fn ctrl_c_cancels_a_run_at_once() {
         let result: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
         assert_eq!(result["error"]["kind"], "cancelled", "{case}");
         assert_eq!(result["exit_code"], 130, "{case}");
-        // It goes on when its session is resumed.
-        assert!(!ran.stdout.contains("run_finished"), "{case}\n{}", ran.shown());
         assert!(time < Duration::from_secs(3), "{case}: {time:?}");
     }
 }

@@ -169,7 +169,9 @@ impl TakenRun {
         let reason = shelly_core::error::cut(reason, limits::CLUSTER_REASON_CHARS);
         // Not by the clock of this host, which may have jumped: the offers are a pause apart.
         let is_refused = self.entry.declines >= limits::CLUSTER_DECLINE_OFFERS;
-        let pause = self.connection.handles().options.decline / limits::CLUSTER_DECLINE_OFFERS;
+        // The first ones soon: another worker may be there that accepts it.
+        let most = self.connection.handles().options.decline / limits::CLUSTER_DECLINE_OFFERS;
+        let pause = (most / 10).saturating_mul(2_u32.saturating_pow(self.entry.declines)).min(most);
         let change = move |entry: &mut RunEntry| match is_refused {
             true => entry.end(QueuedRunEnd::because(RunEndState::Refused, "not_accepted", &reason)),
             false => {

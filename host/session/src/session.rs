@@ -96,7 +96,7 @@ impl Session {
         &self.folder
     }
 
-    /// Closes the session: waits until everything written is durable. Later writes are refused.
+    /// Closes the session: waits until everything written is durable, and until others can open it. Later writes are refused.
     ///
     /// # Errors
     ///
@@ -105,7 +105,9 @@ impl Session {
         // A record that was refused before is lost too.
         let lost = self.queue.lost().filter(|lost| lost.reason != CLOSED);
         self.queue.close(CLOSED);
-        self.queue.kept(self.queue.last()).await?;
+        let kept = self.queue.kept(self.queue.last()).await;
+        self.queue.released().await;
+        kept?;
         lost.map_or(Ok(()), Err)
     }
 

@@ -161,6 +161,19 @@ fn session_name_resolves_by_prefix_and_is_never_a_path() {
     assert!(matches!(store.create(named("aa")), Err(SessionError::Exists { .. })));
 }
 
+#[tokio::test]
+async fn closed_session_can_be_opened_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = SessionStoreOptions { root: Some(folder.path().into()), ..SessionStoreOptions::default() };
+    let store = SessionStore::new(Arc::new(DiskStorage), folder.path().join("sessions"), options);
+    let mut held = vec![store.create(named("s")).unwrap()];
+    for _ in 0..50 {
+        held.last().unwrap().close().await.unwrap();
+        // The closed ones are still there.
+        held.push(store.open("s", SessionOpenOptions::default()).unwrap().session);
+    }
+}
+
 #[test]
 fn open_session_locks_out_writers_but_not_readers() {
     let folder = tempfile::tempdir().unwrap();

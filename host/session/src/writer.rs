@@ -10,7 +10,7 @@ use std::{
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
 
 use super::{
     SessionError,
@@ -77,6 +77,8 @@ struct WriterProgress {
     kept: u64,
     /// The reason for which no further line will become durable.
     lost: Option<JournalWriteError>,
+    /// `true` once the lease on the session was given back.
+    is_released: bool,
 }
 
 impl JournalQueue {
@@ -86,7 +88,7 @@ impl JournalQueue {
         Self {
             pending: Mutex::new(PendingLines { last, total, chain, ..PendingLines::default() }),
             wake: Condvar::new(),
-            progress: watch::Sender::new(WriterProgress { kept: last, lost: None }),
+            progress: watch::Sender::new(WriterProgress { kept: last, lost: None, is_released: false }),
             most,
         }
     }
@@ -157,6 +159,13 @@ impl JournalQueue {
         }
     }
 
+    /// Waits until the lease on the session was given back, after [`Self::close`]; not for longer than [the time for
+    /// it](limits::SESSION_RELEASE_TIME).
+    pub async fn released(&self) {
+        let mut progress = self.progress.subscribe();
+        let _ = timeout(limits::SESSION_RELEASE_TIME, progress.wait_for(|progress| progress.is_released)).await;
+    }
+
     /// Makes the thread sync up to `mark` without delay.
     fn want(&self, mark: JournalPosition) {
         let mut pending = self.lock();
@@ -219,10 +228,16 @@ impl PendingLines {
     }
 }
 
+/// Writes until the queue is closed or an operation fails, and gives the lease back.
+pub(super) fn write(queue: &JournalQueue, writer: JournalWriter) {
+    let _at_end = LeaseEndGuard(queue);
+    write_until_closed(queue, writer);
+}
+
 /// Writes until the queue is closed or an operation fails. Written data survives the end of the process; synced data also
 /// survives power loss. Data is synced as soon as a caller waits for it, and otherwise [after a
 /// delay](limits::SESSION_SYNC_DELAY).
-pub(super) fn write(queue: &JournalQueue, mut writer: JournalWriter) {
+fn write_until_closed(queue: &JournalQueue, mut writer: JournalWriter) {
     let _at_end = WriterEndGuard(queue);
     let mut lines = Vec::new();
     let (mut written, mut kept) = (writer.last, writer.last);
@@ -323,6 +338,15 @@ impl Drop for WriterEndGuard<'_> {
     fn drop(&mut self) {
         let lost = self.0.lock().lost.get_or_insert_with(crashed).clone();
         self.0.progress.send_modify(|progress| progress.lost = Some(lost));
+    }
+}
+
+/// Notifies those who wait for the lease on the session, however the thread ends.
+struct LeaseEndGuard<'a>(&'a JournalQueue);
+
+impl Drop for LeaseEndGuard<'_> {
+    fn drop(&mut self) {
+        self.0.progress.send_modify(|progress| progress.is_released = true);
     }
 }
 

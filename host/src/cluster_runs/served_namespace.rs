@@ -136,8 +136,17 @@ async fn next_run(
             }
         }
         worker.note_recovery();
-        watch.changed(limits::CLUSTER_TAKE_POLL).await;
+        watch.changed(pause_before_look()).await;
     }
+}
+
+/// Returns the pause before the next look at the queues, which is another one each time. Of workers that look in step, the
+/// same one would always be the first to find a run that was given back.
+fn pause_before_look() -> Duration {
+    let mut random = [0];
+    // Without random bytes it is the shortest pause.
+    let _ = getrandom::fill(&mut random);
+    limits::CLUSTER_TAKE_POLL / 2 + limits::CLUSTER_TAKE_POLL * u32::from(random[0]) / 256
 }
 
 /// Returns the time within which the server must give a run: one whose worker died is taken after parts of the lease.

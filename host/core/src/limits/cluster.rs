@@ -67,7 +67,8 @@ pub const CLUSTER_RUNS_LISTED: usize = 10_000;
 pub const CLUSTER_UNREADABLE_NAMED: usize = 10;
 /// The maximum bytes of the entries that a list holds in memory: the newest.
 pub const CLUSTER_LIST_BYTES: usize = 64 << 20;
-/// The pause of a worker between two looks at the queues: a new run wakes it, one that was given back later does not.
+/// The usual pause of a worker between two looks at the queues, half as long or half longer by chance: a new run wakes it, one
+/// that was given back later does not.
 pub const CLUSTER_TAKE_POLL: Duration = Duration::from_secs(1);
 /// One in this number of looks begins with the lowest priority, so that it never waits forever.
 pub const CLUSTER_TAKE_TURNS: u64 = 8;
@@ -92,7 +93,8 @@ pub const CLUSTER_MISSING_DELAY: Duration = Duration::from_secs(2);
 pub const CLUSTER_MISSING_OFFERS: i64 = 4;
 /// The time after the first refusal by a worker at which a run ends that no other worker has accepted.
 pub const CLUSTER_DECLINE: Duration = Duration::from_secs(300);
-/// The number of offers of a run within that time if workers decline it: 10 s between two of them let others take it.
+/// The number of offers of a run within that time if workers decline it: 10 s between two of them, less at first, let others
+/// take it.
 pub const CLUSTER_DECLINE_OFFERS: u32 = 30;
 /// The time between two looks for runs whose submitter died before it had queued them.
 pub const CLUSTER_REPAIR: Duration = Duration::from_secs(15);

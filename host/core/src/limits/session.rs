@@ -97,6 +97,8 @@ pub const SESSION_EVENT_MESSAGE_BYTES: usize = 64 << 10;
 pub const SESSION_PENDING_EVENTS_BYTES: usize = 4 << 20;
 /// The maximum delay between an event and its write: a person who reads a running session sees the last half second later.
 pub const SESSION_EVENTS_DELAY: Duration = Duration::from_millis(500);
+/// The time for which the end of a run waits until its session can be opened by others: a server may be away.
+pub const SESSION_RELEASE_TIME: Duration = Duration::from_secs(2);
 /// The number of newest messages and results whose place in the journal is remembered for their events, which follow at
 /// once.
 pub const SESSION_MESSAGE_PLACES: usize = 4_096;

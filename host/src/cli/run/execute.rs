@@ -86,9 +86,6 @@ pub(super) async fn execute(
             outcome = &mut working => Ok(outcome),
             code = &mut interrupt => {
                 // The journal ends here as in a crash: what is cut off now continues when the session is resumed.
-                if session.is_some() {
-                    cx.events.interrupt();
-                }
                 close(session.as_ref()).await;
                 Err(code)
             }
