@@ -7,6 +7,9 @@ use shelly_core::{
 
 use super::seal_error::SealError;
 
+/// The words of a command to a run in [`ClusterError::Unavailable`].
+pub(crate) const SENDING_A_COMMAND: &str = "send a command to";
+
 /// The reason for which a cluster did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the facts in the sentence above them")]
@@ -53,12 +56,16 @@ impl ClusterError {
     /// Returns the failure as it is shown to a person.
     pub fn report(&self) -> Report {
         let (kind, hint) = match self {
-            Self::Unreachable { .. } => (
+            Self::Unreachable { reason, .. } => (ErrorKind::Run, connection_mend(reason).to_owned()),
+            Self::Unavailable { doing, .. } if *doing == SENDING_A_COMMAND => (
                 ErrorKind::Run,
-                "check cluster.nats and cluster.credentials, and that the server runs with JetStream".to_owned(),
+                "the run may have just ended: `shelly-host cluster runs` shows its state; otherwise check that the NATS \
+                 server of cluster.nats runs, and that its permissions allow it"
+                    .to_owned(),
             ),
             Self::Unavailable { .. } => {
-                (ErrorKind::Run, "check that the NATS server runs, and that its permissions allow it".to_owned())
+                let hint = "check that the NATS server of cluster.nats runs, and that its permissions allow it";
+                (ErrorKind::Run, hint.to_owned())
             }
             Self::Refused { .. } => (ErrorKind::Run, "check that the NATS server has room; try again later".to_owned()),
             Self::TooLarge { .. } => (ErrorKind::Usage, "make it smaller, or give it in files".to_owned()),
@@ -70,7 +77,7 @@ impl ClusterError {
             Self::Sealed(error) => (ErrorKind::Run, error.mend().to_owned()),
             Self::KeyFile { .. } => (
                 ErrorKind::Usage,
-                "make a key with `shelly-host cluster key FILE`, and give each host a copy".to_owned(),
+                "make one with `shelly-host cluster key FILE` in a new file, and give each host a copy".to_owned(),
             ),
             Self::NotFound { .. } => (
                 ErrorKind::Usage,
@@ -97,6 +104,36 @@ impl ClusterError {
     }
 }
 
+/// Returns the mend for a connection that was not made for this reason, which may be a server's.
+pub(crate) fn connection_mend(reason: &str) -> &'static str {
+    let has = |words: &str| reason.contains(words);
+    if has("the credentials file") {
+        return "name a file with a JWT and an NKey seed, as `nsc` writes it, under cluster.credentials";
+    }
+    if has("authorization violation") {
+        return "name the credentials file of a user of this server under cluster.credentials; passwords and tokens are not \
+                supported";
+    }
+    if has("jetstream unavailable") {
+        return "start the server with JetStream, such as with `nats-server -js`, or allow it for the account";
+    }
+    if has("replicas > 1 not supported") {
+        return "omit cluster.replicas: this server stands alone";
+    }
+    if has("invalid peer certificate") {
+        return "name the certificate of the server's authority under cluster.certificates, and in cluster.nats a host \
+                that the server's certificate is for";
+    }
+    if has("TLS error") {
+        return "check the file that cluster.certificates names: it holds certificates in PEM";
+    }
+    if has("InvalidContentType") {
+        return "the server has no TLS at this port: write nats:// instead of tls:// under cluster.nats, or give the \
+                server a certificate";
+    }
+    "check cluster.nats and cluster.credentials, and that the server runs with JetStream"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +153,31 @@ mod tests {
         let error = ClusterError::Unreachable { servers: "nats://h:1".into(), reason: "refused".into() };
         let shown = error.report().with_hint();
         assert!(shown.contains("nats://h:1") && shown.contains("cluster.nats"), "{shown}");
+    }
+
+    #[test]
+    fn mend_of_a_connection_follows_from_the_reason() {
+        for (reason, mend) in [
+            ("authorization violation: nats: authorization violation", "passwords and tokens are not supported"),
+            ("the credentials file /k/a.creds cannot be used: cannot parse user JWT", "as `nsc` writes it"),
+            ("the stream shelly-a: jetstream unavailable", "with JetStream"),
+            ("the stream shelly-a: jetstream error: replicas > 1 not supported in non-clustered mode", "replicas"),
+            ("IO error: invalid peer certificate: UnknownIssuer", "cluster.certificates"),
+            ("TLS error: No such file or directory", "cluster.certificates"),
+            ("IO error: received corrupt message of type InvalidContentType", "no TLS at this port"),
+            ("IO error: Connection refused", "check cluster.nats"),
+        ] {
+            let error = ClusterError::Unreachable { servers: "nats://h:1".into(), reason: reason.into() };
+            let hint = error.report().hint.unwrap_or_default();
+            assert!(hint.contains(mend), "{reason}: {hint}");
+        }
+    }
+
+    #[test]
+    fn lost_command_names_the_end_of_the_run() {
+        let error = |doing| ClusterError::Unavailable { doing, place: "run a".into(), reason: "timed out".into() };
+        let shown = error(SENDING_A_COMMAND).report().with_hint();
+        assert!(shown.contains("cannot send a command to run a") && shown.contains("may have just ended"), "{shown}");
+        assert!(!error("read").report().with_hint().contains("ended"));
     }
 }

@@ -19,7 +19,7 @@ use shelly_session::{
 use super::{
     ClusterOptions,
     cluster_draft::{ClusterDraft, purge_session},
-    cluster_error::ClusterError,
+    cluster_error::{ClusterError, connection_mend},
     cluster_lease::{ClusterLease, TakenLease},
     connection::{
         ClusterCallError, ClusterConnection, ClusterHandles, is_session_key, key_of, location, name_of, random_token,
@@ -67,13 +67,12 @@ impl ClusterJournals {
 
     pub(crate) fn connection(&self) -> Result<Arc<ClusterConnection>, SessionError> {
         self.shared.blocking().map_err(|error| {
-            let mut mend = "check cluster.nats and cluster.credentials, and that the server runs with JetStream";
-            let (place, reason) = match error {
-                ClusterError::Unreachable { servers, reason } => (servers, reason),
-                other => {
-                    mend = "see the reason";
-                    (self.shared.options().servers.join(", "), other.to_string())
+            let (place, reason, mend) = match error {
+                ClusterError::Unreachable { servers, reason } => {
+                    let mend = connection_mend(&reason);
+                    (servers, reason, mend)
                 }
+                other => (self.shared.options().servers.join(", "), other.to_string(), "see the reason"),
             };
             SessionError::Storage { doing: "connect to", place, reason, mend: mend.into(), is_unusable: false }
         })

@@ -521,7 +521,9 @@ impl ChildRun<'_> {
         }
         if !search.is_told {
             search.is_told = true;
-            let message = format!("no worker is there for {place}; start one with `shelly-host worker`");
+            let labels: Vec<_> = labels.iter().map(String::as_str).collect();
+            let option = if labels.is_empty() { String::new() } else { format!(" --labels {}", labels.join(",")) };
+            let message = format!("no worker is there for {place}; start one with `shelly-host worker{option}`");
             self.cx.events.emit(Event::Warning { message }).await;
         }
         Ok(())

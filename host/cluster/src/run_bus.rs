@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    cluster_error::ClusterError,
+    cluster_error::{ClusterError, SENDING_A_COMMAND},
     connection::{ClusterCallError, ClusterConnection, ClusterHandles},
     encryption::{ContentSeals, NO_TAG, SealKind, SealPlace, SealTag},
     run_spec::{RunSpec, not_an_id},
@@ -176,7 +176,7 @@ impl RunBus {
             let reply = handles.seals.open(place, &reply.payload)?;
             Ok(parsed("the reply of the worker", &reply, limits::CLUSTER_REPLY_BYTES)?)
         };
-        self.shared.call("send a command to", &place, task).await
+        self.shared.call(SENDING_A_COMMAND, &place, task).await
     }
 
     /// Publishes a live event of a run to whoever follows it now. What the server does not get in time is not sent again.

@@ -82,7 +82,10 @@ pub fn explain(prepared: &PreparedRun, error: &RunError) -> Report {
         }
         RunError::Model(Fault::Unavailable { .. }) if prepared.model_source == placed_source(place) => {
             report.message = format!("no worker runs `{}`", prepared.model.name);
-            report.hint(format!("start one with `shelly-host worker --labels`; see {}", prepared.model_source))
+            report.hint(format!(
+                "start one with `shelly-host worker`, and with --labels if `place` has labels; see {}",
+                prepared.model_source
+            ))
         }
         RunError::Model(_) if prepared.model_source == placed_source(place) => {
             report.message = format!("`{}`, which a worker runs, has no answer", prepared.model.name);

@@ -103,7 +103,8 @@ impl TriggerFireArgs {
         };
         if !fired.missing.is_empty() {
             let missing = fired.missing.join(", ");
-            warn(&format!("the task has empty values, since the firing has no {missing}"));
+            let hint = if self.payload.is_none() { "; give a payload with --payload FILE" } else { "" };
+            warn(&format!("the task has empty values, since the firing has no {missing}{hint}"));
         }
         if self.dry_run {
             let printed = print_for_people(&format!("{}\n", fired.task));
@@ -143,7 +144,9 @@ fn read_payload(path: &Path) -> Result<Vec<u8>, Report> {
     };
     let cannot =
         |cause: String| Report::new(ErrorKind::Usage, format!("cannot read the payload from {shown}")).cause(cause);
-    let bytes = read.map_err(|error| cannot(why_unreadable(&error)).hint("name a file with the body of a webhook"))?;
+    let bytes = read.map_err(|error| {
+        cannot(why_unreadable(&error)).hint("name a file with the body of a webhook, or with a list of files")
+    })?;
     match bytes.len() > most {
         true => Err(cannot(format!("it has more than {most} bytes")).hint("a server takes no larger webhook either")),
         false => Ok(bytes),

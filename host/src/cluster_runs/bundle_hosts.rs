@@ -165,8 +165,8 @@ impl BundleHosts {
         let Some(digest) = spec.bundle.filter(|digest| *digest != self.own_bundle) else { return Ok(self.own.clone()) };
         if self.accept == AcceptPolicy::Own {
             return Err(NotAccepted::Declined(format!(
-                "its config bundle {digest} is not that of the worker, {}; use the same config and plugins on both hosts, \
-                 or start the worker with --accept trusted",
+                "its config or a plugin is not that of the worker; use the same config and plugins on both hosts, or start \
+                 the worker with --accept trusted (its bundle is {digest}, that of the worker {})",
                 self.own_bundle
             )));
         }

@@ -33,6 +33,10 @@ use crate::{
     task::{AnswerSchema, AttachedFile, TaskInput},
 };
 
+/// The reason why a run is dropped that this host has lost. Which of them it was, is not known here.
+const LOST: &str =
+    "another worker has it now, it was ended elsewhere, or no server was reached for longer than the lease";
+
 /// The outcome of the work on a run.
 enum QueuedRunOutcome {
     /// The run has ended.
@@ -174,7 +178,7 @@ impl QueuedRunWork<'_> {
             AbortOnDropHandle::new(tokio::spawn(cancel_with_parent(runs, parent, cancel.clone())))
         });
         let Some(snapshot) = self.finished(&host, &run, &cancel).await else {
-            return QueuedRunOutcome::Dropped("another worker has it now".into());
+            return QueuedRunOutcome::Dropped(LOST.into());
         };
         // Whoever watches the run gets its last event before the end of its entry.
         if let Ok(steered) = steered {
@@ -233,7 +237,7 @@ impl QueuedRunWork<'_> {
         let give_up = Instant::now() + self.worker.options.session_wait;
         loop {
             if self.taken.lost().is_cancelled() {
-                return Err(QueuedRunOutcome::Dropped("another worker has it now".into()));
+                return Err(QueuedRunOutcome::Dropped(LOST.into()));
             }
             if self.taken.cancelled().is_cancelled() {
                 return Err(QueuedRunOutcome::ended(QueuedRunEnd::new(RunEndState::Cancelled)));

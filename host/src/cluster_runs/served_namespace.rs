@@ -101,7 +101,7 @@ async fn take_runs(
             }
             Err(report) => {
                 failures += 1;
-                worker.warn_of_failure(&format!("cannot take runs: {report}"));
+                worker.warn_of_failure(&format!("cannot take runs: {}", report.with_hint()));
                 if !pause(worker, failures).await {
                     return;
                 }

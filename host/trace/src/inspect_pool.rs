@@ -59,6 +59,9 @@ fn extend(ranges: &mut Vec<[u64; 2]>, next: &mut u64, count: u64) {
     }
 }
 
+/// A walk over the texts of a value that may be attachments.
+type TextVisit = fn(&mut Value, &mut dyn FnMut(&mut String));
+
 /// The attachments that were written, by name.
 #[derive(Default)]
 pub(crate) struct WrittenAttachments(HashSet<String>);
@@ -66,11 +69,7 @@ pub(crate) struct WrittenAttachments(HashSet<String>);
 impl WrittenAttachments {
     /// Returns the name and the text of an attachment for each long text of a value that has none yet. If there are too many
     /// to remember, one may come again, which says the same.
-    pub fn of(
-        &mut self,
-        mut value: Value,
-        visit: fn(&mut Value, &mut dyn FnMut(&mut String)),
-    ) -> Vec<(String, String)> {
+    pub fn of(&mut self, mut value: Value, visit: TextVisit) -> Vec<(String, String)> {
         let mut new = Vec::new();
         visit(&mut value, &mut |text: &mut String| {
             if !is_attached(text) {

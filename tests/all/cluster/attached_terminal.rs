@@ -71,7 +71,7 @@ fn attached_terminal_answers_and_leaves_the_run() {
     let watched = attach(&project, &["other"]);
     watched.wait_for(PROMPT);
     let (code, text, _) = attach(&project, &["--cancel", "other"]).end();
-    assert!(code == 0 && text.contains("cancelled"), "{text}");
+    assert!(code == 0 && text.contains("its worker is told to cancel it"), "{text}");
     let (code, text, _) = watched.end();
     assert!(code == 1 && text.contains("the run `other` was cancelled"), "{text}");
 }

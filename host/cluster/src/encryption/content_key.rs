@@ -1,6 +1,10 @@
 //! A key that hosts share and the server never has.
 
-use std::{fmt, fs, io::Read, path::Path};
+use std::{
+    fmt, fs,
+    io::{self, Read},
+    path::Path,
+};
 
 use ring::{
     aead::{AES_256_GCM, LessSafeKey, UnboundKey},
@@ -37,7 +41,12 @@ impl ContentKey {
         let mut bytes = [0; KEY_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| unusable(path, &error.to_string()))?;
         let created = files::create(path, format!("{}\n", hex::encode(bytes)).as_bytes());
-        match created.map_err(|error| unusable(path, &without_number(&error.to_string())))? {
+        let created = created.map_err(|error| match error.kind() {
+            // The error names the temporary file, which nobody knows.
+            io::ErrorKind::NotFound => unusable(path, "its folder does not exist; make that first"),
+            _ => unusable(path, &without_number(&error.to_string())),
+        });
+        match created? {
             true => Self::of_bytes(&bytes).ok_or_else(|| unusable(path, "no key can be derived")),
             false => Err(unusable(path, "there is such a file; it is not replaced")),
         }
@@ -49,7 +58,7 @@ impl ContentKey {
     ///
     /// [`ClusterError::KeyFile`] if the file cannot be read, is open to others, or has no key.
     pub fn read(path: &Path) -> Result<Self, ClusterError> {
-        let failed = |error: std::io::Error| unusable(path, &without_number(&error.to_string()));
+        let failed = |error: io::Error| unusable(path, &without_number(&error.to_string()));
         let file = files::open(path).map_err(failed)?;
         if let Some(mode) = open_to_others(&file.metadata().map_err(failed)?) {
             let reason = format!("others can read or change it (mode {mode:o}); `chmod 600` it");
@@ -140,6 +149,8 @@ mod tests {
         assert_eq!(key.id().len(), 2 * ID_BYTES);
         let refused = ContentKey::create(&path).unwrap_err().to_string();
         assert!(refused.contains("content.key") && refused.contains("not replaced"), "{refused}");
+        let refused = ContentKey::create(&folder.path().join("none/content.key")).unwrap_err().to_string();
+        assert!(refused.contains("its folder does not exist") && !refused.contains(".tmp"), "{refused}");
         assert_ne!(ContentKey::create(&folder.path().join("other.key")).unwrap().id(), key.id());
         let text = fs::read_to_string(&path).unwrap();
         assert!(!format!("{key:?}").contains(text.trim_end()) && !text.contains(&key.id()));

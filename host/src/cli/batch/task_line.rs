@@ -39,7 +39,7 @@ pub(super) enum SchemaSource {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct TaskLine {
     id: Option<String>,
     task: String,
@@ -219,6 +219,7 @@ mod tests {
             (long.as_bytes(), "`task` has more than 1048576 bytes", "`attachments`"),
             (files.as_bytes(), "`attachments` has more than 100 files", "split the task"),
             (b"{\"task\": \"\xff\"}", "the line is not UTF-8 text", "iconv"),
+            (b"\"What is 2 + 2?\"", "expected an object, column", "write one object per line"),
             (b"What is 2 + 2?", "expected value, column 1", "write one object per line"),
             (b"[{\"task\": \"x\"}]", "the line is a JSON list", "not a list"),
         ] {

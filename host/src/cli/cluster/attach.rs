@@ -20,7 +20,7 @@ use crate::{
         project_sessions::sessions_of,
         render::{self, CliOutputFormat, DIM, PLAIN, json_line, name, print, tell, tell_prose, warn},
     },
-    cluster::{Cluster, ClusterError, RunCommand, RunEntry, RunPhase, RunReply},
+    cluster::{Cluster, ClusterError, RunCommand, RunEndState, RunEntry, RunPhase, RunReply},
     config::Config,
     error::{ErrorKind, Report},
     limits,
@@ -83,7 +83,11 @@ impl AttachArgs {
         };
         if self.cancel {
             let entry = cluster.runs().cancel(&id).await.map_err(|error| error.report())?;
-            done(if entry.ending().is_some() { "it has ended" } else { "cancelled" })?;
+            done(match entry.ending().map(|ending| ending.state) {
+                Some(RunEndState::Cancelled) => "cancelled",
+                Some(_) => "it has ended",
+                None => "its worker is told to cancel it",
+            })?;
         } else if let Some(text) = &self.message {
             let command = RunCommand::Message { id: None, agent: self.agent.clone(), text: text.clone() };
             ask_run(&cluster, &id, &command).await?;
@@ -128,6 +132,9 @@ impl AttachArgs {
         }
         let mut shown = self.show_recorded(&sessions_of(config, self.config.is_trusted())?, &session);
         let is_attended = self.output == CliOutputFormat::Text && ask::is_attended();
+        if is_attended && entry.ending().is_none() {
+            tell(&format!("{DIM}Ctrl-C ends the command alone; the run goes on{PLAIN}\n"));
+        }
         let mut prompt = TerminalQuestion::new();
         let mut told = String::new();
         loop {

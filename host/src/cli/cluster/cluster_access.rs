@@ -53,7 +53,7 @@ pub fn cluster_of(config: &Config) -> Result<Cluster, Report> {
 
 /// Reports that a config names no cluster.
 pub fn no_cluster() -> Report {
-    let hint = "name one: cluster: {nats: 'nats://HOST:4222', namespace: NAME}";
+    let hint = "write cluster: {nats: 'nats://HOST:4222', namespace: NAME} into it, or name another with --config";
     Report::new(ErrorKind::Usage, "the config names no cluster").hint(hint)
 }
 
@@ -80,8 +80,10 @@ pub async fn run_of(cluster: &Cluster, given: &str) -> Result<RunEntry, Report> 
     let all = runs.list(limits::CLUSTER_RUNS_LISTED).await.map_err(|error| error.report())?;
     all.into_iter().find(|entry| entry.spec.session == given).ok_or_else(|| {
         let shown = cut(&legible(given), limits::NAME_SHOWN_CHARS);
-        let what = format!("the queue has neither a run nor a session `{shown}`");
-        Report::new(ErrorKind::Usage, what).hint("`shelly-host cluster runs` lists runs")
+        let namespace = &cluster.options().namespace;
+        let what = format!("the queue of the namespace `{namespace}` has neither a run nor a session `{shown}`");
+        let hint = "`shelly-host cluster runs` lists runs; another namespace of the config is named with --namespace";
+        Report::new(ErrorKind::Usage, what).hint(hint)
     })
 }
 

@@ -48,7 +48,8 @@ impl SessionCopyArgs {
     pub fn execute(&self) -> Result<u8, Report> {
         let local = self.project.local_store()?;
         let cluster = self.project.cluster_store()?.ok_or_else(|| {
-            let hint = "name one: cluster: {nats: 'nats://HOST:4222', namespace: NAME}";
+            let hint =
+                "write cluster: {nats: 'nats://HOST:4222', namespace: NAME} into it, or name another with --config";
             Report::new(ErrorKind::Usage, "the config names no cluster").hint(hint)
         })?;
         let (from, to, word) = match self.to {

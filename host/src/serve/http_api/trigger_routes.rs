@@ -95,8 +95,16 @@ fn no_webhook() -> Box<Problem> {
 }
 
 fn unsigned(refusal: WebhookRefusal) -> Box<Problem> {
-    Problem::new(StatusCode::FORBIDDEN, "forbidden", refusal.to_string())
-        .mend("sign the body with the secret of the trigger, as its config says")
+    let mend = match refusal {
+        WebhookRefusal::Unsigned => {
+            "send the headers that `signature` of the trigger asks for, and sign with its secret"
+        }
+        WebhookRefusal::Signature => {
+            "sign the very bytes of the body with the secret of the trigger, as its config says"
+        }
+        WebhookRefusal::Time => "sign it anew, and check the clocks of the sender and of this machine",
+    };
+    Problem::new(StatusCode::FORBIDDEN, "forbidden", refusal.to_string()).mend(mend)
 }
 
 /// Returns the answer to a firing: 202 if a run begins now or later, 200 if it was taken and none begins. A sender takes
