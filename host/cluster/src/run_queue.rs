@@ -391,7 +391,10 @@ impl ClusterHandles {
                     // The worker hears it at once; otherwise with its next heartbeat.
                     if let Ok((command, _)) = seal_command(&self.seals, id, &RunCommand::Cancel) {
                         let subject = command_subject(&self.options.namespace, id);
-                        let _ = self.context.client().publish(subject, command).await;
+                        let client = self.context.client();
+                        let _ = client.publish(subject, command).await;
+                        // The process may end as soon as this returns.
+                        let _ = timeout(limits::CANCEL_GRACE, client.flush()).await;
                     }
                 }
                 return Ok(stored.entry);

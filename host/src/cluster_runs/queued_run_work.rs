@@ -52,7 +52,6 @@ enum QueuedRunOutcome {
 }
 
 /// A session as it is before a run goes on in it.
-#[expect(clippy::large_enum_variant, reason = "one at a time, which is taken apart at once")]
 enum SessionState {
     /// Another process has it.
     InUse,

@@ -10,6 +10,7 @@ use crate::{
 
 /// The progress of a run of the queue.
 #[derive(Debug, Default, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, which is taken apart at once")]
 pub(super) enum RecordedProgress {
     /// The journal does not have its task.
     #[default]

@@ -18,12 +18,12 @@ use crate::{
         batch::{FileTask, FileTasks},
         command_runtime::runtime,
         input,
-        render::{self, CliOutputFormat, DIM, PLAIN, json_line, name, print, tell},
+        render::{self, CliOutputFormat, DIM, PLAIN, json_line, name, print, tell, warn},
         run::TaskMaterialArgs,
         runner_args::{self, RunnerArgs},
         trust,
     },
-    cluster::{Cluster, RunPriority, RunSpec, Submission},
+    cluster::{Cluster, RunPriority, RunSpec, Submission, WorkerState},
     cluster_runs::{ConfigBundle, RunSubmission},
     error::{ErrorKind, Report, count},
     limits,
@@ -132,6 +132,7 @@ fn run_id(text: &str) -> Result<String, String> {
 struct SubmittedRun {
     id: String,
     session: String,
+    labels: BTreeSet<String>,
     /// The id of its task in the tasks file.
     task: Option<String>,
     /// `true` if it was there before.
@@ -200,6 +201,7 @@ impl SubmitArgs {
             let run =
                 submitted(RunSubmission { task, attachments, schema, ..new(id, None, None) }, None, &cluster).await?;
             self.print_submitted(&run)?;
+            warn_of_missing_workers(&cluster, std::slice::from_ref(&run)).await;
             return if self.wait { self.print_ends(&[run], &cluster).await } else { Ok(0) };
         };
         let (mut tasks, mut runs) = (FileTasks::open(path)?, Vec::new());
@@ -211,6 +213,7 @@ impl SubmitArgs {
             self.print_submitted(&run)?;
             runs.push(run);
         }
+        warn_of_missing_workers(&cluster, &runs).await;
         match self.wait {
             true => self.print_ends(&runs, &cluster).await,
             false => {
@@ -275,9 +278,27 @@ impl SubmitArgs {
 
 /// Submits a run.
 async fn submitted(run: RunSubmission, task: Option<String>, cluster: &Cluster) -> Result<SubmittedRun, Report> {
-    let (id, session) = (run.id.clone(), run.session().to_owned());
+    let (id, session, labels) = (run.id.clone(), run.session().to_owned(), run.labels.clone());
     let is_known = matches!(run.submit(cluster).await?, Submission::Known);
-    Ok(SubmittedRun { id, session, task, is_known })
+    Ok(SubmittedRun { id, session, labels, task, is_known })
+}
+
+/// Warns of runs that no worker could take now. They wait for one.
+async fn warn_of_missing_workers(cluster: &Cluster, runs: &[SubmittedRun]) {
+    // Without a list nothing is known.
+    let Ok(workers) = cluster.workers().list().await else { return };
+    let is_there = |labels: &BTreeSet<String>| {
+        workers.iter().any(|worker| worker.state == WorkerState::Working && labels.is_subset(&worker.labels))
+    };
+    let wanted: BTreeSet<_> = runs.iter().map(|run| &run.labels).collect();
+    for labels in wanted.into_iter().filter(|labels| !is_there(labels)) {
+        let labels: Vec<_> = labels.iter().map(String::as_str).collect();
+        let (with, option) = match labels.join(",") {
+            none if none.is_empty() => (String::new(), String::new()),
+            labels => (format!(" with {labels}"), format!(" --labels {labels}")),
+        };
+        warn(&format!("no worker{with} is there now; start one with `shelly-host worker{option}`"));
+    }
 }
 
 /// Returns the name of whoever submits, as far as the environment tells it.

@@ -25,6 +25,7 @@ pub(super) struct ServedTrigger {
 }
 
 /// The event that fires a trigger, with what it takes to notice it.
+#[expect(clippy::large_enum_variant, reason = "a config has few triggers, which live as long as the server")]
 pub(super) enum ServedTriggerKind {
     Cron {
         schedule: CronSchedule,
