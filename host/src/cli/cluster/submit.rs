@@ -234,7 +234,7 @@ impl SubmitArgs {
 
     /// Prints the id of a run, to standard output unless its answer goes there.
     fn print_submitted(&self, run: &SubmittedRun) -> Result<(), Report> {
-        let SubmittedRun { id, session, task, is_known } = run;
+        let SubmittedRun { id, session, task, is_known, .. } = run;
         let known = if *is_known { ", which was submitted before" } else { "" };
         match (self.output, self.wait) {
             (CliOutputFormat::Json, false) => {
