@@ -78,6 +78,8 @@ pub(crate) struct RunStreams {
     pub repaired: Mutex<Option<Instant>>,
     /// The runs that were offered and that nobody has.
     pub offers: Mutex<OfferWatch>,
+    /// The run after which the next look at reservations begins; empty: with the first one.
+    pub checked: Mutex<String>,
 }
 
 /// The runtime of a connection. A runtime must not wait for its tasks when it is dropped in another one.

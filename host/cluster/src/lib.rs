@@ -42,6 +42,8 @@
 //! death and continues; what the first one writes afterwards is refused |
 //! | the reply to a change is lost | it is repeated, and its writer recognizes its own value, which is random in a part |
 //! | an acknowledgement is lost | the message is offered again, and acknowledged for a run that has ended |
+//! | a worker stands still while another one ends the run, and dies after it has reserved a part of the limits for it | a
+//! worker that looks for such reservations now and then removes it |
 //! | somebody cancels a run that ends at this moment | one of both changes fails, looks again, and finds the other |
 //! | the server is away | calls are repeated; heartbeats go on afterwards, and come before those who take over |
 //!
@@ -155,6 +157,8 @@ mod encryption_tests;
 mod nats_server;
 #[cfg(test)]
 mod queue_model;
+#[cfg(test)]
+mod reservation_server_tests;
 #[cfg(test)]
 mod run_server_tests;
 #[cfg(test)]

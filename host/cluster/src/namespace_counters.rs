@@ -1,6 +1,6 @@
 //! Reservations of the runs at work, of the limits of their namespace.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound, sync::PoisonError};
 
 use async_nats::jetstream::kv::Store;
 use bytes::Bytes;
@@ -13,7 +13,9 @@ use shelly_core::{
 use super::{
     cluster_error::ClusterError,
     connection::{ClusterCallError, ClusterHandles, random_token},
+    run_spec::RunSpec,
     shared_connection::SharedConnection,
+    taken_run::run_lease_key,
 };
 
 /// Limits of a namespace, which hold for all its runs at work together. They are the same on all its workers: each checks
@@ -281,6 +283,64 @@ impl ClusterHandles {
         match removed.await {
             Err(ClusterCallError::Cluster(_)) => Ok(()),
             removed => removed,
+        }
+    }
+
+    /// Removes the reservations of runs that have ended, or whose entries were removed.
+    ///
+    /// Whoever ends a run removes its reservation before its message is acknowledged. A worker that stood still meanwhile
+    /// may reserve a part after that, and die before it sees the end: then no message leads anybody to that part.
+    ///
+    /// Each call looks at [`limits::CLUSTER_RESERVATIONS_CHECKED`] reservations, and the next one goes on after those.
+    pub async fn remove_ended_reservations(&self) -> Result<(), ClusterCallError> {
+        let streams = self.run_streams().await?;
+        let checked = || streams.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = match self.reservations(&streams.counters).await {
+            Ok((all, _)) => all,
+            // Those that cannot be read are left to a host that can.
+            Err(ClusterCallError::Cluster(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let after = checked().clone();
+        let rest = all.runs.range::<str, _>((Bound::Excluded(after.as_str()), Bound::Unbounded));
+        let looked: Vec<_> = rest.take(limits::CLUSTER_RESERVATIONS_CHECKED).collect();
+        let mut over = BTreeMap::new();
+        for (run, of) in &looked {
+            if self.is_run_over(run).await? {
+                over.insert(run.as_str(), of.holder.as_str());
+            }
+        }
+        if !over.is_empty() {
+            let remove = |all: &mut RunReservations| {
+                let before = all.runs.len();
+                // Not that of a later run with the same id.
+                all.runs.retain(|run, of| over.get(run.as_str()) != Some(&of.holder.as_str()));
+                ((), all.runs.len() < before)
+            };
+            match self.change_reservations(remove).await {
+                // A host of a later version has changed them meanwhile.
+                Ok(()) | Err(ClusterCallError::Cluster(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let next = looked.last().filter(|_| looked.len() == limits::CLUSTER_RESERVATIONS_CHECKED);
+        *checked() = next.map(|(run, _)| (*run).clone()).unwrap_or_default();
+        Ok(())
+    }
+
+    /// Returns `true` if a run has ended or was removed.
+    async fn is_run_over(&self, id: &str) -> Result<bool, ClusterCallError> {
+        // Somebody else has written it.
+        if !RunSpec::is_id(id) {
+            return Ok(true);
+        }
+        match self.stored_run(id).await {
+            Ok(Some((stored, _))) => Ok(stored.entry.ending().is_some()),
+            // A server that just became the leader may lag behind. Whoever reserves a part has the lease on the run.
+            Ok(None) => Ok(!self.is_lease_held(&run_lease_key(id)).await?),
+            // An entry that cannot be read is left to a host that can.
+            Err(ClusterCallError::Cluster(_)) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 }

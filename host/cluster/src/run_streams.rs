@@ -71,7 +71,8 @@ impl ClusterHandles {
         let queue = queue.map_err(|error| format!("the stream {name}: {error}"))?;
         let entries = bucket_of(&self.context, bucket(&self.options, "runs", Duration::ZERO)).await?;
         let counters = bucket_of(&self.context, bucket(&self.options, "counters", Duration::ZERO)).await?;
-        Ok(RunStreams { queue, entries, counters, repaired: Mutex::default(), offers: Mutex::default() })
+        let (repaired, offers, checked) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Ok(RunStreams { queue, entries, counters, repaired, offers, checked })
     }
 
     /// Returns the beginning of the subjects of all queues.
@@ -201,7 +202,7 @@ impl ClusterHandles {
         }
     }
 
-    /// Repairs the queue, unless this host did so a moment ago.
+    /// Repairs the queue and the reservations, unless this host did so a moment ago.
     pub async fn repair_now_and_then(&self) -> Result<(), ClusterCallError> {
         let streams = self.run_streams().await?;
         let repaired = || streams.repaired.lock().unwrap_or_else(PoisonError::into_inner);
@@ -218,6 +219,7 @@ impl ClusterHandles {
             // A worker may have given a run back with a delay.
             let patience = self.options.lease + self.options.decline / limits::CLUSTER_DECLINE_OFFERS;
             self.offer_forgotten(patience).await?;
+            self.remove_ended_reservations().await?;
             // Far from the server both may take longer than the time between two of them. They must not be due again when a
             // worker takes a run right after it has looked for messages.
             *repaired() = Some(Instant::now());

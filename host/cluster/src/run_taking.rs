@@ -237,8 +237,13 @@ impl ClusterHandles {
             }
             let is_taken = matches!(stored.entry.phase, RunPhase::Running { .. });
             if self.store_run(&mut stored, revision).await?.is_some() {
-                if !is_taken {
-                    self.remove_reservation(id, Some(holder)).await?;
+                if stored.entry.ending().is_some() {
+                    // Nobody has it any more: what a worker that died with it had reserved goes too.
+                    self.remove_reservation(id, None).await?;
+                } else if !is_taken {
+                    for former in [holder, before.holder.as_str()] {
+                        self.remove_reservation(id, Some(former)).await?;
+                    }
                 }
                 return match answer {
                     None => Ok(OfferDecision::Taken(Box::new(stored.entry), lease.unwrap_or(0))),

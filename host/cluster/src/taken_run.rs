@@ -312,9 +312,15 @@ impl ClusterHandles {
     /// when the message was offered to another worker already, does no harm: an acknowledged run has ended for good, and a
     /// message that is given back too late is offered to a worker that sees the lease of the one that has it.
     async fn release_held(&self, held: &HeldRun, answer: AckKind) {
-        let _ = self.remove_reservation(&held.id, Some(&held.holder)).await;
+        let is_ended = matches!(answer, AckKind::Ack);
+        // Nobody has a run that has ended: a part that another worker reserved for it when that was late goes too.
+        let holder = (!is_ended).then_some(held.holder.as_str());
+        let removed = self.remove_reservation(&held.id, holder).await;
         self.release_run_lease(&held.id, &held.holder).await;
-        let _ = held.acker.double_ack_with(answer).await;
+        // Whoever is offered an ended run removes its reservation; one that is acknowledged is offered to nobody.
+        if removed.is_ok() || !is_ended {
+            let _ = held.acker.double_ack_with(answer).await;
+        }
     }
 
     /// Gives back a lease if this holder has it.

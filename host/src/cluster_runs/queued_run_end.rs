@@ -8,10 +8,10 @@ use crate::{
     agent::journal::RecordedRunEnd,
     capability::Usd,
     cluster::{QueuedRunEnd, RunEndState},
-    error::{ErrorKind, Report, cut},
+    error::{ErrorKind, Report, RequestObstacle, cut},
     limits,
     model::UsageTally,
-    serve::hosted_runs::{HostedRunState, RunSnapshot},
+    serve::hosted_runs::{HostedRunOutcome, HostedRunState, RunSnapshot},
     session::Secrets,
     task::AnswerSchema,
 };
@@ -36,6 +36,18 @@ pub(super) fn end_of_snapshot(snapshot: &RunSnapshot, before: &UsageTally, secre
     let tool_calls = snapshot.answer().map_or(0, |answer| answer.account.total().tool_calls);
     let ending = ending(state, answer, snapshot.value().cloned(), error, &sum(before, &here), secrets);
     Some(QueuedRunEnd { tool_calls, ..ending })
+}
+
+/// Returns the failure of a run that could not begin if a later attempt may: another process had its session, or the server
+/// that has it was away.
+pub(super) fn passing_failure(outcome: Option<&HostedRunOutcome>) -> Option<&Report> {
+    match outcome {
+        Some(HostedRunOutcome::Failed { error, failure: None }) => {
+            let passes = matches!(error.obstacle, Some(RequestObstacle::InUse | RequestObstacle::Unavailable));
+            passes.then_some(error)
+        }
+        _ => None,
+    }
 }
 
 /// Returns the end of a run that another host has done and not reported.
@@ -148,7 +160,10 @@ pub fn failure_report(id: &str, ending: &QueuedRunEnd) -> Option<Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::{Message, Role, Usage};
+    use crate::{
+        chat::{Message, Role, Usage},
+        session::SessionError,
+    };
 
     fn answered(text: &str) -> RecordedRunEnd {
         RecordedRunEnd::Answered { message: Message::text(Role::Assistant, "ada", text) }
@@ -167,6 +182,18 @@ mod tests {
         let end = end_of_record(&answered(r#"{"key": "sk-12345"}"#), Some(&schema), (&tally, 0), &secrets);
         let value = end.value.unwrap();
         assert!(value["key"].is_string() && !value.to_string().contains("12345"), "{value}");
+    }
+
+    #[test]
+    fn session_that_was_in_use_is_a_passing_failure() {
+        let failed = |report: Report| HostedRunOutcome::Failed { error: report, failure: None };
+        let in_use = failed(SessionError::InUse { id: "s".into() }.report());
+        assert!(passing_failure(Some(&in_use)).is_some());
+        let away = failed(Report::new(ErrorKind::Run, "no answer").obstacle(RequestObstacle::Unavailable));
+        assert!(passing_failure(Some(&away)).is_some());
+        let wrong = failed(Report::new(ErrorKind::Usage, "no such agent").obstacle(RequestObstacle::Setup));
+        assert!(passing_failure(Some(&wrong)).is_none());
+        assert!(passing_failure(Some(&HostedRunOutcome::Cancelled)).is_none() && passing_failure(None).is_none());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{
     bundle_folder::{BundleError, object},
     bundle_hosts::NotAccepted,
-    queued_run_end::{end_of_failure, end_of_record, end_of_snapshot, with_spending},
+    queued_run_end::{end_of_failure, end_of_record, end_of_snapshot, passing_failure, with_spending},
     recorded_progress::{RecordedProgress, recorded_progress, sum},
     run_steering::SteeredRun,
     worker_state::ClusterWorkerState,
@@ -413,7 +413,12 @@ impl QueuedRunWork<'_> {
                     let what = format!("its session `{}` is in use by another process", self.spec.session);
                     return self.later(&Report::new(ErrorKind::Run, what)).await;
                 }
-                Ok(_) | Err(_) => {}
+                // That may be over by now.
+                Ok(_) | Err(_) => {
+                    if let Some(report) = passing_failure(snapshot.outcome.as_ref()) {
+                        return self.later(report).await;
+                    }
+                }
             }
         }
         for warning in snapshot.warnings.iter().take(limits::CLUSTER_RUN_WARNINGS) {

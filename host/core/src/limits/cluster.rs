@@ -96,12 +96,15 @@ pub const CLUSTER_DECLINE: Duration = Duration::from_secs(300);
 /// The number of offers of a run within that time if workers decline it: 10 s between two of them, less at first, let others
 /// take it.
 pub const CLUSTER_DECLINE_OFFERS: u32 = 30;
-/// The time between two looks for runs whose submitter died before it had queued them.
+/// The time between two looks for runs whose submitter died before it had queued them, and for reservations of runs that
+/// have ended.
 pub const CLUSTER_REPAIR: Duration = Duration::from_secs(15);
 /// The maximum number of attempts to change a value that others change at the same time.
 pub const CLUSTER_CHANGE_TRIES: usize = 64;
 /// The maximum number of runs at once in a namespace with limits: all their reservations are in one message.
 pub const CLUSTER_RESERVATIONS: usize = 1_500;
+/// The maximum number of reservations at which a worker looks in a row, to see whether their runs have ended.
+pub const CLUSTER_RESERVATIONS_CHECKED: usize = 64;
 /// The maximum bytes of the reservations of a namespace; a larger value is not read.
 pub const CLUSTER_RESERVATION_BYTES: usize = 512 << 10;
 /// The maximum bytes of one object: a config with its plugins, or an input file.
