@@ -102,8 +102,9 @@ agents:
     chat.press("/focus w\t");
     chat.wait_for("› /focus worker-count-1");
     chat.press("\r");
-    let text =
-        chat.wait("the agent", |text| text.contains("  I look") && text.contains("/focus shows all agents again"));
+    let text = chat.wait("the agent", |text| {
+        text.contains("  I look") && text.contains("    one two") && text.contains("/focus shows all agents again")
+    });
     let (_, shown) = text.rsplit_once("worker-count-1 waiting for the model").unwrap();
     assert!(shown.contains("  I look\\u{1b}[2J into it.\n  ✓ read_file notes.md ("), "{text}");
     assert!(shown.contains("    one two three\n") && !text.contains("lead calling a tool"), "{text}");
