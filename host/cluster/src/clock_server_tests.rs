@@ -17,10 +17,10 @@ mod tests {
     use tokio::time::sleep;
 
     use crate::{
-        Cluster, NamespaceLimits, QueuedRunEnd, RunEndState, RunQueue, RunSpec, TakenRun, WorkerIdentity,
+        NamespaceLimits, QueuedRunEnd, RunEndState, RunQueue, RunSpec, TakenRun, WorkerIdentity,
         cluster_lease::TakenLease,
         connection::{ClusterCallError, ClusterHandles},
-        nats_server::NatsServer,
+        nats_server::{NatsServer, with},
         run_streams::NAME_SEPARATOR,
         taken_run::run_lease_key,
     };
@@ -40,15 +40,6 @@ mod tests {
 
     async fn take(runs: &RunQueue, name: &str) -> TakenRun {
         runs.take(&worker(name), LONG).await.unwrap().expect("a run within a minute")
-    }
-
-    /// Runs a task with the handles of the connection.
-    async fn with<T, F>(cluster: &Cluster, task: impl FnOnce(ClusterHandles) -> F) -> T
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, ClusterCallError>> + Send + 'static,
-    {
-        cluster.shared.call("test", "the server", task).await.unwrap()
     }
 
     /// Lets leases stay that nobody renews, as those from before the clock of the server jumped back.

@@ -61,7 +61,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// As [`Cluster::connect`].
+    /// [`ClusterError`] as from [`Cluster::connect`].
     pub async fn lease(&self) -> Result<Duration, ClusterError> {
         Ok(self.shared.get().await?.handles().options.lease)
     }

@@ -17,7 +17,7 @@ mod tests {
         RunCommand, RunEndState, RunReply, RunSpec, SealError, WorkerIdentity,
         connection::{ClusterCallError, ClusterHandles, random_token},
         encryption::{ContentSeals, SealKind, SealPlace},
-        nats_server::{NatsServer, record},
+        nats_server::{self, NatsServer, record},
         run_bus::{command_subject, seal_command},
     };
 
@@ -54,7 +54,7 @@ mod tests {
         T: Send + 'static,
         F: Future<Output = Result<T, ClusterCallError>> + Send + 'static,
     {
-        Cluster::new(options.clone()).shared.call("test", "the server", task).await.unwrap()
+        nats_server::with(&Cluster::new(options.clone()), task).await
     }
 
     /// Returns the messages of a session's journal as the server has them.

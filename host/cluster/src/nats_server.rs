@@ -1,7 +1,7 @@
 //! A server for tests, which `tests/cluster/nats-server.sh` gets. Where it is not there, each test says so and does nothing.
 
 #[cfg(test)]
-pub(crate) use tests::{NatsServer, record};
+pub(crate) use tests::{NatsServer, record, with};
 
 #[cfg(test)]
 mod tests {
@@ -20,7 +20,10 @@ mod tests {
 
     use shelly_core::{agent::journal::JournalRecord, event::AnsweredBy};
 
-    use crate::{Cluster, ClusterEncryption, ClusterOptions, ContentKey};
+    use crate::{
+        Cluster, ClusterEncryption, ClusterOptions, ContentKey,
+        connection::{ClusterCallError, ClusterHandles},
+    };
 
     /// Returns a record of a session with this text.
     pub(crate) fn record(text: &str) -> JournalRecord {
@@ -30,6 +33,15 @@ mod tests {
             outcome: "allowed".into(),
             by: AnsweredBy::Person,
         }
+    }
+
+    /// Runs a task with the handles of the connection.
+    pub(crate) async fn with<T, F>(cluster: &Cluster, task: impl FnOnce(ClusterHandles) -> F) -> T
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ClusterCallError>> + Send + 'static,
+    {
+        cluster.shared.call("test", "the server", task).await.unwrap()
     }
 
     /// A server of its own, whose files survive its end.

@@ -34,7 +34,6 @@ use super::{
     run_bus::{RunCommand, RunReply},
     run_entry::{QueuedRunEnd, RunEndState, RunPhase},
     run_spec::{RunParent, RunSpec, SpecFile},
-    worker_registry::WorkerState,
 };
 
 /// An agent that a worker of the cluster runs, in the place of a model: an agent on it puts its task into the queue as a run
@@ -506,8 +505,7 @@ impl ChildRun<'_> {
         let PlacedAgentOptions { labels, runs, .. } = &self.model.options;
         // Without a list nothing is known.
         let Ok(workers) = runs.workers().await else { return Ok(()) };
-        let is_fit = |state: WorkerState, of: &BTreeSet<String>| state == WorkerState::Working && labels.is_subset(of);
-        if workers.iter().any(|worker| is_fit(worker.state, &worker.labels)) {
+        if workers.iter().any(|worker| worker.takes(labels)) {
             search.missing = None;
             return Ok(());
         }

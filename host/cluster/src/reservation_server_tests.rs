@@ -12,9 +12,9 @@ mod tests {
 
     use crate::{
         Cluster, NamespaceLimits, QueuedRunEnd, RunEndState, RunQueue, RunSpec, TakenRun, WorkerIdentity,
-        connection::{ClusterCallError, ClusterHandles},
+        connection::ClusterHandles,
         namespace_counters::ReservationOutcome,
-        nats_server::NatsServer,
+        nats_server::{NatsServer, with},
     };
 
     /// Longer than any test lasts in which no lease is to end.
@@ -42,15 +42,6 @@ mod tests {
     /// Returns the number of runs that have reserved a part of the limits.
     async fn reserved(cluster: &Cluster) -> u64 {
         cluster.counters().reserved().await.unwrap().runs
-    }
-
-    /// Runs a task with the handles of the connection.
-    async fn with<T, F>(cluster: &Cluster, task: impl FnOnce(ClusterHandles) -> F) -> T
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, ClusterCallError>> + Send + 'static,
-    {
-        cluster.shared.call("test", "the server", task).await.unwrap()
     }
 
     /// Reserves a part for a run, as a worker does that does not know yet that the run has ended.

@@ -25,7 +25,7 @@ mod tests {
         Cluster, ClusterError, NamespaceLimits, QueuedRunEnd, RunEndState, RunEntry, RunPhase, RunPriority, RunQueue,
         RunSpec, Submission, TakenRun, WorkerIdentity,
         connection::{ClusterCallError, ClusterHandles},
-        nats_server::NatsServer,
+        nats_server::{NatsServer, with},
         run_entry::StoredRun,
         taken_run::HeartbeatOutcome,
     };
@@ -59,15 +59,6 @@ mod tests {
     /// Stops the heartbeats of a run, as if its process were stopped.
     fn stop(run: &mut TakenRun) {
         run.heartbeat = None;
-    }
-
-    /// Runs a task with the handles of the connection.
-    async fn with<T, F>(cluster: &Cluster, task: impl FnOnce(ClusterHandles) -> F) -> T
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, ClusterCallError>> + Send + 'static,
-    {
-        cluster.shared.call("test", "the server", task).await.unwrap()
     }
 
     /// Waits until no queue has a message.

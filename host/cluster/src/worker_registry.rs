@@ -50,6 +50,13 @@ pub struct WorkerEntry {
     pub started: SystemTime,
 }
 
+impl WorkerEntry {
+    /// Returns `true` if the worker takes runs with these labels.
+    pub fn takes(&self, labels: &BTreeSet<String>) -> bool {
+        self.state == WorkerState::Working && labels.is_subset(&self.labels)
+    }
+}
+
 /// The state of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

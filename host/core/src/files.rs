@@ -313,7 +313,7 @@ impl LockedFile {
     ///
     /// # Errors
     ///
-    /// What the system says, also where a file system has no locks.
+    /// [`io::Error`] if the system refuses it, also where a file system has no locks.
     pub fn try_new(file: fs::File) -> io::Result<Option<Self>> {
         match file.try_lock() {
             Ok(()) => Ok(Some(Self(file))),

@@ -23,7 +23,7 @@ use crate::{
         runner_args::{self, RunnerArgs},
         trust,
     },
-    cluster::{Cluster, RunPriority, RunSpec, Submission, WorkerState},
+    cluster::{Cluster, RunPriority, RunSpec, Submission},
     cluster_runs::{ConfigBundle, RunSubmission},
     error::{ErrorKind, Report, count},
     limits,
@@ -287,9 +287,7 @@ async fn submitted(run: RunSubmission, task: Option<String>, cluster: &Cluster) 
 async fn warn_of_missing_workers(cluster: &Cluster, runs: &[SubmittedRun]) {
     // Without a list nothing is known.
     let Ok(workers) = cluster.workers().list().await else { return };
-    let is_there = |labels: &BTreeSet<String>| {
-        workers.iter().any(|worker| worker.state == WorkerState::Working && labels.is_subset(&worker.labels))
-    };
+    let is_there = |labels: &BTreeSet<String>| workers.iter().any(|worker| worker.takes(labels));
     let wanted: BTreeSet<_> = runs.iter().map(|run| &run.labels).collect();
     for labels in wanted.into_iter().filter(|labels| !is_there(labels)) {
         let labels: Vec<_> = labels.iter().map(String::as_str).collect();
