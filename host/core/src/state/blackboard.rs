@@ -155,6 +155,16 @@ impl Blackboard {
         Ok(())
     }
 
+    /// Takes over the changes that other hosts made before this call, which arrive by themselves only some time later. Does
+    /// nothing on a blackboard of this host alone. Blocks, on a thread of a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`BlackboardError::Cluster`] if the server fails, or what it has is damaged; the blackboard can be read as it was.
+    pub fn refresh(&self) -> Result<(), BlackboardError> {
+        Ok(self.shared.get().map_or(Ok(()), |shared| shared.document.follow())?)
+    }
+
     /// Replaces the content with the result of replaying these changes on an empty blackboard. The change callback is not
     /// called for them; revisions continue from the last one.
     ///

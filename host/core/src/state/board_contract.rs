@@ -26,12 +26,13 @@ pub trait BoardFixture: Send + Sync {
 /// The checks that can fail.
 type BoardCheck = (&'static str, fn(&dyn BoardFixture) -> Result<(), String>);
 
-const CHECKS: [BoardCheck; 6] = [
+const CHECKS: [BoardCheck; 7] = [
     ("task_is_claimed_once", task_is_claimed_once),
     ("racing_tasks_have_ids_of_their_own", racing_tasks_have_ids_of_their_own),
     ("changes_of_tasks_arrive", changes_of_tasks_arrive),
     ("blackboard_is_swapped_once", blackboard_is_swapped_once),
     ("changes_of_the_blackboard_arrive", changes_of_the_blackboard_arrive),
+    ("refreshed_boards_have_all_changes", refreshed_boards_have_all_changes),
     ("bounds_are_held", bounds_are_held),
 ];
 
@@ -196,6 +197,22 @@ fn changes_of_the_blackboard_arrive(fixture: &dyn BoardFixture) -> Result<(), St
     same("next revision", other.set("c", &4).map_err(text)?, 5)?;
     same("deleted twice", other.delete("b"), false)?;
     until("the answer", || one.get("c").is_some())
+}
+
+/// An agent that heard from another of what it has done must find it on the boards.
+fn refreshed_boards_have_all_changes(fixture: &dyn BoardFixture) -> Result<(), String> {
+    const CHANGES: usize = 10;
+    let (one, other) = (fixture.tasks(), fixture.tasks());
+    let (key, same_key) = (fixture.blackboard(), fixture.blackboard());
+    for n in 1..=CHANGES {
+        one.create(new_task("dig"), TaskActor::Host).map_err(text)?;
+        other.refresh().map_err(text)?;
+        same("tasks", other.list(&TaskFilter::default()).len(), n)?;
+        key.set("n", &n).map_err(|error| error.to_string())?;
+        same_key.refresh().map_err(|error| error.to_string())?;
+        same("value", same_key.get("n").and_then(|entry| entry.parse().ok()), Some(n))?;
+    }
+    Ok(())
 }
 
 fn bounds_are_held(fixture: &dyn BoardFixture) -> Result<(), String> {

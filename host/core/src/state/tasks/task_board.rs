@@ -78,6 +78,16 @@ impl TaskBoard {
         Ok(())
     }
 
+    /// Takes over the changes that other hosts made before this call, which arrive by themselves only some time later. Does
+    /// nothing on a board of this host alone. Blocks, on a thread of a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Cluster`] if the server fails, or what it has is damaged; the board can be read as it was.
+    pub fn refresh(&self) -> Result<(), TaskError> {
+        Ok(self.shared.get().map_or(Ok(()), |shared| shared.board.document.follow())?)
+    }
+
     /// Returns `true` if an agent of this host is the assignee of a task.
     pub fn is_assigned_to(&self, id: &str, agent: &str) -> bool {
         self.get(id).is_ok_and(|task| task.assignee == Some(self.name_of(agent)))

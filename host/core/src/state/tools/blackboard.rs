@@ -94,8 +94,11 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
         &format!("{ns}_state_get"),
         "Reads the JSON value of a key that you share with other agents.",
         move |_, args: BlackboardGetArgs| {
-            let found = of_get.get(&args.key).ok_or_else(|| no_key(&of_get, &args.key));
-            async move { shown(found?, args.revision) }
+            let board = of_get.clone();
+            async move {
+                board.refresh()?;
+                shown(board.get(&args.key).ok_or_else(|| no_key(&board, &args.key))?, args.revision)
+            }
         },
     );
     let set = function(
@@ -115,9 +118,13 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
         &format!("{ns}_state_list"),
         "Lists the keys that you share with other agents, sorted.",
         move |_, args: BlackboardListArgs| {
-            let mut keys = of_list.keys();
-            keys.retain(|key| key.starts_with(&args.prefix));
-            async move { ToolOutput::json(&keys) }
+            let board = of_list.clone();
+            async move {
+                board.refresh()?;
+                let mut keys = board.keys();
+                keys.retain(|key| key.starts_with(&args.prefix));
+                ToolOutput::json(&keys)
+            }
         },
     );
     let watch = function(
@@ -126,6 +133,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
         move |_, args: BlackboardWatchArgs| {
             let board = of_watch.clone();
             async move {
+                board.refresh()?;
                 let in_vain = format!("no new value under `{}`", shown_name(&args.key));
                 let changed = board.changed(&args.key, args.after_revision);
                 match wait(args.timeout_seconds, in_vain, changed).await? {

@@ -119,10 +119,12 @@ pub fn task_tools(board: &TaskBoard) -> ToolBox {
         "list",
         "Lists the tasks of the board that all agents share, oldest first. `_get` shows one in full.",
         |board, _, TaskListArgs { status, assignee, blocked }: TaskListArgs| {
+            board.refresh()?;
             rows(&board.list(&TaskFilter { status, assignee, blocked }))
         },
     );
     let get = tool(board, "get", "Shows a task in full, and what it waits for.", |board, _, args: TaskIdArgs| {
+        board.refresh()?;
         let waits_for = board.why_blocked(&args.id)?;
         ToolOutput::json(&TaskDetails { task: board.get(&args.id)?, waits_for })
     });
@@ -156,6 +158,7 @@ pub fn task_tools(board: &TaskBoard) -> ToolBox {
         move |_, args: TaskWatchArgs| {
             let board = of_watch.clone();
             async move {
+                board.refresh()?;
                 let in_vain = format!("`{}` did not end", shown_name(&args.id));
                 ToolOutput::json(&wait(args.timeout_seconds, in_vain, board.watch(&args.id)).await??)
             }
