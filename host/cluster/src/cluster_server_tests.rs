@@ -10,16 +10,16 @@ mod tests {
 
     use async_nats::jetstream::{object_store::ObjectMetadata, stream::Config};
     use bytes::Bytes;
-    use futures_util::{FutureExt, StreamExt};
+    use futures_util::{FutureExt, StreamExt, future::join_all};
     use serde_json::json;
     use shelly_core::{digest::Sha256Digest, limits};
     use shelly_session::{JournalStorage, NewSession, SessionStore, SessionStoreOptions};
     use tokio::time::{sleep, timeout};
 
     use crate::{
-        Cluster, ClusterError, ClusterOptions, NamespaceLimits, QueuedRunEnd, RunCommand, RunEndState, RunReply,
-        RunSpec, WorkerEntry, WorkerIdentity, WorkerState, connection::ClusterCallError, nats_server::NatsServer,
-        run_entry::StoredRun,
+        Cluster, ClusterError, ClusterOptions, NamespaceLimits, QueuedRunEnd, RunCommand, RunEndState, RunOffer,
+        RunReply, RunSpec, WorkerEntry, WorkerIdentity, WorkerState, connection::ClusterCallError,
+        nats_server::NatsServer, run_entry::StoredRun,
     };
 
     const LONG: Duration = Duration::from_secs(60);
@@ -426,6 +426,40 @@ mod tests {
         assert_eq!(left.map(|(value, _)| value), Some(Bytes::new()), "they are tried again");
         let depths = cluster.runs().depths().await.unwrap();
         assert_eq!(depths.iter().map(|queue| queue.waiting).sum::<u64>(), 3);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn runs_of_a_dead_worker_are_waited_for_at_the_same_time() {
+        const RUNS: usize = 4;
+        let Some(server) = NatsServer::start() else { return };
+        let runs = server.cluster(Duration::from_secs(4)).runs();
+        let of =
+            |id: &str| WorkerIdentity { id: id.into(), labels: BTreeSet::new(), limits: NamespaceLimits::default() };
+        for n in 0..RUNS {
+            runs.submit(RunSpec::new(format!("r{n}"), "s", None)).await.unwrap();
+            // Dropped as if its worker had died.
+            drop(runs.take(&of("w"), LONG).await.unwrap().expect("a run"));
+        }
+        // None of them is taken before all are found: each waits on its own.
+        let (mut left, began) = (Vec::new(), Instant::now());
+        while left.len() < RUNS {
+            match runs.next_offer(&of("v")).await.unwrap() {
+                Some(RunOffer::Left(run)) => left.push(run),
+                Some(RunOffer::Taken(run)) => panic!("{run:?} is taken without a wait"),
+                None => sleep(limits::CLUSTER_RETRY_PAUSE).await,
+            }
+            assert!(began.elapsed() < LONG, "{left:?}");
+        }
+        let other = left.pop().expect("a run");
+        let taken = join_all(left.into_iter().map(|run| run.take())).await;
+        let deaths: Vec<_> =
+            taken.iter().map(|run| run.as_ref().unwrap().as_ref().map(|run| run.entry().deaths)).collect();
+        assert_eq!(deaths, vec![Some(1); RUNS - 1]);
+        // One that was cancelled meanwhile has ended.
+        runs.cancel(other.id()).await.unwrap();
+        let id = other.id().to_owned();
+        assert!(other.take().await.unwrap().is_none());
+        assert_eq!(runs.ended(&id).await.unwrap().state, RunEndState::Cancelled);
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -74,8 +74,8 @@ pub(crate) struct RunStreams {
     pub entries: Store,
     /// Reservations, and the place up to which entries were looked at for runs that are not queued.
     pub counters: Store,
-    /// The time at which this host looked for such runs last.
-    pub repaired: Mutex<Option<Instant>>,
+    /// The time at which this host looked for such runs last; held by the look.
+    pub repaired: Arc<tokio::sync::Mutex<Option<Instant>>>,
     /// The runs that were offered and that nobody has.
     pub offers: Mutex<OfferWatch>,
     /// The run after which the next look at reservations begins; empty: with the first one.

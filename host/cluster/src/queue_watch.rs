@@ -55,8 +55,8 @@ impl RunQueue {
         worker.check()?;
         let labels = worker.labels.clone();
         let task = |handles: ClusterHandles| async move {
-            handles.repair_now_and_then().await?;
             let streams = handles.run_streams().await?;
+            handles.repair_now_and_then(streams);
             Ok(!handles.queues(streams, &labels).await?.is_empty())
         };
         self.shared().call("look at the queues of", &self.shared().options().namespace, task).await

@@ -13,10 +13,7 @@ use async_nats::jetstream::kv::Watch;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use shelly_core::limits;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::timeout,
-};
+use tokio::{sync::mpsc, time::timeout};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
@@ -25,9 +22,10 @@ use super::{
     millis_since_epoch,
     run_bus::{RunCommand, command_subject, seal_command},
     run_entry::{QueuedRunEnd, RunEndState, RunEntry, RunPhase, StoredRun},
+    run_offer::{RunOffer, received},
     run_spec::{QueueName, RunPriority, RunSpec, not_an_id},
     run_streams::{NAME_SEPARATOR, ScannedValue},
-    run_taking::WorkerIdentity,
+    run_taking::{LeftRunPolicy, WorkerIdentity},
     shared_connection::SharedConnection,
     taken_run::TakenRun,
     unreadable_runs::UnreadableRuns,
@@ -207,43 +205,37 @@ impl RunQueue {
     ///
     /// [`ClusterError::Invalid`] if the id or a label of the worker is not one, and if the server fails.
     pub async fn take(&self, worker: &WorkerIdentity, wait: Duration) -> Result<Option<TakenRun>, ClusterError> {
+        Ok(self.offer(worker, wait, LeftRunPolicy::Take).await?.and_then(RunOffer::taken))
+    }
+
+    /// Looks once at the queues for a run that this worker may have. A run whose worker seems to have died is returned
+    /// before it is taken: a worker with several free places waits for the workers of several such runs at the same time.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`RunQueue::take`].
+    pub async fn next_offer(&self, worker: &WorkerIdentity) -> Result<Option<RunOffer>, ClusterError> {
+        self.offer(worker, Duration::ZERO, LeftRunPolicy::Return).await
+    }
+
+    async fn offer(
+        &self,
+        worker: &WorkerIdentity,
+        wait: Duration,
+        policy: LeftRunPolicy,
+    ) -> Result<Option<RunOffer>, ClusterError> {
         worker.check()?;
         let connection = self.shared.get().await?;
         let (worker, turn) = (worker.clone(), self.turn.fetch_add(1, Ordering::Relaxed));
-        let (sender, receiver) = oneshot::channel();
         let abandoned = CancellationToken::new();
         let _abandon = abandoned.clone().drop_guard();
         let of_task = Arc::clone(&connection);
-        // The task is not ended in the middle: between the change of the entry and its result, that would be a death.
-        let task = connection.spawn(async move {
-            let taken = of_task.handles().take_run(&worker, turn, wait, &abandoned).await;
-            let taken = taken.map(|taken| taken.map(|(entry, held)| TakenRun::new(of_task, entry, held)));
-            // A result that nobody receives is given back when it is dropped.
-            let _ = sender.send(taken.map(UnclaimedRun));
-        });
-        drop(task.map(AbortOnDropHandle::detach));
-        let ended = || Err(ClusterCallError::Failed("the connection has ended".into()));
-        let taken = receiver.await.unwrap_or_else(|_| ended());
-        taken
-            .map(UnclaimedRun::claim)
-            .map_err(|error| error.in_cluster("take a run of", &self.shared.options().namespace))
-    }
-}
-
-/// A run on its way from the task that took it to the worker.
-struct UnclaimedRun(Option<TakenRun>);
-
-impl UnclaimedRun {
-    fn claim(mut self) -> Option<TakenRun> {
-        self.0.take()
-    }
-}
-
-impl Drop for UnclaimedRun {
-    fn drop(&mut self) {
-        if let Some(run) = self.0.take() {
-            run.give_back_alone();
-        }
+        let task = async move {
+            let found = of_task.handles().find_run((&worker, policy), turn, wait, &abandoned).await?;
+            Ok(found.map(|found| RunOffer::new(of_task, worker, found)))
+        };
+        let offer = received(&connection, task).await;
+        offer.map_err(|error| error.in_cluster("take a run of", &self.shared.options().namespace))
     }
 }
 

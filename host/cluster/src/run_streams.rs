@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     error::Error,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -71,7 +71,7 @@ impl ClusterHandles {
         let queue = queue.map_err(|error| format!("the stream {name}: {error}"))?;
         let entries = bucket_of(&self.context, bucket(&self.options, "runs", Duration::ZERO)).await?;
         let counters = bucket_of(&self.context, bucket(&self.options, "counters", Duration::ZERO)).await?;
-        let (repaired, offers, checked) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (repaired, offers, checked) = (Arc::default(), Mutex::default(), Mutex::default());
         Ok(RunStreams { queue, entries, counters, repaired, offers, checked })
     }
 
@@ -202,29 +202,24 @@ impl ClusterHandles {
         }
     }
 
-    /// Repairs the queue and the reservations, unless this host did so a moment ago.
-    pub async fn repair_now_and_then(&self) -> Result<(), ClusterCallError> {
-        let streams = self.run_streams().await?;
-        let repaired = || streams.repaired.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = {
-            let mut repaired = repaired();
-            let is_due = repaired.is_none_or(|at| at.elapsed() >= limits::CLUSTER_REPAIR);
-            if is_due {
-                *repaired = Some(Instant::now());
-            }
-            is_due
-        };
-        if is_due {
-            self.repair_queue().await?;
-            // A worker may have given a run back with a delay.
-            let patience = self.options.lease + self.options.decline / limits::CLUSTER_DECLINE_OFFERS;
-            self.offer_forgotten(patience).await?;
-            self.remove_ended_reservations().await?;
-            // Far from the server both may take longer than the time between two of them. They must not be due again when a
-            // worker takes a run right after it has looked for messages.
-            *repaired() = Some(Instant::now());
+    /// Begins to look for what others have left behind, unless that was done a short time ago: runs whose submitter died
+    /// before it had queued them, runs that the server does not offer again, and reservations of runs that have ended.
+    /// Nobody waits for it: it takes requests for each run. What fails is done by the next look.
+    pub fn repair_now_and_then(&self, streams: &RunStreams) {
+        // One look at a time has it.
+        let Ok(mut repaired) = Arc::clone(&streams.repaired).try_lock_owned() else { return };
+        if repaired.is_some_and(|at| at.elapsed() < limits::CLUSTER_REPAIR) {
+            return;
         }
-        Ok(())
+        let handles = self.clone();
+        tokio::spawn(async move {
+            let _ = handles.repair_queue().await;
+            // A worker may have given a run back with a delay.
+            let patience = handles.options.lease + handles.options.decline / limits::CLUSTER_DECLINE_OFFERS;
+            let _ = handles.offer_forgotten(patience).await;
+            let _ = handles.remove_ended_reservations().await;
+            *repaired = Some(Instant::now());
+        });
     }
 
     /// Asks the server to offer the runs again that nobody has had for this time, as far as this host has seen: the server

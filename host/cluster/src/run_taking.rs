@@ -54,25 +54,61 @@ impl WorkerIdentity {
 /// A queue with messages, and its name.
 pub(crate) type NamedQueue = (QueueName, Consumer<pull::Config>);
 
-/// The result of looking at one message.
-enum OfferOutcome {
+/// The handling of runs whose workers seem to have died. To take one waits for its worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeftRunPolicy {
+    Take,
+    Return,
+}
+
+/// A run that a look at the queues has found.
+pub(crate) enum FoundRun {
+    /// The worker has it.
     Taken(Box<(RunEntry, HeldRun)>),
-    /// The run was not to be taken, and the message was answered.
-    PassedOver,
+    /// The worker that had it seems to have died.
+    Left(Box<OfferedMessage>),
+}
+
+/// A message of a queue, which offers a run. It says no more than an id: the entry decides.
+pub(crate) struct OfferedMessage {
+    id: String,
+    subject: String,
+    /// The number of times that it was offered.
+    offers: i64,
+    acker: Acker,
+}
+
+impl OfferedMessage {
+    fn new(message: Message) -> Self {
+        let offers = message.info().map_or(1, |info| info.delivered);
+        let (message, acker) = message.split();
+        let id = std::str::from_utf8(&message.payload).unwrap_or_default().to_owned();
+        Self { id, subject: message.subject.into_string(), offers, acker }
+    }
+
+    /// Returns the id of the run.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Answers the message. A lost answer means that it is offered once more after the lease.
+    async fn answer(&self, answer: AckKind) {
+        let _ = self.acker.ack_with(answer).await;
+    }
 }
 
 impl ClusterHandles {
-    /// Takes a run that this worker may have; waits for one for this time, or until nobody waits for the result.
+    /// Finds a run that this worker may have; waits for one for this time, or until nobody waits for the result.
     ///
     /// The queues are asked one after another, without waiting at any: a request that waits at the server may be answered
     /// after nobody listens, and the run would lie there until its lease ends.
-    pub async fn take_run(
+    pub async fn find_run(
         &self,
-        worker: &WorkerIdentity,
+        (worker, policy): (&WorkerIdentity, LeftRunPolicy),
         turn: u64,
         wait: Duration,
         abandoned: &CancellationToken,
-    ) -> Result<Option<(RunEntry, HeldRun)>, ClusterCallError> {
+    ) -> Result<Option<FoundRun>, ClusterCallError> {
         let streams = self.run_streams().await?;
         // New messages are seen as they are published. The server does not say when one is offered again.
         let mut published = match wait.is_zero() {
@@ -81,13 +117,13 @@ impl ClusterHandles {
         };
         let (began, mut turn) = (Instant::now(), turn);
         loop {
-            self.repair_now_and_then().await?;
+            self.repair_now_and_then(streams);
             for (_, consumer) in ordered(self.queues(streams, &worker.labels).await?, turn) {
                 if abandoned.is_cancelled() {
                     return Ok(None);
                 }
-                if let Some(taken) = self.take_from(streams, &consumer, worker).await? {
-                    return Ok(Some(taken));
+                if let Some(found) = self.find_in(streams, &consumer, (worker, policy)).await? {
+                    return Ok(Some(found));
                 }
             }
             turn = turn.wrapping_add(1);
@@ -122,13 +158,26 @@ impl ClusterHandles {
         Ok(infos.into_iter().filter_map(queue).collect())
     }
 
-    /// Takes the first run of a queue that this worker may have.
-    async fn take_from(
+    /// Takes a run that was found, after its worker had the time to come back; `None` if it is not to be taken.
+    pub async fn take_left(
+        &self,
+        worker: &WorkerIdentity,
+        message: OfferedMessage,
+    ) -> Result<Option<Box<(RunEntry, HeldRun)>>, ClusterCallError> {
+        let streams = self.run_streams().await?;
+        match self.look_at_offer(streams, message, (worker, LeftRunPolicy::Take)).await? {
+            Some(FoundRun::Taken(taken)) => Ok(Some(taken)),
+            Some(FoundRun::Left(_)) | None => Ok(None),
+        }
+    }
+
+    /// Finds the first run of a queue that this worker may have.
+    async fn find_in(
         &self,
         streams: &RunStreams,
         consumer: &Consumer<pull::Config>,
-        worker: &WorkerIdentity,
-    ) -> Result<Option<(RunEntry, HeldRun)>, ClusterCallError> {
+        by: (&WorkerIdentity, LeftRunPolicy),
+    ) -> Result<Option<FoundRun>, ClusterCallError> {
         for _ in 0..limits::CLUSTER_TAKE_SKIPPED {
             let fetch = async {
                 let mut batch = consumer.fetch().max_messages(1).messages().await.ok()?;
@@ -136,49 +185,49 @@ impl ClusterHandles {
             };
             // A queue that fails is asked again later.
             let Ok(Some(message)) = timeout(limits::CLUSTER_CALL, fetch).await else { return Ok(None) };
-            match self.look_at_offer(streams, message, worker).await? {
-                OfferOutcome::Taken(taken) => return Ok(Some(*taken)),
-                OfferOutcome::PassedOver => {}
+            let found = self.look_at_offer(streams, OfferedMessage::new(message), by).await?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
         Ok(None)
     }
 
-    /// Looks at a message of a queue, and takes its run or answers it.
+    /// Looks at a message of a queue; returns its run, or answers it.
     ///
-    /// The message says no more than an id: the entry decides. The lease decides between workers that are offered the same
-    /// run at the same time, so that no two of them change the entry.
+    /// The lease decides between workers that are offered the same run at the same time, so that no two of them change the
+    /// entry.
     async fn look_at_offer(
         &self,
         streams: &RunStreams,
-        message: Message,
-        worker: &WorkerIdentity,
-    ) -> Result<OfferOutcome, ClusterCallError> {
-        let offers = message.info().map_or(1, |info| info.delivered);
-        let (message, acker) = message.split();
-        let id = std::str::from_utf8(&message.payload).unwrap_or_default().to_owned();
-        if !RunSpec::is_id(&id) {
+        message: OfferedMessage,
+        by: (&WorkerIdentity, LeftRunPolicy),
+    ) -> Result<Option<FoundRun>, ClusterCallError> {
+        if !RunSpec::is_id(&message.id) {
             // A later version may say more than an id.
-            return pass_over(&acker, AckKind::Nak(Some(limits::CLUSTER_UNREADABLE_DELAY))).await;
+            message.answer(AckKind::Nak(Some(limits::CLUSTER_UNREADABLE_DELAY))).await;
+            return Ok(None);
         }
         let holder = random_token()?;
-        let outcome = self.try_to_take(streams, (&id, message.subject.as_str()), (worker, &holder), offers).await;
-        match outcome {
+        match self.try_to_take(streams, &message, by, &holder).await {
             Ok(OfferDecision::Taken(entry, lease_revision)) => {
                 let attempt = match entry.phase {
                     RunPhase::Running { attempt, .. } => attempt,
                     RunPhase::Queued { .. } | RunPhase::Ended(_) => entry.starts,
                 };
+                let OfferedMessage { id, acker, .. } = message;
                 let held = HeldRun { id, attempt, holder, lease_revision: AtomicU64::new(lease_revision), acker };
-                Ok(OfferOutcome::Taken(Box::new((*entry, held))))
+                Ok(Some(FoundRun::Taken(Box::new((*entry, held)))))
             }
+            Ok(OfferDecision::Left) => Ok(Some(FoundRun::Left(Box::new(message)))),
             Ok(OfferDecision::Answered(answer)) => {
-                self.release_run_lease(&id, &holder).await;
-                pass_over(&acker, answer).await
+                self.release_run_lease(&message.id, &holder).await;
+                message.answer(answer).await;
+                Ok(None)
             }
             Err(error) => {
                 // The message is offered again after the lease; nothing of this worker is to be in the way then.
-                self.release_run_lease(&id, &holder).await;
+                self.release_run_lease(&message.id, &holder).await;
                 Err(error)
             }
         }
@@ -187,16 +236,16 @@ impl ClusterHandles {
     async fn try_to_take(
         &self,
         streams: &RunStreams,
-        (id, subject): (&str, &str),
-        (worker, holder): (&WorkerIdentity, &str),
-        offers: i64,
+        OfferedMessage { id, subject, offers, .. }: &OfferedMessage,
+        (worker, policy): (&WorkerIdentity, LeftRunPolicy),
+        holder: &str,
     ) -> Result<OfferDecision, ClusterCallError> {
         let answered = |answer| Ok(OfferDecision::Answered(answer));
         let mut lease = None;
         for _ in 0..limits::CLUSTER_CHANGE_TRIES {
             let Some((value, revision)) = self.leader_value(&streams.entries, id).await? else {
                 // It was removed after it had ended. A server that just became the leader may lag behind.
-                return answered(match offers < limits::CLUSTER_MISSING_OFFERS {
+                return answered(match *offers < limits::CLUSTER_MISSING_OFFERS {
                     true => AckKind::Nak(Some(limits::CLUSTER_MISSING_DELAY)),
                     false => AckKind::Ack,
                 });
@@ -210,7 +259,7 @@ impl ClusterHandles {
                 self.remove_reservation(id, None).await?;
                 return answered(AckKind::Ack);
             }
-            if self.queue_subject(&stored.entry.spec) != subject {
+            if self.queue_subject(&stored.entry.spec) != *subject {
                 // The message is of an earlier run with this id, which was removed.
                 self.publish_run(&stored.entry.spec).await?;
                 return answered(AckKind::Ack);
@@ -220,7 +269,15 @@ impl ClusterHandles {
                 return Ok(OfferDecision::Taken(Box::new(stored.entry), lease.unwrap_or(0)));
             }
             if lease.is_none() {
-                lease = self.lease_for_offer(id, holder, &stored.entry.phase).await?;
+                let is_left = matches!(stored.entry.phase, RunPhase::Running { .. });
+                lease = match (is_left, policy) {
+                    (true, LeftRunPolicy::Return) if !self.is_lease_held(&run_lease_key(id)).await? => {
+                        return Ok(OfferDecision::Left);
+                    }
+                    (true, LeftRunPolicy::Return) => None,
+                    (true, LeftRunPolicy::Take) => self.lease_of_left_run(id, holder).await?,
+                    (false, _) => self.create_lease(&run_lease_key(id), &Bytes::from(holder.to_owned())).await?,
+                };
                 if lease.is_none() {
                     // A worker has it: the message is offered although its heartbeats go on, such as when they were late or
                     // when an answer of an earlier worker came now. This is no death.
@@ -255,16 +312,14 @@ impl ClusterHandles {
         Err(ClusterCallError::Failed(format!("others change the entry of run {id} all the time")))
     }
 
-    /// Takes the lease on a run, and returns its revision; `None` if another worker has it.
-    async fn lease_for_offer(&self, id: &str, holder: &str, phase: &RunPhase) -> Result<Option<u64>, ClusterCallError> {
+    /// Takes the lease on a run whose worker seems to have died, and returns its revision; `None` if a worker has it.
+    async fn lease_of_left_run(&self, id: &str, holder: &str) -> Result<Option<u64>, ClusterCallError> {
         let key = run_lease_key(id);
-        if matches!(phase, RunPhase::Running { .. }) {
-            if !self.is_lease_free(&key).await? {
-                return Ok(None);
-            }
-            // After the server was away, all leases have ended, and workers that live renew theirs: they come first.
-            sleep(self.options.lease / limits::CLUSTER_TAKEOVER_WAITS).await;
+        if !self.is_lease_free(&key).await? {
+            return Ok(None);
         }
+        // After the server was away, all leases have ended, and workers that live renew theirs: they come first.
+        sleep(self.options.lease / limits::CLUSTER_TAKEOVER_WAITS).await;
         self.create_lease(&key, &Bytes::from(holder.to_owned())).await
     }
 
@@ -316,14 +371,10 @@ impl ClusterHandles {
 enum OfferDecision {
     /// The worker has it, with a lease of this revision.
     Taken(Box<RunEntry>, u64),
-    /// The message is answered so.
+    /// Its worker seems to have died.
+    Left,
+    /// It is not to be taken now, and the message is answered so.
     Answered(AckKind),
-}
-
-async fn pass_over(acker: &Acker, answer: AckKind) -> Result<OfferOutcome, ClusterCallError> {
-    // A lost answer means that it is offered once more after the lease.
-    let _ = acker.ack_with(answer).await;
-    Ok(OfferOutcome::PassedOver)
 }
 
 /// Waits until a message is published, or for this time.

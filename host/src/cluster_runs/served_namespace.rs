@@ -11,7 +11,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{queued_run_work::perform, worker_state::ClusterWorkerState};
 use crate::{
-    cluster::{ClusterError, JobPlace, NamespaceJobs, QueueWatch, RunJob, TakenRun, WorkerPresence, WorkerState},
+    cluster::{
+        ClusterError, JobPlace, NamespaceJobs, QueueWatch, RunJob, RunOffer, TakenRun, WorkerPresence, WorkerState,
+    },
     error::{ErrorKind, Report},
     limits,
 };
@@ -86,12 +88,13 @@ async fn take_runs(
             taken = next_run(worker, jobs, watch) => taken,
         };
         match taken {
-            Ok((place, taken)) => {
+            Ok((place, offer)) => {
                 failures = 0;
                 worker.note_recovery();
                 let (worker, presence) = (Arc::clone(worker), Arc::clone(presence));
                 let job = RunJob::new(jobs.clone(), place, Arc::clone(&waiting));
                 at_work.spawn(async move {
+                    let Some(taken) = accept_offer(&worker, offer).await else { return };
                     let id = taken.id().to_owned();
                     worker.status.note_taken();
                     let _at_work = RunAtWork::begin(&worker, &presence, &id);
@@ -110,6 +113,21 @@ async fn take_runs(
     }
 }
 
+/// Takes a run that was offered. Several whose workers seem to have died are taken at the same time, one in each place.
+async fn accept_offer(worker: &ClusterWorkerState, offer: RunOffer) -> Option<TakenRun> {
+    let left = match offer {
+        RunOffer::Taken(run) => return Some(*run),
+        RunOffer::Left(left) => left,
+    };
+    let most = take_time(worker.cluster.lease().await.ok()?);
+    let taken = tokio::select! {
+        biased;
+        () = worker.stop.cancelled() => return None,
+        taken = timeout(most, left.take()) => taken.ok()?,
+    };
+    taken.inspect_err(|error| worker.warn_of_failure(&format!("cannot take runs: {}", error.report()))).ok()?
+}
+
 /// Waits for a run of the namespace, and for a place for it.
 ///
 /// A place is asked for only when the server has answered that there are messages. So a namespace whose server is away keeps
@@ -118,14 +136,14 @@ async fn next_run(
     worker: &ClusterWorkerState,
     jobs: &NamespaceJobs,
     watch: &QueueWatch,
-) -> Result<(JobPlace, TakenRun), Report> {
+) -> Result<(JobPlace, RunOffer), Report> {
     let (runs, identity) = (worker.cluster.runs(), worker.identity());
     loop {
         if runs.has_messages(&identity).await.map_err(|error| error.report())? {
             let most = take_time(worker.cluster.lease().await.map_err(|error| error.report())?);
             let place = jobs.acquire().await;
-            match timeout(most, runs.take(&identity, Duration::ZERO)).await {
-                Ok(Ok(Some(taken))) => return Ok((place, taken)),
+            match timeout(most, runs.next_offer(&identity)).await {
+                Ok(Ok(Some(offer))) => return Ok((place, offer)),
                 // They are at work, or others were faster.
                 Ok(Ok(None)) => {}
                 Ok(Err(error)) => return Err(error.report()),
