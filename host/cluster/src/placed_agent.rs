@@ -215,12 +215,10 @@ impl PlacedAgentModel {
                 given,
             };
             let ending = known.as_ref().and_then(|entry| entry.ending());
+            // One that has failed is not: the parent run may have been interrupted before it heard of that.
             let is_over = match ending {
-                // It was cancelled when the parent run was, or the parent run knew its failure and tries again.
-                Some(ending) => {
-                    ending.state == RunEndState::Cancelled
-                        || (ending.state != RunEndState::Completed && child.given.spent.is_some())
-                }
+                // It was cancelled when the parent run was.
+                Some(ending) => ending.state == RunEndState::Cancelled,
                 // Its cost is known and its entry is gone: so is its answer.
                 None => known.is_none() && child.given.spent.is_some(),
             };

@@ -1,12 +1,17 @@
 use std::{
     collections::VecDeque,
+    future::Future,
+    pin::Pin,
     sync::{Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
 
 use futures_util::{stream, stream::BoxStream};
 use shelly_core::{
-    agent::{Agent, AgentGroup},
+    agent::{
+        Agent, AgentGroup, RunAnswer, RunError,
+        journal::{JournalPosition, JournalRecord, JournalState, JournalWriteError, Recorder},
+    },
     approval::{HeadlessPolicy, OpenQuestionAnswer, TrustedSubjects},
     capability::{BudgetAccount, BudgetUsage, Ceiling, CeilingBound, Grant},
     chat::{Chat, Message},
@@ -237,6 +242,56 @@ async fn failure_of_a_worker_is_named_and_charged() {
         let failure = answer.unwrap_err();
         assert!(failure.contains(says) && failure.contains("`painter`"), "{failure}, not {says}");
         assert_eq!(account.spent().of_children.usage, usage(3), "{state:?}");
+    }
+}
+
+/// The records of a run, in memory.
+#[derive(Debug, Default)]
+struct RecordList(Mutex<Vec<(u64, JournalRecord)>>);
+
+impl Recorder for RecordList {
+    fn write(&self, run: u64, record: &JournalRecord) -> JournalPosition {
+        let mut records = self.0.lock().unwrap();
+        records.push((run, record.clone()));
+        JournalPosition(records.len() as u64)
+    }
+
+    fn kept(&self, _: JournalPosition) -> Pin<Box<dyn Future<Output = Result<(), JournalWriteError>> + Send + '_>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn lost(&self) -> Option<JournalWriteError> {
+        None
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn resumed_parent_hears_how_its_run_has_ended() {
+    let cx = RunCx::new("painter");
+    let agent = |runs: &Arc<FakeRuns>, group: AgentGroup| {
+        Agent::new("painter", "", Arc::new(model(runs, &broker()))).with_agent_group(Arc::new(group), 0)
+    };
+    let said = |answer: Result<RunAnswer, RunError>| match answer {
+        Ok(answer) => answer.message.text_content(),
+        Err(error) => error.in_full(),
+    };
+    for ending in [completed("A cat.", 3), ended(RunEndState::Failed, 3), ended(RunEndState::Poisoned, 3)] {
+        let (runs, list) = (FakeRuns::ending_next(ending.clone()), Arc::<RecordList>::default());
+        let whole = agent(&runs, AgentGroup::default().with_recorder(Arc::clone(&list) as _));
+        let expected = said(whole.run(&cx, &Chat::recorded(), vec![Message::user("Paint a cat.")]).await);
+        let records = list.0.lock().unwrap().clone();
+        let given = |record: &JournalRecord| matches!(record, JournalRecord::GaveRemoteTask { .. });
+        let gave: Vec<_> = (0..records.len()).filter(|at| given(&records[*at].1)).collect();
+        assert_eq!(gave.len(), 2, "it was named, and its cost recorded");
+        // Interrupted before its end was recorded, and after that, when nobody had heard of it.
+        for last in gave {
+            let state = JournalState::of(records[..=last].iter().cloned()).unwrap();
+            let chat = state.chat().unwrap();
+            let group = AgentGroup::default().resuming(Arc::<RecordList>::default(), state, &chat);
+            let resumed = agent(&runs, group).resume(&cx, &chat, vec![]).await.expect("a run");
+            assert_eq!(said(resumed), expected, "{:?} after record {last}", ending.state);
+            assert_eq!(runs.specs().len(), 1, "{:?}: it is not done again", ending.state);
+        }
     }
 }
 

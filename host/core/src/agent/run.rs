@@ -216,6 +216,7 @@ impl<'a> Run<'a> {
             }
             let me = Arc::clone(&self.me);
             me.write(|| JournalRecord::WentOn { input: input.clone(), changes: self.changes() });
+            me.forget_remote_tasks();
         }
     }
 
@@ -329,6 +330,7 @@ impl<'a> Run<'a> {
                             let (state, input, changes) = (state.clone(), input.clone(), self.changes());
                             JournalRecord::Retried { level, attempt, state, input, changes }
                         });
+                        me.forget_remote_tasks();
                         in_time(&self.me.budget_account, tokio::time::sleep(pause)).await?;
                     }
                 }

@@ -116,6 +116,11 @@ impl RunState {
         *self.remote_tasks.lock().unwrap_or_else(PoisonError::into_inner) = tasks;
     }
 
+    /// Forgets the tasks that it gave to agents of other hosts before it was interrupted: their ends are known to it.
+    pub fn forget_remote_tasks(&self) {
+        self.restore_remote_tasks(Vec::new());
+    }
+
     /// Returns the task that it gave after this message of its conversation, before it was interrupted.
     pub fn remote_task(&self, entry: u64) -> Option<RemoteTaskRecord> {
         let tasks = self.remote_tasks.lock().unwrap_or_else(PoisonError::into_inner);

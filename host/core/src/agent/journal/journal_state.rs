@@ -421,6 +421,14 @@ mod tests {
             assert_eq!(past.runs[&1].spent.of_children, spent, "{until}");
             assert_eq!(past.runs[&1].remote_tasks.len(), 1, "the newest task of a message replaces the others");
         }
+        let retried = JournalRecord::Retried { level: 0, attempt: 1, state: vec![], input: vec![], changes: vec![] };
+        let passed = JournalRecord::Passed { middleware: "m".into(), state: vec![], input: None, level: 0 };
+        let went_on = JournalRecord::WentOn { input: vec![Message::user("more")], changes: vec![] };
+        for after in [vec![passed, retried], vec![went_on]] {
+            let records = records.iter().cloned().chain(after.into_iter().map(|record| (1, record)));
+            let past = JournalState::of(records).unwrap();
+            assert!(past.runs[&1].remote_tasks.is_empty(), "what follows is a new task");
+        }
     }
 
     #[test]

@@ -321,6 +321,8 @@ impl RecordedRun {
         (self.input, self.at) = (Some(input), RecordedTurnState::Turn);
         (self.chose, self.first) = (None, self.iterations);
         self.calls.clear();
+        // Their ends are known: what is given after the same message is a new task.
+        self.remote_tasks.clear();
     }
 
     /// Returns the number of calls that may have been made and have no result: each was taken from the budget.
