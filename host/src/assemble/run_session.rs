@@ -218,6 +218,10 @@ impl App {
         let follows = new.follows.map(|id| store.resolve(&id)).transpose().map_err(report)?;
         let summary = follows.as_ref().map(|id| store.recall(id)).transpose().map_err(report)?;
         let journal = match store.create(NewSession { follows, ..new }) {
+            // Another process is about to create it, or died then: it has the lease, and there is nothing to open.
+            Err(ref error @ SessionError::Exists { ref id, in_use: true }) if !store.contains(id) => {
+                return Err(error.report());
+            }
             // Another process has created it in the meantime.
             Err(SessionError::Exists { id, .. }) => {
                 let opening = SessionOpenOptions { up_to_damage: false, parts, must_be_own: true };

@@ -321,11 +321,12 @@ impl QueuedRunWork<'_> {
         // No worker had it before, so that nothing of it is recorded.
         let is_first = self.taken.entry().starts <= 1;
         let look = move || -> Result<SessionState, SessionError> {
-            if !store.contains(&session) {
-                return Ok(SessionState::Free(RecordedProgress::NotBegun));
-            }
+            // Also one that nobody can read yet: the worker that was about to create it may have died.
             if store.is_in_use(&session) {
                 return Ok(SessionState::InUse);
+            }
+            if !store.contains(&session) {
+                return Ok(SessionState::Free(RecordedProgress::NotBegun));
             }
             if !is_trusted && !store.is_own(&session)? {
                 return Ok(SessionState::NotOwn);

@@ -19,7 +19,7 @@ use shelly_host::{
     session::{OpenedSession, SessionError, SessionOpenOptions},
 };
 
-use super::{ClusterProject, PATIENCE, WorkerProcess, delegation::wait_for_requests};
+use super::{ClusterProject, PATIENCE, WorkerProcess, delegation::wait_for_requests, newer_versions::ask};
 use crate::serve::{ModelServer, ReplyGate, calls, says};
 
 /// A model that calls a tool which leaves a line in `ran.txt`, and then has an answer.
@@ -127,4 +127,20 @@ fn worker_whose_session_others_wrote_gives_the_run_back() {
     let run = project.wait_until("run", "completed");
     assert_eq!((&run["answer"], &run["starts"], &run["deaths"]), (&json!("Done."), &json!(2), &json!(1)), "{run}");
     assert_eq!((model.requests(), left_behind(&project).as_str()), ((2, 1), "ran\n"));
+}
+
+#[test]
+fn session_that_was_about_to_be_created_is_waited_for() {
+    let model = ModelServer::start(|_| says("Done."));
+    let Some(project) = ClusterProject::new(&model, "", ", lease: 5s") else { return };
+    let _worker = WorkerProcess::start(&project.place, &["--jobs", "1"]);
+    project.submit("first", &["Go."]);
+    project.wait_until("first", "completed");
+    // As a worker leaves it that dies between its lease and the entry of the session.
+    let stored = ask(project.port, "$KV.shelly-team-a-leases.half", "a worker that has died");
+    assert!(stored["seq"].is_u64(), "{stored}");
+    project.submit("run", &["--session", "half", "Go."]);
+    let run = project.wait_until("run", "completed");
+    // It may have gone back to the queue once.
+    assert_eq!((&run["answer"], &run["deaths"]), (&json!("Done."), &json!(0)), "{run}");
 }

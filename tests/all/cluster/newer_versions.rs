@@ -14,7 +14,7 @@ use crate::serve::{ModelServer, says};
 const LATER: &str = r#"{"version":2,"another":"form"}"#;
 
 /// Sends a message to the server, and returns the reply. What is sent to the subject of a key is stored.
-fn ask(port: u16, subject: &str, payload: &str) -> Value {
+pub(super) fn ask(port: u16, subject: &str, payload: &str) -> Value {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let sent = format!(
