@@ -1,7 +1,7 @@
 //! Commands to runs at work, and their live events: messages that no stream keeps.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet, hash_map::Entry},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -285,8 +285,8 @@ struct SeenCommands {
     tags: HashSet<SealTag>,
     /// The digests of the subjects of their replies: each request has one of its own.
     replies: HashSet<Sha256Digest>,
-    /// The digests of the ids of the messages that the run was given.
-    messages: HashSet<Sha256Digest>,
+    /// The digests of the ids of the messages to the run, with `true` once it was given them.
+    messages: HashMap<Sha256Digest, bool>,
 }
 
 /// The relation of a command to those that were received before.
@@ -332,16 +332,20 @@ impl CommandReceiver {
         };
         let RunCommand::Message { id: Some(id), .. } = &command else { return Some(handler(command)) };
         let (receiver, id) = (Arc::clone(self), Sha256Digest::of(id.as_bytes()));
-        if !receiver.seen().messages.insert(id) {
+        match receiver.seen().messages.entry(id) {
             // The run has it: whoever sends it again has missed the reply.
-            return Some(Box::pin(async { RunReply::Done }));
-        }
+            Entry::Occupied(given) if *given.get() => return Some(Box::pin(async { RunReply::Done })),
+            // It is not safe yet. Without a reply it is sent once more.
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(new) => new.insert(false),
+        };
         let reply = handler(command);
         Some(Box::pin(async move {
             let reply = reply.await;
-            if reply != RunReply::Done {
-                receiver.seen().messages.remove(&id);
-            }
+            match &reply {
+                RunReply::Done => receiver.seen().messages.insert(id, true),
+                _ => receiver.seen().messages.remove(&id),
+            };
             reply
         }))
     }

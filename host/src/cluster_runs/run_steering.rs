@@ -39,8 +39,9 @@ impl SteeredRun {
     ) -> Result<Self, ClusterError> {
         let (of_commands, hosted, cancel) = (host.clone(), Arc::clone(run), cancel.clone());
         let answer = move |command: RunCommand| {
-            let reply = reply_to(command, &of_commands, &hosted, &cancel);
-            Box::pin(async move { reply }) as futures_util::future::BoxFuture<'static, RunReply>
+            let (host, run, cancel) = (of_commands.clone(), Arc::clone(&hosted), cancel.clone());
+            let reply = async move { reply_to(command, &host, &run, &cancel).await };
+            Box::pin(reply) as futures_util::future::BoxFuture<'static, RunReply>
         };
         let commands = bus.serve(id, answer).await?;
         let events = AbortOnDropHandle::new(tokio::spawn(send_events(bus.clone(), id.to_owned(), Arc::clone(run))));
@@ -72,7 +73,7 @@ async fn send_events(bus: RunBus, id: String, run: Arc<HostedRun>) {
 }
 
 /// Does what a command says. It comes from another host, and may have been sent by anyone in the namespace.
-fn reply_to(command: RunCommand, host: &RunHost, run: &Arc<HostedRun>, cancel: &CancellationToken) -> RunReply {
+async fn reply_to(command: RunCommand, host: &RunHost, run: &Arc<HostedRun>, cancel: &CancellationToken) -> RunReply {
     let refused = |reason: String| RunReply::Refused { reason };
     match command {
         RunCommand::Cancel => {
@@ -83,7 +84,8 @@ fn reply_to(command: RunCommand, host: &RunHost, run: &Arc<HostedRun>, cancel: &
         RunCommand::Message { text, .. } if text.len() > limits::TASK_BYTES => {
             refused(format!("the message has more than {} bytes", limits::TASK_BYTES))
         }
-        RunCommand::Message { agent, text, .. } => match run.send(agent.as_deref(), &text) {
+        // If this host dies a moment later, whoever goes on with the run has the message too.
+        RunCommand::Message { agent, text, .. } => match run.send_recorded(agent.as_deref(), &text).await {
             Ok(()) => RunReply::Done,
             Err(error) => refused(error.to_string()),
         },
@@ -152,26 +154,30 @@ mod tests {
         let silent = SilentHost::new(2).await;
         let run = silent.host.start(request("hello")).await.unwrap();
         let cancel = CancellationToken::new();
-        let reply = |command| reply_to(command, &silent.host, &run, &cancel);
+        let reply = async |command| reply_to(command, &silent.host, &run, &cancel).await;
         let message = |text: String| RunCommand::Message { id: None, agent: None, text };
-        assert_eq!(reply(message("more".into())), RunReply::Done);
-        let long = reply(message("x".repeat(limits::TASK_BYTES + 1)));
+        assert_eq!(reply(message("more".into())).await, RunReply::Done);
+        let long = reply(message("x".repeat(limits::TASK_BYTES + 1))).await;
         assert!(matches!(long, RunReply::Refused { reason } if reason.contains("more than")));
-        assert_eq!(reply(RunCommand::Questions), RunReply::Questions { questions: Vec::new() });
+        assert_eq!(reply(RunCommand::Questions).await, RunReply::Questions { questions: Vec::new() });
         let answer = RunCommand::Answer { question: "1".into(), reply: json!({"verdict": "yes"}) };
-        assert!(matches!(reply(answer), RunReply::Refused { reason } if reason.contains("no such open question")));
+        assert!(
+            matches!(reply(answer).await, RunReply::Refused { reason } if reason.contains("no such open question"))
+        );
         let trust = RunCommand::Answer { question: "1".into(), reply: json!({"verdict": "trust"}) };
-        assert!(matches!(reply(trust), RunReply::Refused { reason } if reason.contains("on the host of the worker")));
-        let late = reply(RunCommand::answer("1", "run-of-another-worker", json!({"verdict": "yes"})));
+        assert!(
+            matches!(reply(trust).await, RunReply::Refused { reason } if reason.contains("on the host of the worker"))
+        );
+        let late = reply(RunCommand::answer("1", "run-of-another-worker", json!({"verdict": "yes"}))).await;
         assert!(matches!(late, RunReply::Refused { reason } if reason.contains("another worker has asked this")));
-        let own = reply(RunCommand::answer("1", run.id(), json!({"verdict": "yes"})));
+        let own = reply(RunCommand::answer("1", run.id(), json!({"verdict": "yes"}))).await;
         assert!(matches!(own, RunReply::Refused { reason } if reason.contains("no such open question")));
-        let RunReply::Snapshot { snapshot } = reply(RunCommand::Snapshot) else { panic!("no snapshot") };
+        let RunReply::Snapshot { snapshot } = reply(RunCommand::Snapshot).await else { panic!("no snapshot") };
         assert_eq!((&snapshot["state"], &snapshot["agent"]), (&json!("running"), &json!("ada")));
-        assert_eq!(reply(RunCommand::Cancel), RunReply::Done);
+        assert_eq!(reply(RunCommand::Cancel).await, RunReply::Done);
         assert!(cancel.is_cancelled());
         run.cancel();
         run.finished().await;
-        assert!(matches!(reply(message("late".into())), RunReply::Refused { .. }));
+        assert!(matches!(reply(message("late".into())).await, RunReply::Refused { .. }));
     }
 }

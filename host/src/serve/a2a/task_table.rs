@@ -229,7 +229,7 @@ pub(super) fn refusal(error: RunHostError) -> A2aError {
             (None, ErrorKind::Usage) => A2aError::invalid_params(report.with_hint()),
             _ => internal(report.with_hint()),
         },
-        RunHostError::Send(SendError::Full) => internal(said),
+        RunHostError::Send(SendError::Full | SendError::Unrecorded) => internal(said),
         RunHostError::Answer(_) | RunHostError::Send(SendError::Unfit) => A2aError::invalid_params(said),
         RunHostError::Send(_) | RunHostError::Cancelled | RunHostError::NobodyAsked | RunHostError::NoRun { .. } => {
             unsupported(said)

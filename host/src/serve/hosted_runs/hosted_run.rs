@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{RunEventReader, RunHostError, RunLineReader, RunTarget, run_events::RunEvents};
 use crate::{
-    agent::{AgentGroup, RunAnswer, RunError},
+    agent::{AgentGroup, RunAnswer, RunError, SendError},
     chat::Message,
     error::{Report, RequestObstacle, cut},
     limits,
@@ -350,11 +350,25 @@ impl HostedRun {
     ///
     /// A [`RunHostError`] if the agent does not work, or does not take the message.
     pub fn send(&self, agent: Option<&str>, text: &str) -> Result<(), RunHostError> {
+        let (group, agent) = self.recipient(agent)?;
+        Ok(group.send(&agent, Message::user(text))?)
+    }
+
+    /// Gives an agent a message like [`send`](Self::send), and returns once whoever resumes the run would read it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`send`](Self::send), and one if the session of the run cannot be written.
+    pub async fn send_recorded(&self, agent: Option<&str>, text: &str) -> Result<(), RunHostError> {
+        let (group, agent) = self.recipient(agent)?;
+        Ok(group.send_recorded(&agent, Message::user(text)).await?)
+    }
+
+    /// Returns the group of the run, and the name of an agent there.
+    fn recipient(&self, agent: Option<&str>) -> Result<(Arc<AgentGroup>, String), RunHostError> {
         let begun = self.progress.borrow().begun.clone();
-        let (Some(begun), Some(group)) = (begun, self.group()) else {
-            return Err(RunHostError::Send(crate::agent::SendError::NotWorking));
-        };
-        Ok(group.send(agent.unwrap_or(&begun.agent), Message::user(text))?)
+        let (begun, group) = begun.zip(self.group()).ok_or(RunHostError::Send(SendError::NotWorking))?;
+        Ok((group, agent.map_or_else(|| begun.agent.to_string(), str::to_owned)))
     }
 
     /// Cancels the run: its running step ends, and the conversation stays valid. The second call, and a call before the

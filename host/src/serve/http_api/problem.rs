@@ -219,6 +219,9 @@ impl From<RunHostError> for Box<Problem> {
                 Problem::too_many(title).mend("try again when the agent has read some")
             }
             RunHostError::Send(SendError::Unfit) => Problem::bad_request(title),
+            RunHostError::Send(SendError::Unrecorded) => {
+                Problem::unavailable(title).mend("look at the run: it ends if its session cannot be written")
+            }
             RunHostError::Answer(AnswerError::NotOpen { .. }) => {
                 Problem::not_found(title).mend("GET /api/v1/questions lists the open questions")
             }

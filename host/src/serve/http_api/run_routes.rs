@@ -99,7 +99,7 @@ pub(super) async fn send(host: &RunHost, id: &str, request: &mut ServedRequest) 
     if text.trim().is_empty() {
         return Err(Problem::bad_request("the message is empty"));
     }
-    run.send(agent.as_deref(), &text)?;
+    run.send_recorded(agent.as_deref(), &text).await?;
     Ok(json(host, StatusCode::ACCEPTED, &DoneView {}))
 }
 

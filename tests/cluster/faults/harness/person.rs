@@ -37,12 +37,20 @@ struct TrialPersonState {
     open: Mutex<BTreeSet<String>>,
     /// The number of messages that were sent to each run, those included of which nobody knows whether they arrived.
     notes: Mutex<BTreeMap<String, usize>>,
+    /// The runs that have said that they have a message: it is not lost then, whatever happens.
+    told: Mutex<BTreeSet<String>>,
 }
 
 impl TrialPerson {
     /// Begins to look after the runs that this model is asked by.
     pub fn new(cluster: Cluster, model: ScriptedModel) -> Self {
-        let state = TrialPersonState { cluster, model, open: Mutex::default(), notes: Mutex::default() };
+        let state = TrialPersonState {
+            cluster,
+            model,
+            open: Mutex::default(),
+            notes: Mutex::default(),
+            told: Mutex::default(),
+        };
         let state = Arc::new(state);
         let task = tokio::spawn(look_after(Arc::clone(&state)));
         Self { state, task }
@@ -96,18 +104,16 @@ impl TrialPersonState {
         }
     }
 
-    /// Sends a message to a run, unless it has seen one.
+    /// Sends a message to a run, unless it has one.
     async fn send_note(&self, run: &str) -> Result<(), ClusterError> {
-        if self.model.record(run).notes > 0 {
+        if locked(&self.told).contains(run) {
             return Ok(());
         }
         let message = RunCommand::Message { id: None, agent: None, text: note_for(run) };
         // Before it is sent: afterwards nobody knows, if this is ended in the middle.
         *locked(&self.notes).entry(run.to_owned()).or_default() += 1;
-        let given = self.cluster.bus().ask(run, &message).await?;
-        if given == RunReply::Done {
-            // The agent reads it before its next step.
-            sleep(2 * LOOK).await;
+        if self.cluster.bus().ask(run, &message).await? == RunReply::Done {
+            locked(&self.told).insert(run.to_owned());
         }
         Ok(())
     }

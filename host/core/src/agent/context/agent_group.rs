@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use super::{
     AgentEntry, AgentHandle, AgentRefusal, RunLimits, Runner, SendError,
     agent_entry::no_agent,
-    agent_handle::{Roster, RunningAgent},
+    agent_handle::{AgentInbox, Roster, RunningAgent},
 };
 use crate::{
     agent::journal::{BoardTaskOutcome, Journal, JournalRecord, JournalState, Recorder},
@@ -276,11 +276,30 @@ impl AgentGroup {
     ///
     /// Returns a [`SendError`] if the message was not accepted.
     pub fn send(&self, instance: &str, message: Message) -> Result<(), SendError> {
+        self.put(instance, message).map(drop)
+    }
+
+    /// Sends a message like [`send`](Self::send), and returns once it would survive a loss of power: whoever resumes the run
+    /// reads it. In a group without a journal it returns at once.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`send`](Self::send), and [`SendError::Unrecorded`].
+    pub async fn send_recorded(&self, instance: &str, message: Message) -> Result<(), SendError> {
+        let inbox = self.put(instance, message)?;
+        match &self.journal {
+            Some(_) => inbox.kept().await,
+            None => Ok(()),
+        }
+    }
+
+    fn put(&self, instance: &str, message: Message) -> Result<AgentInbox, SendError> {
         if message.role != Role::User || message.is_paired() || message.says_nothing() {
             return Err(SendError::Unfit);
         }
         let working = self.roster().get(instance).cloned().ok_or(SendError::NotWorking)?;
-        working.inbox.put(message)
+        working.inbox.put(message)?;
+        Ok(working.inbox)
     }
 
     /// Cancels a running agent and the agents that work for it. The delegating agent is told; an agent without one ends

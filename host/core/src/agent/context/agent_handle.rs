@@ -3,10 +3,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    agent::journal::{JournalRecord, RunJournal},
+    agent::journal::{JournalPosition, JournalRecord, RunJournal},
     chat::Message,
     limits,
 };
@@ -33,6 +34,9 @@ pub enum SendError {
     /// The message is not a user's, has calls or results, or is empty.
     #[error("only a non-empty user message without calls or results can be sent")]
     Unfit,
+    /// The session of the run cannot be written. The agent may read the message, but nobody who resumes the run does.
+    #[error("the message could not be recorded in the session of the run")]
+    Unrecorded,
 }
 
 /// The entry of a running agent in the roster, with its inbox and cancel token.
@@ -78,6 +82,8 @@ struct InboxQueue {
     log: Option<RunJournal>,
     /// The number of waiting messages that are in the journal.
     recorded: usize,
+    /// The position of the last message in the journal.
+    last: JournalPosition,
 }
 
 impl AgentInbox {
@@ -89,8 +95,8 @@ impl AgentInbox {
     /// Records the messages sent so far and from now on. The beginning of the run must be recorded already.
     pub fn record(&self, log: &RunJournal) {
         let mut queue = self.queue();
-        for message in queue.waiting.iter().skip(queue.recorded) {
-            log.write(&JournalRecord::Sent { message: message.clone() });
+        for at in queue.recorded..queue.waiting.len() {
+            queue.last = log.write(&JournalRecord::Sent { message: queue.waiting[at].clone() });
         }
         queue.log = Some(log.clone());
     }
@@ -104,10 +110,28 @@ impl AgentInbox {
             return Err(SendError::Full);
         }
         if let Some(log) = &queue.log {
-            log.write(&JournalRecord::Sent { message: message.clone() });
+            queue.last = log.write(&JournalRecord::Sent { message: message.clone() });
         }
         queue.waiting.push(message);
         Ok(())
+    }
+
+    /// Waits until all messages that were sent so far would survive a loss of power.
+    pub async fn kept(&self) -> Result<(), SendError> {
+        let recorded = || {
+            let queue = self.queue();
+            queue.log.clone().map(|log| (log, queue.last))
+        };
+        let began = Instant::now();
+        let (log, last) = loop {
+            match recorded() {
+                Some(recorded) => break recorded,
+                None if began.elapsed() > limits::INBOX_RECORD_TIME => return Err(SendError::Unrecorded),
+                // The beginning of the run is about to be recorded, and the messages with it.
+                None => sleep(limits::INBOX_RECORD_PAUSE).await,
+            }
+        };
+        log.journal.recorder().kept(last).await.map_err(|_| SendError::Unrecorded)
     }
 
     /// Takes all waiting messages.
@@ -143,5 +167,55 @@ impl AgentInbox {
 
     fn queue(&self) -> MutexGuard<'_, InboxQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+
+    use super::*;
+    use crate::agent::{
+        journal::{Journal, JournalWriteError, Recorder},
+        testing::MemoryRecorder,
+    };
+
+    /// A recorder whose disk is lost.
+    #[derive(Debug)]
+    struct LostRecorder;
+
+    impl Recorder for LostRecorder {
+        fn write(&self, _: u64, _: &JournalRecord) -> JournalPosition {
+            JournalPosition(1)
+        }
+
+        fn kept(&self, _: JournalPosition) -> Pin<Box<dyn Future<Output = Result<(), JournalWriteError>> + Send + '_>> {
+            Box::pin(async { Err(JournalWriteError { reason: "the disk is lost".into() }) })
+        }
+
+        fn lost(&self) -> Option<JournalWriteError> {
+            None
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn message_is_kept_once_it_is_recorded() {
+        let inbox = AgentInbox::new(Vec::new());
+        inbox.put(Message::user("before the beginning")).unwrap();
+        assert_eq!(inbox.kept().await, Err(SendError::Unrecorded), "the run does not begin");
+        let recorder = Arc::<MemoryRecorder>::default();
+        let log = RunJournal::of(&Arc::new(Journal::new(Arc::clone(&recorder) as _)), 1);
+        let waiting = inbox.clone();
+        let kept = tokio::spawn(async move { waiting.kept().await });
+        sleep(limits::INBOX_RECORD_PAUSE).await;
+        inbox.record(&log);
+        assert_eq!(kept.await.unwrap(), Ok(()));
+        inbox.put(Message::user("after it")).unwrap();
+        assert_eq!((inbox.kept().await, recorder.records().len()), (Ok(()), 2));
+
+        let lost = AgentInbox::new(Vec::new());
+        lost.record(&RunJournal::of(&Arc::new(Journal::new(Arc::new(LostRecorder))), 1));
+        lost.put(Message::user("hello")).unwrap();
+        assert_eq!(lost.kept().await, Err(SendError::Unrecorded));
     }
 }
