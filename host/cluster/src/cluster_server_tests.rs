@@ -15,6 +15,7 @@ mod tests {
     use shelly_core::{digest::Sha256Digest, limits};
     use shelly_session::{JournalStorage, NewSession, SessionStore, SessionStoreOptions};
     use tokio::time::{sleep, timeout};
+    use tokio_util::sync::CancellationToken;
 
     use crate::{
         Cluster, ClusterError, ClusterOptions, NamespaceLimits, QueuedRunEnd, RunCommand, RunEndState, RunOffer,
@@ -451,14 +452,25 @@ mod tests {
             assert!(began.elapsed() < LONG, "{left:?}");
         }
         let other = left.pop().expect("a run");
-        let taken = join_all(left.into_iter().map(|run| run.take())).await;
+        let (wanted, abandoned) = (CancellationToken::new(), CancellationToken::new());
+        let taken = join_all(left.into_iter().map(|run| run.take(&wanted))).await;
         let deaths: Vec<_> =
             taken.iter().map(|run| run.as_ref().unwrap().as_ref().map(|run| run.entry().deaths)).collect();
         assert_eq!(deaths, vec![Some(1); RUNS - 1]);
-        // One that was cancelled meanwhile has ended.
-        runs.cancel(other.id()).await.unwrap();
+        // One that nobody wants any more is offered to others at once, and is no death.
         let id = other.id().to_owned();
-        assert!(other.take().await.unwrap().is_none());
+        abandoned.cancel();
+        assert!(other.take(&abandoned).await.unwrap().is_none());
+        let other = loop {
+            match runs.next_offer(&of("u")).await.unwrap() {
+                Some(RunOffer::Left(run)) => break run,
+                other => assert!(other.is_none() && began.elapsed() < LONG, "{other:?}"),
+            }
+        };
+        assert_eq!((other.id(), runs.entry(&id).await.unwrap().unwrap().deaths), (&*id, 0));
+        // One that was cancelled meanwhile has ended.
+        runs.cancel(&id).await.unwrap();
+        assert!(other.take(&wanted).await.unwrap().is_none());
         assert_eq!(runs.ended(&id).await.unwrap().state, RunEndState::Cancelled);
     }
 

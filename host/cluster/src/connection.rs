@@ -76,6 +76,8 @@ pub(crate) struct RunStreams {
     pub counters: Store,
     /// The time at which this host looked for such runs last; held by the look.
     pub repaired: Arc<tokio::sync::Mutex<Option<Instant>>>,
+    /// The reason for which the last look failed, until somebody was told.
+    pub repair_failure: Mutex<Option<ClusterCallError>>,
     /// The runs that were offered and that nobody has.
     pub offers: Mutex<OfferWatch>,
     /// The run after which the next look at reservations begins; empty: with the first one.

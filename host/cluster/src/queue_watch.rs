@@ -1,6 +1,10 @@
 //! New messages of a queue, as a worker hears of them.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use futures_util::StreamExt;
 use tokio::{sync::Notify, time::timeout};
@@ -45,8 +49,8 @@ impl RunQueue {
         Ok(QueueWatch { published, _listening: listening, _connection: connection })
     }
 
-    /// Returns `true` if a queue that this worker may take from has messages: of runs that wait, or of runs at work. Runs
-    /// whose submitter died before it had queued them are queued.
+    /// Returns `true` if a queue that this worker may take from has messages: of runs that wait, or of runs at work. Now and
+    /// then it begins to look for what others have left behind, such as runs whose submitter died before it had queued them.
     ///
     /// # Errors
     ///
@@ -60,6 +64,21 @@ impl RunQueue {
             Ok(!handles.queues(streams, &labels).await?.is_empty())
         };
         self.shared().call("look at the queues of", &self.shared().options().namespace, task).await
+    }
+
+    /// Returns the reason for which the last look for what others have left behind failed, once: runs whose submitter died may
+    /// not be queued, and runs that the server has forgotten not offered.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError`] if the server cannot be reached.
+    pub async fn repair_failure(&self) -> Result<Option<ClusterError>, ClusterError> {
+        let connection = self.shared().get().await?;
+        let streams = connection.handles().parts.runs.get();
+        let failure =
+            streams.and_then(|streams| streams.repair_failure.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let namespace = &self.shared().options().namespace;
+        Ok(failure.map(|error| error.in_cluster("look for what others have left behind in", namespace)))
     }
 }
 

@@ -285,8 +285,17 @@ struct SeenCommands {
     tags: HashSet<SealTag>,
     /// The digests of the subjects of their replies: each request has one of its own.
     replies: HashSet<Sha256Digest>,
-    /// The digests of the ids of the messages to the run, with `true` once it was given them.
-    messages: HashMap<Sha256Digest, bool>,
+    /// The messages to the run, by the digests of their ids.
+    messages: HashMap<Sha256Digest, SeenMessage>,
+}
+
+/// A message to the run that has an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SeenMessage {
+    /// The run is about to take it.
+    Pending,
+    /// The run has it.
+    Given,
 }
 
 /// The relation of a command to those that were received before.
@@ -334,16 +343,18 @@ impl CommandReceiver {
         let (receiver, id) = (Arc::clone(self), Sha256Digest::of(id.as_bytes()));
         match receiver.seen().messages.entry(id) {
             // The run has it: whoever sends it again has missed the reply.
-            Entry::Occupied(given) if *given.get() => return Some(Box::pin(async { RunReply::Done })),
+            Entry::Occupied(seen) if *seen.get() == SeenMessage::Given => {
+                return Some(Box::pin(async { RunReply::Done }));
+            }
             // It is not safe yet. Without a reply it is sent once more.
             Entry::Occupied(_) => return None,
-            Entry::Vacant(new) => new.insert(false),
+            Entry::Vacant(new) => new.insert(SeenMessage::Pending),
         };
         let reply = handler(command);
         Some(Box::pin(async move {
             let reply = reply.await;
             match &reply {
-                RunReply::Done => receiver.seen().messages.insert(id, true),
+                RunReply::Done => receiver.seen().messages.insert(id, SeenMessage::Given),
                 _ => receiver.seen().messages.remove(&id),
             };
             reply

@@ -3,7 +3,7 @@
 use std::{fmt, future::Future, sync::Arc};
 
 use tokio::sync::oneshot;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     cluster_error::ClusterError,
@@ -56,21 +56,22 @@ impl LeftRun {
     }
 
     /// Takes the run, after its worker had the time to come back, which is less than half of a lease. Returns `None` if it
-    /// came back, if another worker has the run, and if the run has ended. If the returned future is dropped, a run that was
+    /// came back, if another worker has the run, and if the run has ended; also a moment after `abandoned` is cancelled, unless
+    /// the run was just taken: then the server offers it again at once. If the returned future is dropped, a run that was
     /// just taken is given back.
     ///
     /// # Errors
     ///
     /// [`ClusterError`] if the server fails: then the run is offered again after the lease.
-    pub async fn take(self) -> Result<Option<TakenRun>, ClusterError> {
+    pub async fn take(self, abandoned: &CancellationToken) -> Result<Option<TakenRun>, ClusterError> {
         let Self { connection, worker, message } = self;
         let namespace = connection.handles().options.namespace.clone();
-        let of_task = Arc::clone(&connection);
+        let (of_task, abandoned) = (Arc::clone(&connection), abandoned.clone());
         let task = async move {
-            let taken = of_task.handles().take_left(&worker, message).await?;
+            let taken = of_task.handles().take_left(&worker, message, &abandoned).await?;
             Ok(taken.map(|taken| RunOffer::new(of_task, worker, FoundRun::Taken(taken))))
         };
-        let taken = received(&connection, task).await;
+        let taken = run_take_task(&connection, task).await;
         taken
             .map(|offer| offer.and_then(RunOffer::taken))
             .map_err(|error| error.in_cluster("take a run of", &namespace))
@@ -87,13 +88,13 @@ impl fmt::Debug for LeftRun {
 ///
 /// The task is not ended in the middle: between the change of the entry and its result, that would be a death. A run that
 /// nobody waits for any more is given back.
-pub(crate) async fn received(
+pub(crate) async fn run_take_task(
     connection: &ClusterConnection,
     task: impl Future<Output = Result<Option<RunOffer>, ClusterCallError>> + Send + 'static,
 ) -> Result<Option<RunOffer>, ClusterCallError> {
     let (sender, receiver) = oneshot::channel();
     let task = connection.spawn(async move {
-        // A result that nobody receives is given back when it is dropped.
+        // A run that nobody receives is given back when it is dropped.
         let _ = sender.send(task.await.map(UnclaimedOffer));
     });
     drop(task.map(AbortOnDropHandle::detach));

@@ -22,7 +22,7 @@ use super::{
     millis_since_epoch,
     run_bus::{RunCommand, command_subject, seal_command},
     run_entry::{QueuedRunEnd, RunEndState, RunEntry, RunPhase, StoredRun},
-    run_offer::{RunOffer, received},
+    run_offer::{RunOffer, run_take_task},
     run_spec::{QueueName, RunPriority, RunSpec, not_an_id},
     run_streams::{NAME_SEPARATOR, ScannedValue},
     run_taking::{LeftRunPolicy, WorkerIdentity},
@@ -215,7 +215,7 @@ impl RunQueue {
     ///
     /// The errors of [`RunQueue::take`].
     pub async fn next_offer(&self, worker: &WorkerIdentity) -> Result<Option<RunOffer>, ClusterError> {
-        self.offer(worker, Duration::ZERO, LeftRunPolicy::Return).await
+        self.offer(worker, Duration::ZERO, LeftRunPolicy::Report).await
     }
 
     async fn offer(
@@ -234,7 +234,7 @@ impl RunQueue {
             let found = of_task.handles().find_run((&worker, policy), turn, wait, &abandoned).await?;
             Ok(found.map(|found| RunOffer::new(of_task, worker, found)))
         };
-        let offer = received(&connection, task).await;
+        let offer = run_take_task(&connection, task).await;
         offer.map_err(|error| error.in_cluster("take a run of", &self.shared.options().namespace))
     }
 }

@@ -72,7 +72,7 @@ impl ClusterHandles {
         let entries = bucket_of(&self.context, bucket(&self.options, "runs", Duration::ZERO)).await?;
         let counters = bucket_of(&self.context, bucket(&self.options, "counters", Duration::ZERO)).await?;
         let (repaired, offers, checked) = (Arc::default(), Mutex::default(), Mutex::default());
-        Ok(RunStreams { queue, entries, counters, repaired, offers, checked })
+        Ok(RunStreams { queue, entries, counters, repaired, repair_failure: Mutex::default(), offers, checked })
     }
 
     /// Returns the beginning of the subjects of all queues.
@@ -204,20 +204,26 @@ impl ClusterHandles {
 
     /// Begins to look for what others have left behind, unless that was done a short time ago: runs whose submitter died
     /// before it had queued them, runs that the server does not offer again, and reservations of runs that have ended.
-    /// Nobody waits for it: it takes requests for each run. What fails is done by the next look.
+    /// Nobody waits for it: it takes requests for each run. What fails is done by the next look, and kept as the reason.
     pub fn repair_now_and_then(&self, streams: &RunStreams) {
-        // One look at a time has it.
+        // A look under way holds the lock.
         let Ok(mut repaired) = Arc::clone(&streams.repaired).try_lock_owned() else { return };
         if repaired.is_some_and(|at| at.elapsed() < limits::CLUSTER_REPAIR) {
             return;
         }
         let handles = self.clone();
         tokio::spawn(async move {
-            let _ = handles.repair_queue().await;
             // A worker may have given a run back with a delay.
             let patience = handles.options.lease + handles.options.decline / limits::CLUSTER_DECLINE_OFFERS;
-            let _ = handles.offer_forgotten(patience).await;
-            let _ = handles.remove_ended_reservations().await;
+            let failed = [
+                handles.repair_queue().await.err(),
+                handles.offer_forgotten(patience).await.err(),
+                handles.remove_ended_reservations().await.err(),
+            ];
+            if let Ok(streams) = handles.run_streams().await {
+                *streams.repair_failure.lock().unwrap_or_else(PoisonError::into_inner) =
+                    failed.into_iter().flatten().next();
+            }
             *repaired = Some(Instant::now());
         });
     }

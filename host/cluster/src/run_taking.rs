@@ -58,7 +58,7 @@ pub(crate) type NamedQueue = (QueueName, Consumer<pull::Config>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LeftRunPolicy {
     Take,
-    Return,
+    Report,
 }
 
 /// A run that a look at the queues has found.
@@ -122,7 +122,7 @@ impl ClusterHandles {
                 if abandoned.is_cancelled() {
                     return Ok(None);
                 }
-                if let Some(found) = self.find_in(streams, &consumer, (worker, policy)).await? {
+                if let Some(found) = self.find_in(streams, &consumer, (worker, policy), abandoned).await? {
                     return Ok(Some(found));
                 }
             }
@@ -158,14 +158,16 @@ impl ClusterHandles {
         Ok(infos.into_iter().filter_map(queue).collect())
     }
 
-    /// Takes a run that was found, after its worker had the time to come back; `None` if it is not to be taken.
+    /// Takes a run that was found, after its worker had the time to come back; `None` if it is not to be taken, or if nobody
+    /// wants it any more.
     pub async fn take_left(
         &self,
         worker: &WorkerIdentity,
         message: OfferedMessage,
+        abandoned: &CancellationToken,
     ) -> Result<Option<Box<(RunEntry, HeldRun)>>, ClusterCallError> {
         let streams = self.run_streams().await?;
-        match self.look_at_offer(streams, message, (worker, LeftRunPolicy::Take)).await? {
+        match self.look_at_offer(streams, message, (worker, LeftRunPolicy::Take), abandoned).await? {
             Some(FoundRun::Taken(taken)) => Ok(Some(taken)),
             Some(FoundRun::Left(_)) | None => Ok(None),
         }
@@ -176,7 +178,8 @@ impl ClusterHandles {
         &self,
         streams: &RunStreams,
         consumer: &Consumer<pull::Config>,
-        by: (&WorkerIdentity, LeftRunPolicy),
+        taker: (&WorkerIdentity, LeftRunPolicy),
+        abandoned: &CancellationToken,
     ) -> Result<Option<FoundRun>, ClusterCallError> {
         for _ in 0..limits::CLUSTER_TAKE_SKIPPED {
             let fetch = async {
@@ -185,7 +188,7 @@ impl ClusterHandles {
             };
             // A queue that fails is asked again later.
             let Ok(Some(message)) = timeout(limits::CLUSTER_CALL, fetch).await else { return Ok(None) };
-            let found = self.look_at_offer(streams, OfferedMessage::new(message), by).await?;
+            let found = self.look_at_offer(streams, OfferedMessage::new(message), taker, abandoned).await?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -201,7 +204,8 @@ impl ClusterHandles {
         &self,
         streams: &RunStreams,
         message: OfferedMessage,
-        by: (&WorkerIdentity, LeftRunPolicy),
+        taker: (&WorkerIdentity, LeftRunPolicy),
+        abandoned: &CancellationToken,
     ) -> Result<Option<FoundRun>, ClusterCallError> {
         if !RunSpec::is_id(&message.id) {
             // A later version may say more than an id.
@@ -209,7 +213,7 @@ impl ClusterHandles {
             return Ok(None);
         }
         let holder = random_token()?;
-        match self.try_to_take(streams, &message, by, &holder).await {
+        match self.try_to_take(streams, &message, (taker, &holder), abandoned).await {
             Ok(OfferDecision::Taken(entry, lease_revision)) => {
                 let attempt = match entry.phase {
                     RunPhase::Running { attempt, .. } => attempt,
@@ -237,8 +241,8 @@ impl ClusterHandles {
         &self,
         streams: &RunStreams,
         OfferedMessage { id, subject, offers, .. }: &OfferedMessage,
-        (worker, policy): (&WorkerIdentity, LeftRunPolicy),
-        holder: &str,
+        ((worker, policy), holder): ((&WorkerIdentity, LeftRunPolicy), &str),
+        abandoned: &CancellationToken,
     ) -> Result<OfferDecision, ClusterCallError> {
         let answered = |answer| Ok(OfferDecision::Answered(answer));
         let mut lease = None;
@@ -271,11 +275,22 @@ impl ClusterHandles {
             if lease.is_none() {
                 let is_left = matches!(stored.entry.phase, RunPhase::Running { .. });
                 lease = match (is_left, policy) {
-                    (true, LeftRunPolicy::Return) if !self.is_lease_held(&run_lease_key(id)).await? => {
+                    (true, LeftRunPolicy::Report) if !self.is_lease_held(&run_lease_key(id)).await? => {
                         return Ok(OfferDecision::Left);
                     }
-                    (true, LeftRunPolicy::Return) => None,
-                    (true, LeftRunPolicy::Take) => self.lease_of_left_run(id, holder).await?,
+                    (true, LeftRunPolicy::Report) => None,
+                    (true, LeftRunPolicy::Take) => {
+                        let is_left = tokio::select! {
+                            biased;
+                            // Another worker gets it at once.
+                            () = abandoned.cancelled() => return answered(AckKind::Nak(None)),
+                            is_left = self.is_left_for_good(id) => is_left?,
+                        };
+                        match is_left {
+                            true => self.create_lease(&run_lease_key(id), &Bytes::from(holder.to_owned())).await?,
+                            false => None,
+                        }
+                    }
                     (false, _) => self.create_lease(&run_lease_key(id), &Bytes::from(holder.to_owned())).await?,
                 };
                 if lease.is_none() {
@@ -312,15 +327,15 @@ impl ClusterHandles {
         Err(ClusterCallError::Failed(format!("others change the entry of run {id} all the time")))
     }
 
-    /// Takes the lease on a run whose worker seems to have died, and returns its revision; `None` if a worker has it.
-    async fn lease_of_left_run(&self, id: &str, holder: &str) -> Result<Option<u64>, ClusterCallError> {
-        let key = run_lease_key(id);
-        if !self.is_lease_free(&key).await? {
-            return Ok(None);
+    /// Gives the worker of a run, which seems to have died, the time to come back. Returns `true` if nobody had the lease on the
+    /// run at the beginning.
+    async fn is_left_for_good(&self, id: &str) -> Result<bool, ClusterCallError> {
+        if !self.is_lease_free(&run_lease_key(id)).await? {
+            return Ok(false);
         }
         // After the server was away, all leases have ended, and workers that live renew theirs: they come first.
         sleep(self.options.lease / limits::CLUSTER_TAKEOVER_WAITS).await;
-        self.create_lease(&key, &Bytes::from(holder.to_owned())).await
+        Ok(true)
     }
 
     /// Changes the entry of a run whose lease this worker has, and returns the answer to the message; `None` if the run is

@@ -88,13 +88,13 @@ async fn take_runs(
             taken = next_run(worker, jobs, watch) => taken,
         };
         match taken {
-            Ok((place, offer)) => {
+            Ok((place, offer, most)) => {
                 failures = 0;
                 worker.note_recovery();
                 let (worker, presence) = (Arc::clone(worker), Arc::clone(presence));
                 let job = RunJob::new(jobs.clone(), place, Arc::clone(&waiting));
                 at_work.spawn(async move {
-                    let Some(taken) = accept_offer(&worker, offer).await else { return };
+                    let Some(taken) = accept_offer(&worker, offer, most).await else { return };
                     let id = taken.id().to_owned();
                     worker.status.note_taken();
                     let _at_work = RunAtWork::begin(&worker, &presence, &id);
@@ -114,36 +114,41 @@ async fn take_runs(
 }
 
 /// Takes a run that was offered. Several whose workers seem to have died are taken at the same time, one in each place.
-async fn accept_offer(worker: &ClusterWorkerState, offer: RunOffer) -> Option<TakenRun> {
+async fn accept_offer(worker: &ClusterWorkerState, offer: RunOffer, most: Duration) -> Option<TakenRun> {
     let left = match offer {
         RunOffer::Taken(run) => return Some(*run),
         RunOffer::Left(left) => left,
     };
-    let most = take_time(worker.cluster.lease().await.ok()?);
-    let taken = tokio::select! {
-        biased;
-        () = worker.stop.cancelled() => return None,
-        taken = timeout(most, left.take()) => taken.ok()?,
+    let id = left.id().to_owned();
+    // A worker that is told to stop leaves it to others; a run that it had just taken is given back by the work on it.
+    let failure = match timeout(most, left.take(&worker.stop)).await {
+        Ok(Ok(taken)) => return taken,
+        Ok(Err(error)) => error.report().with_hint(),
+        Err(_) => format!("the server did not give it within {} s", most.as_secs()),
     };
-    taken.inspect_err(|error| worker.warn_of_failure(&format!("cannot take runs: {}", error.report()))).ok()?
+    worker.warn_of_failure(&format!("run {id} of a worker that seems to have died cannot be taken: {failure}"));
+    None
 }
 
 /// Waits for a run of the namespace, and for a place for it.
 ///
-/// A place is asked for only when the server has answered that there are messages. So a namespace whose server is away keeps
+/// Returns them with the time within which the run must be taken. A place is asked for only when the server has answered that there are messages. So a namespace whose server is away keeps
 /// no place from others, and one with nothing to do wants none.
 async fn next_run(
     worker: &ClusterWorkerState,
     jobs: &NamespaceJobs,
     watch: &QueueWatch,
-) -> Result<(JobPlace, RunOffer), Report> {
+) -> Result<(JobPlace, RunOffer, Duration), Report> {
     let (runs, identity) = (worker.cluster.runs(), worker.identity());
     loop {
+        if let Some(failure) = runs.repair_failure().await.map_err(|error| error.report())? {
+            worker.warn(&failure.report().with_hint());
+        }
         if runs.has_messages(&identity).await.map_err(|error| error.report())? {
             let most = take_time(worker.cluster.lease().await.map_err(|error| error.report())?);
             let place = jobs.acquire().await;
             match timeout(most, runs.next_offer(&identity)).await {
-                Ok(Ok(Some(offer))) => return Ok((place, offer)),
+                Ok(Ok(Some(offer))) => return Ok((place, offer, most)),
                 // They are at work, or others were faster.
                 Ok(Ok(None)) => {}
                 Ok(Err(error)) => return Err(error.report()),

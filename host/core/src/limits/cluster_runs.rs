@@ -9,7 +9,8 @@ pub const CLUSTER_WORKER_JOBS_CEILING: usize = 256;
 /// The maximum number of namespaces of one worker: each has a connection, an app and a model client of its own.
 pub const CLUSTER_WORKER_NAMESPACES: usize = 16;
 /// The time for which a namespace keeps a free place of a worker while its server is asked for a run, or half of a lease if
-/// that is longer: a run that comes later is given back, and the other namespaces get the place.
+/// that is longer: a run that comes later is given back, and the other namespaces get the place. As long again, if the worker
+/// of that run seems to have died.
 pub const CLUSTER_TAKE_TIME: Duration = Duration::from_secs(15);
 /// The longest pause of a worker between two attempts at a namespace that fails, while it does runs of the others.
 pub const CLUSTER_NAMESPACE_PAUSE: Duration = Duration::from_secs(30);

@@ -92,10 +92,10 @@ pub const DELEGATION_RESULT_CHARS: usize = 128_000;
 pub const SLUG_BYTES: usize = 12;
 /// The maximum number of messages queued for one agent.
 pub const INBOX_MESSAGES: usize = 64;
-/// The time for which a message waits until the beginning of the run is recorded to which it was sent: a part of a second,
-/// if the session can be written.
-pub const INBOX_RECORD_TIME: Duration = Duration::from_secs(5);
-/// The pause between two looks during [`INBOX_RECORD_TIME`].
+/// The time within which a message to a run is recorded: a part of a second, if the session can be written. Whoever sends it
+/// from another host waits somewhat longer for the answer.
+pub const INBOX_RECORD_TIME: Duration = Duration::from_secs(3);
+/// The pause between two looks for the beginning of the run, with which the first messages are recorded.
 pub const INBOX_RECORD_PAUSE: Duration = Duration::from_millis(10);
 
 // ---- missing capabilities and agents that start each other

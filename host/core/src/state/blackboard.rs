@@ -156,13 +156,21 @@ impl Blackboard {
     }
 
     /// Takes over the changes that other hosts made before this call, which arrive by themselves only some time later. Does
-    /// nothing on a blackboard of this host alone. Blocks, on a thread of a tokio runtime.
+    /// nothing on a blackboard of this host alone.
     ///
     /// # Errors
     ///
     /// [`BlackboardError::Cluster`] if the server fails, or what it has is damaged; the blackboard can be read as it was.
-    pub fn refresh(&self) -> Result<(), BlackboardError> {
-        Ok(self.shared.get().map_or(Ok(()), |shared| shared.document.follow())?)
+    pub async fn refresh(&self) -> Result<(), BlackboardError> {
+        match self.shared.get() {
+            Some(shared) => Ok(shared.refresh().await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns `true` if several hosts have the blackboard: then a change waits for the server.
+    pub fn is_shared(&self) -> bool {
+        self.shared.get().is_some()
     }
 
     /// Replaces the content with the result of replaying these changes on an empty blackboard. The change callback is not

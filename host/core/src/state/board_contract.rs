@@ -9,6 +9,8 @@ use std::{
     time::Instant,
 };
 
+use tokio::{runtime::Handle, task::block_in_place};
+
 use super::{
     Blackboard, BlackboardError, NewTask, Task, TaskActor, TaskBoard, TaskError, TaskFilter, TaskStatus, TaskUpdate,
 };
@@ -63,6 +65,11 @@ fn until(what: &str, arrived: impl Fn() -> bool) -> Result<(), String> {
         thread::sleep(limits::CONTRACT_PAUSE);
     }
     Ok(())
+}
+
+/// Waits on this thread.
+fn now<R>(future: impl Future<Output = R>) -> R {
+    block_in_place(|| Handle::current().block_on(future))
 }
 
 fn new_task(title: &str) -> NewTask {
@@ -206,10 +213,10 @@ fn refreshed_boards_have_all_changes(fixture: &dyn BoardFixture) -> Result<(), S
     let (key, same_key) = (fixture.blackboard(), fixture.blackboard());
     for n in 1..=CHANGES {
         one.create(new_task("dig"), TaskActor::Host).map_err(text)?;
-        other.refresh().map_err(text)?;
+        now(other.refresh()).map_err(text)?;
         same("tasks", other.list(&TaskFilter::default()).len(), n)?;
         key.set("n", &n).map_err(|error| error.to_string())?;
-        same_key.refresh().map_err(|error| error.to_string())?;
+        now(same_key.refresh()).map_err(|error| error.to_string())?;
         same("value", same_key.get("n").and_then(|entry| entry.parse().ok()), Some(n))?;
     }
     Ok(())

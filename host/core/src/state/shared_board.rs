@@ -3,7 +3,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    task::{JoinError, spawn_blocking},
+};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::watched_value::WatchedValue;
@@ -52,6 +55,13 @@ impl<S> fmt::Debug for SharedBoard<S> {
 }
 
 impl<S: BoardState> SharedBoard<S> {
+    /// Takes over the changes of other hosts. The request is made by a thread that may wait.
+    pub async fn refresh(&self) -> Result<(), BucketError> {
+        let document = Arc::clone(&self.document);
+        let stopped = |error: JoinError| BucketError::Unavailable { reason: error.to_string() };
+        spawn_blocking(move || document.follow()).await.map_err(stopped)?
+    }
+
     /// Shares a board: its content is written if there is no document, and replaced by the document if there is one. Blocks;
     /// must be called on a thread of a tokio runtime.
     pub fn begin(board: &Arc<WatchedValue<S>>, bucket: Arc<dyn StateBucket>, key: String) -> Result<Self, BucketError> {
@@ -66,7 +76,7 @@ impl<S: BoardState> SharedBoard<S> {
                 notify.notified().await;
                 let followed = Arc::clone(&followed);
                 // A failure is told by the next change, or ends with the next one of another host.
-                let _ = tokio::task::spawn_blocking(move || followed.follow()).await;
+                let _ = spawn_blocking(move || followed.follow()).await;
             }
         });
         Ok(Self { document, _watch: watch, _following: AbortOnDropHandle::new(following) })

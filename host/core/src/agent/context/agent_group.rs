@@ -276,7 +276,7 @@ impl AgentGroup {
     ///
     /// Returns a [`SendError`] if the message was not accepted.
     pub fn send(&self, instance: &str, message: Message) -> Result<(), SendError> {
-        self.put(instance, message).map(drop)
+        self.inbox_for(instance, &message)?.put(message)
     }
 
     /// Sends a message like [`send`](Self::send), and returns once it would survive a loss of power: whoever resumes the run
@@ -286,20 +286,19 @@ impl AgentGroup {
     ///
     /// The errors of [`send`](Self::send), and [`SendError::Unrecorded`].
     pub async fn send_recorded(&self, instance: &str, message: Message) -> Result<(), SendError> {
-        let inbox = self.put(instance, message)?;
+        let inbox = self.inbox_for(instance, &message)?;
         match &self.journal {
-            Some(_) => inbox.kept().await,
-            None => Ok(()),
+            Some(_) => inbox.put_recorded(message).await,
+            None => inbox.put(message),
         }
     }
 
-    fn put(&self, instance: &str, message: Message) -> Result<AgentInbox, SendError> {
+    /// Returns the inbox of a running agent that may be sent this message.
+    fn inbox_for(&self, instance: &str, message: &Message) -> Result<AgentInbox, SendError> {
         if message.role != Role::User || message.is_paired() || message.says_nothing() {
             return Err(SendError::Unfit);
         }
-        let working = self.roster().get(instance).cloned().ok_or(SendError::NotWorking)?;
-        working.inbox.put(message)?;
-        Ok(working.inbox)
+        Ok(self.roster().get(instance).cloned().ok_or(SendError::NotWorking)?.inbox)
     }
 
     /// Cancels a running agent and the agents that work for it. The delegating agent is told; an agent without one ends

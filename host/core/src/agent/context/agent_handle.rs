@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -116,17 +116,28 @@ impl AgentInbox {
         Ok(())
     }
 
-    /// Waits until all messages that were sent so far would survive a loss of power.
-    pub async fn kept(&self) -> Result<(), SendError> {
-        let recorded = || {
+    /// Puts a message, and waits until it would survive a loss of power. One that does not within
+    /// [`limits::INBOX_RECORD_TIME`] is taken back, unless the agent has read it.
+    pub async fn put_recorded(&self, message: Message) -> Result<(), SendError> {
+        self.put(message.clone())?;
+        let recorded = timeout(limits::INBOX_RECORD_TIME, self.recorded()).await;
+        recorded.unwrap_or(Err(SendError::Unrecorded)).inspect_err(|_| {
+            let waiting = &mut self.queue().waiting;
+            if let Some(at) = waiting.iter().rposition(|there| *there == message) {
+                waiting.remove(at);
+            }
+        })
+    }
+
+    /// Waits until all messages that were put so far would survive a loss of power.
+    async fn recorded(&self) -> Result<(), SendError> {
+        let begun = || {
             let queue = self.queue();
             queue.log.clone().map(|log| (log, queue.last))
         };
-        let began = Instant::now();
         let (log, last) = loop {
-            match recorded() {
-                Some(recorded) => break recorded,
-                None if began.elapsed() > limits::INBOX_RECORD_TIME => return Err(SendError::Unrecorded),
+            match begun() {
+                Some(begun) => break begun,
                 // The beginning of the run is about to be recorded, and the messages with it.
                 None => sleep(limits::INBOX_RECORD_PAUSE).await,
             }
@@ -198,24 +209,29 @@ mod tests {
         }
     }
 
+    fn log(recorder: Arc<dyn Recorder>) -> RunJournal {
+        RunJournal::of(&Arc::new(Journal::new(recorder)), 1)
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn message_is_kept_once_it_is_recorded() {
+    async fn message_is_accepted_once_it_is_recorded() {
         let inbox = AgentInbox::new(Vec::new());
-        inbox.put(Message::user("before the beginning")).unwrap();
-        assert_eq!(inbox.kept().await, Err(SendError::Unrecorded), "the run does not begin");
+        let put = |text: &str| {
+            let (inbox, message) = (inbox.clone(), Message::user(text));
+            async move { inbox.put_recorded(message).await }
+        };
+        assert_eq!(put("before the beginning").await, Err(SendError::Unrecorded), "the run does not begin");
+        assert_eq!(inbox.waiting(), [], "it may be sent again");
         let recorder = Arc::<MemoryRecorder>::default();
-        let log = RunJournal::of(&Arc::new(Journal::new(Arc::clone(&recorder) as _)), 1);
-        let waiting = inbox.clone();
-        let kept = tokio::spawn(async move { waiting.kept().await });
+        let waiting = tokio::spawn(put("at the beginning"));
         sleep(limits::INBOX_RECORD_PAUSE).await;
-        inbox.record(&log);
-        assert_eq!(kept.await.unwrap(), Ok(()));
-        inbox.put(Message::user("after it")).unwrap();
-        assert_eq!((inbox.kept().await, recorder.records().len()), (Ok(()), 2));
+        inbox.record(&log(Arc::clone(&recorder) as _));
+        assert_eq!(waiting.await.unwrap(), Ok(()));
+        assert_eq!((put("after it").await, recorder.records().len()), (Ok(()), 2));
 
         let lost = AgentInbox::new(Vec::new());
-        lost.record(&RunJournal::of(&Arc::new(Journal::new(Arc::new(LostRecorder))), 1));
-        lost.put(Message::user("hello")).unwrap();
-        assert_eq!(lost.kept().await, Err(SendError::Unrecorded));
+        lost.record(&log(Arc::new(LostRecorder)));
+        assert_eq!(lost.put_recorded(Message::user("hello")).await, Err(SendError::Unrecorded));
+        assert_eq!(lost.waiting(), []);
     }
 }

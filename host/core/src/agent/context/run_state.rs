@@ -116,7 +116,8 @@ impl RunState {
         *self.remote_tasks.lock().unwrap_or_else(PoisonError::into_inner) = tasks;
     }
 
-    /// Forgets the tasks that it gave to agents of other hosts before it was interrupted: their ends are known to it.
+    /// Forgets the tasks that it gave to agents of other hosts before it was interrupted: it does not wait for their ends any
+    /// more.
     pub fn forget_remote_tasks(&self) {
         self.restore_remote_tasks(Vec::new());
     }

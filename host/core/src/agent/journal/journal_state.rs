@@ -421,6 +421,15 @@ mod tests {
             assert_eq!(past.runs[&1].spent.of_children, spent, "{until}");
             assert_eq!(past.runs[&1].remote_tasks.len(), 1, "the newest task of a message replaces the others");
         }
+        let late = [(1, began(None)), given("a", None), given("b", None), given("a", Some(cost))];
+        let past = JournalState::of(late).unwrap();
+        let tasks = &past.runs[&1].remote_tasks;
+        assert_eq!(
+            (tasks.len(), &*tasks[0].message),
+            (1, "b"),
+            "the cost of an earlier task does not replace a later one"
+        );
+        assert_eq!(past.runs[&1].spent.of_children, cost);
         let retried = JournalRecord::Retried { level: 0, attempt: 1, state: vec![], input: vec![], changes: vec![] };
         let passed = JournalRecord::Passed { middleware: "m".into(), state: vec![], input: None, level: 0 };
         let went_on = JournalRecord::WentOn { input: vec![Message::user("more")], changes: vec![] };

@@ -251,8 +251,12 @@ impl RecordedRun {
             JournalRecord::Sent { message } => self.inbox.push(message),
             JournalRecord::GaveRemoteTask { given } => {
                 self.inbox.drain(..given.passed_on.min(self.inbox.len()));
-                self.remote_tasks.retain(|there| there.entry != given.entry);
-                self.remote_tasks.push(given);
+                let others = |there: &RemoteTaskRecord| there.entry == given.entry && there.message != given.message;
+                // The cost of a task that was given up can be known after another one was given in its place.
+                if given.spent.is_none() || !self.remote_tasks.iter().any(others) {
+                    self.remote_tasks.retain(|there| there.entry != given.entry);
+                    self.remote_tasks.push(given);
+                }
             }
             JournalRecord::Passed { middleware, state, input, level } => {
                 self.passed.truncate(level);
@@ -321,7 +325,7 @@ impl RecordedRun {
         (self.input, self.at) = (Some(input), RecordedTurnState::Turn);
         (self.chose, self.first) = (None, self.iterations);
         self.calls.clear();
-        // Their ends are known: what is given after the same message is a new task.
+        // The attempt does not wait for their ends any more: what is given after the same message is a new task.
         self.remote_tasks.clear();
     }
 

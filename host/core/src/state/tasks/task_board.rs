@@ -79,13 +79,21 @@ impl TaskBoard {
     }
 
     /// Takes over the changes that other hosts made before this call, which arrive by themselves only some time later. Does
-    /// nothing on a board of this host alone. Blocks, on a thread of a tokio runtime.
+    /// nothing on a board of this host alone.
     ///
     /// # Errors
     ///
     /// [`TaskError::Cluster`] if the server fails, or what it has is damaged; the board can be read as it was.
-    pub fn refresh(&self) -> Result<(), TaskError> {
-        Ok(self.shared.get().map_or(Ok(()), |shared| shared.board.document.follow())?)
+    pub async fn refresh(&self) -> Result<(), TaskError> {
+        match self.shared.get() {
+            Some(shared) => Ok(shared.board.refresh().await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns `true` if several hosts have the board: then a change waits for the server.
+    pub fn is_shared(&self) -> bool {
+        self.shared.get().is_some()
     }
 
     /// Returns `true` if an agent of this host is the assignee of a task.

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::{
     hints::{CHANGES, READS, concurrency, watches},
-    waiting::{wait, wait_limit},
+    waiting::{change, wait, wait_limit},
 };
 use crate::{
     chat::ToolResultContent,
@@ -96,7 +96,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
         move |_, args: BlackboardGetArgs| {
             let board = of_get.clone();
             async move {
-                board.refresh()?;
+                board.refresh().await?;
                 shown(board.get(&args.key).ok_or_else(|| no_key(&board, &args.key))?, args.revision)
             }
         },
@@ -106,12 +106,13 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
         "Writes a JSON value under a key that you share with other agents, and returns its revision.",
         move |cx, BlackboardSetArgs { key, value, if_revision }: BlackboardSetArgs| {
             let board = of_set.attributed_to(cx.call_id());
-            let written = match if_revision {
+            let is_shared = board.is_shared();
+            let write = move || match if_revision {
                 None => board.set(&key, &*value),
                 Some(0) => board.compare_and_swap(&key, None, &*value),
                 expected => board.compare_and_swap(&key, expected, &*value),
             };
-            async move { Ok(format!("ok, revision {}", written?)) }
+            async move { Ok(format!("ok, revision {}", change(is_shared, write).await??)) }
         },
     );
     let list = function(
@@ -120,7 +121,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
         move |_, args: BlackboardListArgs| {
             let board = of_list.clone();
             async move {
-                board.refresh()?;
+                board.refresh().await?;
                 let mut keys = board.keys();
                 keys.retain(|key| key.starts_with(&args.prefix));
                 ToolOutput::json(&keys)
@@ -133,7 +134,7 @@ pub fn blackboard_tools(board: &Blackboard, ns: &str) -> Result<ToolBox, Blackbo
         move |_, args: BlackboardWatchArgs| {
             let board = of_watch.clone();
             async move {
-                board.refresh()?;
+                board.refresh().await?;
                 let in_vain = format!("no new value under `{}`", shown_name(&args.key));
                 let changed = board.changed(&args.key, args.after_revision);
                 match wait(args.timeout_seconds, in_vain, changed).await? {

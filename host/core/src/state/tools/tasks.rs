@@ -1,11 +1,12 @@
-use std::future::{Ready, ready};
+use std::sync::Arc;
 
+use futures_util::{FutureExt, future::BoxFuture};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
     hints::{ADDS, CHANGES, READS, concurrency, watches},
-    waiting::{wait, wait_limit},
+    waiting::{change, wait, wait_limit},
 };
 use crate::{
     chat::{ToolHints, ToolResultContent},
@@ -114,17 +115,15 @@ pub fn task_tools(board: &TaskBoard) -> ToolBox {
         tool(board, "create", "Adds a task to the board that all agents share.", |board, me, args: TaskCreateArgs| {
             ToolOutput::json(&board.create(new_task(args)?, TaskActor::Agent(me))?)
         });
-    let list = tool(
+    let list = reading(
         board,
         "list",
         "Lists the tasks of the board that all agents share, oldest first. `_get` shows one in full.",
-        |board, _, TaskListArgs { status, assignee, blocked }: TaskListArgs| {
-            board.refresh()?;
+        |board, TaskListArgs { status, assignee, blocked }: TaskListArgs| {
             rows(&board.list(&TaskFilter { status, assignee, blocked }))
         },
     );
-    let get = tool(board, "get", "Shows a task in full, and what it waits for.", |board, _, args: TaskIdArgs| {
-        board.refresh()?;
+    let get = reading(board, "get", "Shows a task in full, and what it waits for.", |board, args: TaskIdArgs| {
         let waits_for = board.why_blocked(&args.id)?;
         ToolOutput::json(&TaskDetails { task: board.get(&args.id)?, waits_for })
     });
@@ -158,7 +157,7 @@ pub fn task_tools(board: &TaskBoard) -> ToolBox {
         move |_, args: TaskWatchArgs| {
             let board = of_watch.clone();
             async move {
-                board.refresh()?;
+                board.refresh().await?;
                 let in_vain = format!("`{}` did not end", shown_name(&args.id));
                 ToolOutput::json(&wait(args.timeout_seconds, in_vain, board.watch(&args.id)).await??)
             }
@@ -178,20 +177,47 @@ pub fn task_tools(board: &TaskBoard) -> ToolBox {
 /// The name of the concurrency domain of the board: an agent has one board.
 const BOARD: &str = "host:tasks";
 
-/// Creates a tool that answers at once: `call` gets the board and the name of the calling agent.
+/// Creates a tool that changes the board: `call` gets the board and the name of the calling agent.
 fn tool<A, C>(
     board: &TaskBoard,
     name: &str,
     description: &str,
     call: C,
-) -> FnTool<A, impl Fn(ToolCx, A) -> Ready<Result<ToolOutput, Fault>> + Send + Sync + use<A, C>>
+) -> FnTool<A, impl Fn(ToolCx, A) -> BoxFuture<'static, Result<ToolOutput, Fault>> + Send + Sync + use<A, C>>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
     C: Fn(&TaskBoard, &str, A) -> Result<ToolOutput, Fault> + Send + Sync + 'static,
 {
-    let board = board.clone();
-    let call = move |cx: ToolCx, args: A| ready(call(&board.attributed_to(cx.call_id()), &cx.run.agent, args));
+    let (board, call) = (board.clone(), Arc::new(call));
+    let call = move |cx: ToolCx, args: A| {
+        let (board, agent, call) = (board.attributed_to(cx.call_id()), Arc::clone(&cx.run.agent), Arc::clone(&call));
+        let is_shared = board.is_shared();
+        async move { change(is_shared, move || call(&board, &agent, args)).await? }.boxed()
+    };
     // An interrupted call that changed the board is not repeated: the change is recorded with the id of the call.
+    function(&format!("shared_tasks_{name}"), description, call).repeatable()
+}
+
+/// Creates a tool that reads the board as it is after all changes so far.
+fn reading<A, C>(
+    board: &TaskBoard,
+    name: &str,
+    description: &str,
+    read: C,
+) -> FnTool<A, impl Fn(ToolCx, A) -> BoxFuture<'static, Result<ToolOutput, Fault>> + Send + Sync + use<A, C>>
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    C: Fn(&TaskBoard, A) -> Result<ToolOutput, Fault> + Send + Sync + 'static,
+{
+    let (board, read) = (board.clone(), Arc::new(read));
+    let call = move |_: ToolCx, args: A| {
+        let (board, read) = (board.clone(), Arc::clone(&read));
+        async move {
+            board.refresh().await?;
+            read(&board, args)
+        }
+        .boxed()
+    };
     function(&format!("shared_tasks_{name}"), description, call).repeatable()
 }
 

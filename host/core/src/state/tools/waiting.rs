@@ -1,6 +1,8 @@
-//! Tools that wait for a change.
+//! Tools that wait: for a change, or for the server of a board that several hosts have.
 
 use std::{future::Future, time::Duration};
+
+use tokio::task::spawn_blocking;
 
 use crate::{
     error::{self, Fault},
@@ -25,4 +27,15 @@ pub(super) async fn wait<R>(seconds: Option<u64>, what: String, future: impl Fut
         Fault::Timeout { message }
     };
     tokio::time::timeout(time, future).await.map_err(in_vain)
+}
+
+/// Makes a change of a board. That of a shared one waits for the server, on a thread that may wait.
+pub(super) async fn change<R: Send + 'static>(
+    is_shared: bool,
+    change: impl FnOnce() -> R + Send + 'static,
+) -> Result<R, Fault> {
+    match is_shared {
+        true => spawn_blocking(change).await.map_err(|error| Fault::other(format!("the change has stopped: {error}"))),
+        false => Ok(change()),
+    }
 }
