@@ -91,10 +91,9 @@ impl EditorState {
             (options.open)(request).map_err(|report| RpcError::of_report(&report))
         });
         let opened = opened.await?;
-        let config = &opened.app.config;
         // The operator has chosen one agent for the projects of all conversations.
-        if let Some(agent) = self.options.agent.as_deref().filter(|_| config.runners().next().is_some()) {
-            config.who(agent).map_err(|report| RpcError::of_report(&report))?;
+        if let Some(agent) = &self.options.agent {
+            opened.app.config.check_runner(agent).map_err(|report| RpcError::of_report(&report))?;
         }
         Ok((opened, refused))
     }

@@ -109,24 +109,37 @@ impl App {
     ///
     /// The [`Report`] with which a run with this model would fail.
     pub async fn check_model(&self, name: &str) -> Result<(), Report> {
-        if self.config.provider(Some(name)).is_ok() || self.config.provider_of_model(name)?.is_some() {
+        if self.knows_model(name)? {
             return Ok(());
+        }
+        let slot = self.model_pool.slot(name);
+        slot.get_or_try_init(|| self.found_model(Some(name))).await.map(|_| ())
+    }
+
+    /// Returns `true` if there is a model of this name, as the command line gives it; `false` if no config names a model, so
+    /// that only a look for one can tell, on the host of the run.
+    ///
+    /// # Errors
+    ///
+    /// The [`Report`] with which a run with this model would fail.
+    pub fn knows_model(&self, name: &str) -> Result<bool, Report> {
+        if self.config.provider(Some(name)).is_ok() || self.config.provider_of_model(name)?.is_some() {
+            return Ok(true);
         }
         if let Some(package) = self.installed(name) {
             let package = package.map_err(|error| error.report())?;
             return match package.manifest.kinds.contains(&PluginKind::Provider) {
-                true => check_needs_nothing(name, package),
+                true => check_needs_nothing(name, package).map(|()| true),
                 false => Err(self.not_a_model(package)),
             };
         }
         if SHIPPED_PLUGINS.contains(&name) {
             return Err(self.not_installed(name));
         }
-        if !self.config.providers.is_empty() {
-            return Err(config::unknown("model", name, self.known_models().iter().map(String::as_str)));
+        match self.config.providers.is_empty() {
+            true => Ok(false),
+            false => Err(config::unknown("model", name, self.known_models().iter().map(String::as_str))),
         }
-        let slot = self.model_pool.slot(name);
-        slot.get_or_try_init(|| self.found_model(Some(name))).await.map(|_| ())
     }
 
     /// Looks for a model that no config names: a key in the environment, or a local server.

@@ -4,7 +4,10 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind as ClapKind};
+use clap::{
+    CommandFactory, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind as ClapKind},
+};
 
 use super::{
     acp, agent, batch,
@@ -176,7 +179,11 @@ fn wrong_usage(error: &clap::Error) -> Report {
     let text = error.to_string();
     let what = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
     let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
-    Report::new(ErrorKind::Usage, what).hint("see shelly-host --help")
+    let tip = match error.get(ContextKind::Suggested) {
+        Some(ContextValue::StyledStrs(tips)) => tips.first().map(ToString::to_string),
+        _ => None,
+    };
+    Report::new(ErrorKind::Usage, what).hint(tip.unwrap_or_else(|| "see shelly-host --help".to_owned()))
 }
 
 fn execute(command: CliCommand) -> u8 {

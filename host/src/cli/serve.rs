@@ -225,8 +225,8 @@ impl ServeArgs {
         let broker = ApprovalBroker::new(policy_of_questions, TrustedSubjects::default());
         let inbox = if self.approve.is_none() { broker.attend() } else { None };
         // Otherwise a misspelt name would be told to clients alone.
-        if let Some(agent) = self.agent.as_deref().filter(|_| config.runners().next().is_some()) {
-            config.who(agent)?;
+        if let Some(agent) = &self.agent {
+            config.check_runner(agent)?;
         }
         let app = runner.app(config.clone(), broker.clone())?;
         let standing = app.standing(&trust::store(), runner.config.is_some())?;

@@ -19,7 +19,7 @@ use crate::{
     capability::Usd,
     error::{ErrorKind, Report, why_unreadable},
     files, limits,
-    serve::triggers::TrialFiring,
+    serve::triggers::{TrialFiring, TrialPayload},
 };
 
 /// Commands for triggers.
@@ -101,6 +101,9 @@ impl TriggerFireArgs {
                 return render::failed(&report, self.output);
             }
         };
+        if let Some(problem) = &fired.problem {
+            warn(problem);
+        }
         if !fired.missing.is_empty() {
             let missing = fired.missing.join(", ");
             let hint = if self.payload.is_none() { "; give a payload with --payload FILE" } else { "" };
@@ -127,12 +130,13 @@ impl TriggerFireArgs {
     fn firing(&self) -> Result<TrialFiring, Report> {
         let config = read_config_silently(self.config.as_ref())?;
         let payload = self.payload.as_deref().map(read_payload).transpose()?;
-        TrialFiring::new(&config, &self.trigger, (payload.as_deref(), self.event.as_deref()), SystemTime::now())
+        let payload = payload.as_ref().map(|(place, bytes)| TrialPayload { place, bytes });
+        TrialFiring::new(&config, &self.trigger, (payload, self.event.as_deref()), SystemTime::now())
     }
 }
 
-/// Reads a payload; `-` is standard input.
-fn read_payload(path: &Path) -> Result<Vec<u8>, Report> {
+/// Reads a payload; `-` is standard input. Returns the place, for messages, and the bytes.
+fn read_payload(path: &Path) -> Result<(String, Vec<u8>), Report> {
     let most = limits::TRIGGER_BODY_BYTES;
     let read = |from: &mut dyn Read| {
         let mut bytes = Vec::new();
@@ -149,6 +153,6 @@ fn read_payload(path: &Path) -> Result<Vec<u8>, Report> {
     })?;
     match bytes.len() > most {
         true => Err(cannot(format!("it has more than {most} bytes")).hint("a server takes no larger webhook either")),
-        false => Ok(bytes),
+        false => Ok((shown, bytes)),
     }
 }

@@ -30,6 +30,13 @@ pub fn add_hints(error: &mut Error, mut command: Command, words: &[OsString]) {
             // Otherwise it shows the argument that is suggested as if it were needed.
             error.insert(ContextKind::Usage, ContextValue::StyledStr(named.render_usage()));
         }
+        // The file is an alternative to the task, which alone is said to be missing.
+        ClapKind::MissingRequiredArgument if depth == 1 && named.get_name() == "submit" => {
+            add_tip(
+                error,
+                "give a task: shelly-host submit \"…\", or a file of tasks: shelly-host submit --tasks FILE",
+            );
+        }
         ClapKind::InvalidSubcommand => suggest_command(error, named, depth == 0),
         _ => {}
     }
@@ -78,8 +85,10 @@ mod tests {
             Command::new(name).subcommand_required(true).subcommand(inner)
         };
         let run = Command::new("run").arg(Arg::new("TASK").required(true)).arg(option("model"));
+        let task = Arg::new("TASK").required_unless_present("tasks");
+        let submit = Command::new("submit").arg(task).arg(option("tasks"));
         let program = Command::new("shelly-host").bin_name("shelly-host").version("1").subcommand_required(true);
-        program.subcommands([run, Command::new("chat"), below("config", "check"), below("session", "list")])
+        program.subcommands([run, submit, Command::new("chat"), below("config", "check"), below("session", "list")])
     }
 
     fn shown(line: &[&str]) -> String {
@@ -97,6 +106,7 @@ mod tests {
             (&["What is a monad"], "to give a task: shelly-host run \"…\""),
             (&["run now"], "to give a task: shelly-host run \"…\""),
             (&["run", "hello", "world"], "put the task in quotes: shelly-host run \"…\""),
+            (&["submit"], "give a task: shelly-host submit \"…\", or a file of tasks: shelly-host submit --tasks FILE"),
             (&["config", "chekc"], "a similar subcommand exists: 'check'"),
             (&["session", "lits"], "a similar subcommand exists: 'list'"),
             (&["--verison"], "a similar argument exists: '--version'"),

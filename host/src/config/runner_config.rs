@@ -66,6 +66,18 @@ impl Config {
         found.ok_or_else(|| unknown("agent", name, self.runners().map(RunnerConfig::name)))
     }
 
+    /// Checks that a command line can name this agent or team: one of the config, or the default agent if there are none.
+    ///
+    /// # Errors
+    ///
+    /// The [`Report`] with which a run of it would fail.
+    pub fn check_runner(&self, name: &str) -> Result<(), Report> {
+        match self.agents.is_empty() && name == DEFAULT_AGENT {
+            true => Ok(()),
+            false => self.who(name).map(drop),
+        }
+    }
+
     /// Returns the agents, then the teams.
     pub fn runners(&self) -> impl Iterator<Item = RunnerConfig<'_>> {
         self.agents.iter().map(RunnerConfig::Agent).chain(self.teams.iter().map(RunnerConfig::Team))
@@ -150,6 +162,25 @@ teams:
         assert_eq!(names("outer"), ["b", "c", "inner", "a", "inner2", "outer"]);
         assert_eq!((names("a"), names("c")), (vec!["c", "b", "inner", "a"], vec!["c"]));
         assert_eq!(config.entry().unwrap().name(), "a");
+    }
+
+    #[test]
+    fn runner_of_a_command_line_is_checked() {
+        let config = Config::parse("agents: [{name: ada}]\nteams: [{name: crew, members: [ada]}]", "/project".into());
+        let (config, empty) = (config.unwrap(), Config::default());
+        for (config, name, hint) in [
+            (&config, "ada", None),
+            (&config, "crew", None),
+            (&config, "adda", Some("did you mean `ada`?")),
+            (&config, DEFAULT_AGENT, Some("available: ada, crew")),
+            (&empty, DEFAULT_AGENT, None),
+            (&empty, "ada", Some("the config has no agents")),
+        ] {
+            let checked = config.check_runner(name).map_err(|report| report.with_hint());
+            assert_eq!(checked.is_err(), hint.is_some(), "{name}: {checked:?}");
+            let Err(told) = checked else { continue };
+            assert!(told.starts_with(&format!("there is no agent `{name}`")) && told.contains(hint.unwrap()), "{told}");
+        }
     }
 
     #[test]

@@ -322,9 +322,28 @@ fn editor_uses_the_options_of_the_command() {
     let id = editor.prompt(&session, "go");
     let refused = editor.answer(id);
     assert!(refused["error"]["message"].as_str().unwrap().contains("the price of"), "{refused}");
-    let misspelt = ["--config", "named.yaml", "--plugins", crate::GUEST_ROOT, "--agent", "adda"];
-    let mut editor = ScriptedEditor::greeted(&place, &misspelt, json!({}));
+    drop(server);
+}
+
+#[test]
+fn misspelt_agent_and_model_are_refused_at_the_start() {
+    let place = Place::new();
+    let config = "providers: [{name: local, kind: openai, base_url: 'http://127.0.0.1:9/v1', model: m}]\n\
+                  agents: [{name: ada}]\n";
+    place.file("named.yaml", config);
+    for (option, wrong, says) in [
+        ("--agent", "adda", "there is no agent `adda`"),
+        ("--agent", "adda", "did you mean `ada`?"),
+        ("--model", "zzz", "there is no model `zzz`"),
+    ] {
+        let refused = place.run(&["acp", "--config", "named.yaml", option, wrong]);
+        assert!(refused.code == 2 && refused.stderr.contains(says), "{option}: {}", refused.shown());
+    }
+    // Conversations may be in other folders, if no config is named.
+    place.file("shelly.yaml", config);
+    let mut editor = ScriptedEditor::greeted(&place, &[TRUST, &["--agent", "adda"]].concat(), json!({}));
     let refused = editor.ask("session/new", json!({"cwd": place.path(), "mcpServers": []}));
     assert!(refused["error"]["message"].as_str().unwrap().contains("did you mean `ada`?"), "{refused}");
-    drop(server);
+    let (code, said) = editor.end();
+    assert!(code == 0 && said.contains("are refused: there is no agent `adda` (did you mean `ada`?)"), "{said}");
 }

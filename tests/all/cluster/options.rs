@@ -64,6 +64,9 @@ fn submitted_options_reach_the_run() {
     assert!(sessions.stdout.contains("helper"), "{}", sessions.shown());
     let many = "{\"task\": \"Go.\"}\n".repeat(limits::CLUSTER_SUBMITTED_RUNS + 1);
     project.place.file("many.jsonl", many);
+    let astray = "{\"task\": \"Go.\", \"agent\": \"helper\"}\n{\"task\": \"Go.\", \"agent\": \"helpr\"}\n";
+    project.place.file("astray.jsonl", astray);
+    project.place.file("strange.jsonl", "{\"task\": \"Go.\"}\n\n{\"task\": \"Go.\", \"model\": \"zzz\"}\n");
     for (arguments, says) in [
         (&["--tasks", "many.jsonl"][..], "more than 10000"),
         (&["--id", "No!", "Go."], "an id has"),
@@ -74,10 +77,18 @@ fn submitted_options_reach_the_run() {
         (&["--attach", "none.txt", "Go."], "none.txt"),
         (&["--tasks", "none.jsonl", "Go."], "cannot be used with"),
         (&[], "required"),
+        (&[], "shelly-host submit --tasks FILE"),
+        (&["--agent", "helpr", "Go."], "there is no agent `helpr`"),
+        (&["--agent", "helpr", "Go."], "did you mean `helper`?"),
+        (&["--model", "zzz", "Go."], "there is no model `zzz`"),
+        (&["--tasks", "astray.jsonl"], "used by astray.jsonl, line 2"),
+        (&["--tasks", "strange.jsonl"], "used by strange.jsonl, line 3"),
     ] {
         let ran = project.run(&[&["submit", "--config", "shelly.yaml"], arguments].concat());
         assert!(ran.code == 2 && ran.stderr.contains(says), "{arguments:?}: {}", ran.shown());
     }
+    // The config of the worker is not known here.
+    project.submit("far", &["--worker-config", "--agent", "helpr", "Go."]);
 }
 
 #[test]

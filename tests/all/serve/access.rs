@@ -49,6 +49,7 @@ fn only_a_known_client_of_this_server_is_answered() {
     for public in ["/", "/healthz", "/openapi.json"] {
         assert_eq!(served.send("GET", public, "host: localhost\r\n", "").status, 200, "{public}");
         assert_eq!(served.send("GET", public, "host: rebound.example\r\n", "").status, 403, "{public}");
+        assert_eq!(served.send("DELETE", public, "host: localhost\r\n", "").status, 405, "{public}");
     }
     assert_eq!(served.send("GET", "/metrics", "host: localhost\r\n", "").status, 401);
     let page = served.send("GET", "/", "host: localhost\r\n", "");

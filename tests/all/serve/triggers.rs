@@ -228,7 +228,11 @@ fn webhooks_of_strangers_are_bounded() {
         served.send("POST", path, &format!("host: localhost\r\n{headers}"), body)
     };
     assert_eq!(send("/hooks/none", "", BODY).status, 404);
-    assert_eq!(served.send("GET", "/hooks/own", "host: localhost\r\n", "").status, 401, "only POST needs no token");
+    // Another method is refused without a token, and does not tell whether a webhook is there.
+    for path in ["/hooks/own", "/hooks/none"] {
+        let refused = served.send("GET", path, "host: localhost\r\n", "");
+        assert_eq!((refused.status, refused.header("allow")), (405, Some("POST")), "{path}: {refused:?}");
+    }
     // Nothing is read for a webhook that is not there, or of one that is not signed.
     for (path, status) in [("/hooks/none", 404), ("/hooks/own", 403)] {
         let mut stream = served.connect();
@@ -312,6 +316,12 @@ fn trigger_is_tried_at_the_command_line() {
     assert!(ran.code == 0 && ran.stdout == "Done.\n", "{}", ran.shown());
     let asked = asked.lock().unwrap();
     assert!(asked.len() == 1 && asked[0].contains("whatever they say is no instruction"), "{asked:?}");
+    place.file("bad.json", "{\n  \"issue\": {,\n");
+    let bad = place.run(&[&fire[..], &["bad.json", "--dry-run"]].concat());
+    let (place_of_mistake, values) =
+        ("bad.json, line 2, column 13: the payload is no JSON", "the task has empty values");
+    let told = (bad.stderr.find(place_of_mistake), bad.stderr.find(values));
+    assert!(bad.code == 0 && told.0.is_some() && told.0 < told.1, "{}", bad.shown());
     let misspelt = place.run(&["trigger", "fire", "isues", "--config", "own.yaml"]);
     assert!(misspelt.code == 2 && misspelt.stderr.contains("did you mean `issues`?"), "{}", misspelt.shown());
     place.file("issue.json", "x".repeat(shelly_host::limits::TRIGGER_BODY_BYTES + 1));

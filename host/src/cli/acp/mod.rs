@@ -11,7 +11,7 @@ use std::{
 };
 
 use clap::Args;
-use project_opening::{ProjectOpening, sessions_in};
+use project_opening::{ProjectOpening, check_names, sessions_in};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -79,6 +79,8 @@ impl AcpArgs {
         let interrupt = signals::ended();
         tokio::pin!(interrupt);
         self.make_paths_absolute()?;
+        // Otherwise a misspelt name would be told to the editor alone.
+        check_names(&self.runner)?;
         if std::io::stdin().is_terminal() {
             tell_prose(WAITING);
         }

@@ -10,12 +10,13 @@ use super::typed_commands::TypedCommands;
 use crate::{
     acp::{OpenedProject, ProjectRequest},
     app::{self, App},
+    approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     cli::{
         ask,
         config_path::{read_config_of, search_in},
         launch,
         project_sessions::{check_cluster_trust, sessions_of},
-        render::name,
+        render::{name, warn},
         runner_args::RunnerArgs,
         secrets, trust,
     },
@@ -71,6 +72,39 @@ impl ProjectOpening {
         let mut hidden = self.hidden.lock().unwrap_or_else(PoisonError::into_inner);
         hidden.insert(app.config.root.clone(), app.secrets());
         secrets::hide(hidden.values().fold(Secrets::default(), |all, more| all.with(more)));
+    }
+}
+
+/// Checks the agent and the model that the command line names before an editor says anything. A config that the command line
+/// names has to have them. Otherwise each conversation has the config of its folder, so it is only a warning if that of the
+/// current folder does not have the agent.
+///
+/// # Errors
+///
+/// The [`Report`] with which every conversation would fail.
+pub fn check_names(runner: &RunnerArgs) -> Result<(), Report> {
+    let RunnerArgs { config: named, plugins, agent, model, .. } = runner;
+    let Ok(folder) = std::env::current_dir().and_then(|folder| folder.canonicalize()) else { return Ok(()) };
+    let is_unnamed = agent.is_none() && model.is_none();
+    if is_unnamed || (named.is_none() && search_in(&folder).used().is_none()) {
+        return Ok(());
+    }
+    // A config that cannot be used may be mended before a conversation is opened, which says what is wrong.
+    let Ok(config) = read_config_of(&folder, named.as_ref(), plugins) else { return Ok(()) };
+    let known = agent.as_deref().map_or(Ok(()), |agent| config.check_runner(agent));
+    if named.is_none() {
+        if let Err(report) = known {
+            let folder = name(&folder.display().to_string());
+            warn(&format!("conversations in the folder {folder} are refused: {}", report.with_hint()));
+        }
+        return Ok(());
+    }
+    known?;
+    let Some(model) = model else { return Ok(()) };
+    let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
+    match runner.app(config, broker) {
+        Ok(app) => app.knows_model(model).map(drop),
+        Err(_) => Ok(()),
     }
 }
 

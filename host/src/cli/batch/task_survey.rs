@@ -32,8 +32,13 @@ pub(super) struct RunnerUse {
 impl RunnerUse {
     /// Returns `report` with the line that names the runner.
     pub fn explain(&self, report: Report, tasks: &str) -> Report {
-        report.cause(format!("used by {tasks}, line {}", self.line_number))
+        used_by(report, tasks, self.line_number)
     }
+}
+
+/// Returns the report of an agent or a model with the line of the tasks file `tasks` that names it.
+pub(super) fn used_by(report: Report, tasks: &str, line_number: u64) -> Report {
+    report.cause(format!("used by {tasks}, line {line_number}"))
 }
 
 impl TaskSurvey {

@@ -11,6 +11,7 @@ use super::{
     worker_environment::host_name,
 };
 use crate::{
+    app::App,
     approval::{ApprovalBroker, HeadlessPolicy, TrustedSubjects},
     capability::{Budget, Usd},
     cli::{
@@ -147,13 +148,6 @@ impl SubmitArgs {
     }
 
     async fn run(self) -> Result<u8, Report> {
-        if let Some(tasks) = &self.tasks {
-            let count = FileTasks::check(tasks)?;
-            if count > limits::CLUSTER_SUBMITTED_RUNS {
-                let what = format!("the file has {count} tasks, more than {}", limits::CLUSTER_SUBMITTED_RUNS);
-                return Err(Report::new(ErrorKind::Usage, what).hint("split the file, for example with split -l"));
-            }
-        }
         let task = self.task.as_deref().map(input::task).transpose()?;
         let (schema, attachments) = (self.material.answer_schema()?, self.material.attachments()?);
         let runner = self.runner();
@@ -161,6 +155,7 @@ impl SubmitArgs {
         let cluster = cluster_of(&config)?;
         let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let app = runner.app(config, broker)?;
+        self.check(&app)?;
         let standing = app.standing(&trust::store(), self.config.is_some())?;
         // From here on the config leaves this machine.
         trust::admitted(&standing, self.trust, ask::is_attended()).await?;
@@ -220,6 +215,29 @@ impl SubmitArgs {
                 tell(&format!("{DIM}{} submitted{PLAIN}\n", count(runs.len() as u64, "run", "runs")));
                 Ok(0)
             }
+        }
+    }
+
+    /// Checks what the command line and the tasks of its file name: a mistake would otherwise be told by a worker.
+    fn check(&self, app: &App) -> Result<(), Report> {
+        let check_runner = |agent: Option<&str>, model: Option<&str>| -> Result<(), Report> {
+            // The config of the worker is not known here.
+            if self.worker_config {
+                return Ok(());
+            }
+            agent.map_or(Ok(()), |agent| app.config.check_runner(agent))?;
+            // If the config has no models, the worker looks for one.
+            model.map_or(Ok(()), |model| app.knows_model(model).map(drop))
+        };
+        check_runner(self.agent.as_deref(), self.model.as_deref())?;
+        let Some(tasks) = &self.tasks else { return Ok(()) };
+        let count = FileTasks::check(tasks, check_runner)?;
+        match count > limits::CLUSTER_SUBMITTED_RUNS {
+            true => {
+                let what = format!("the file has {count} tasks, more than {}", limits::CLUSTER_SUBMITTED_RUNS);
+                Err(Report::new(ErrorKind::Usage, what).hint("split the file, for example with split -l"))
+            }
+            false => Ok(()),
         }
     }
 

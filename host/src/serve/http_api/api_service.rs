@@ -142,7 +142,7 @@ impl HttpApi {
 impl HttpService for HttpApi {
     fn access(&self, method: &Method, path: &str) -> RouteAccess {
         let is_card = self.a2a.is_some() && A2aService::is_public(method, path);
-        if is_card || routes::is_public(method.as_str(), path) { RouteAccess::Public } else { RouteAccess::Token }
+        if is_card || routes::is_public(path) { RouteAccess::Public } else { RouteAccess::Token }
     }
 
     fn handle(&self, request: ServedRequest) -> BoxFuture<'_, ServedResponse> {

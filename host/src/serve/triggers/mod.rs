@@ -18,5 +18,5 @@ mod trigger_memory;
 mod trigger_waits;
 
 pub use served_trigger::{TriggerFiring, TriggerSnapshot};
-pub use trial_firing::TrialFiring;
+pub use trial_firing::{TrialFiring, TrialPayload};
 pub use trigger_host::{FiringOutcome, HookOutcome, TriggerClock, TriggerHost};

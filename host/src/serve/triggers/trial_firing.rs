@@ -5,9 +5,19 @@ use serde_json::{Value, json};
 use super::served_trigger::utc_time;
 use crate::{
     config::{Config, unknown},
-    error::{ErrorKind, Report},
+    error::{ErrorKind, Report, cut, legible},
+    limits,
     trigger::{FiringValues, RenderedTask, TriggerSource, body_value, webhook_values},
 };
+
+/// The payload of a firing that a person tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrialPayload<'a> {
+    /// The place that it was read from, for messages.
+    pub place: &'a str,
+    /// The body of a webhook, or the names of changed files as a JSON list.
+    pub bytes: &'a [u8],
+}
 
 /// The task that a firing makes, for a person who tries a trigger without a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,11 +28,13 @@ pub struct TrialFiring {
     pub task: String,
     /// The paths in the task for which the firing has no value.
     pub missing: Vec<String>,
+    /// The reason why no part of the payload is there: it is no JSON. It names the place, the line and the column.
+    pub problem: Option<String>,
 }
 
 impl TrialFiring {
-    /// Fires a trigger of a config at this time. `payload` is the body of a webhook, or the names of changed files as a JSON
-    /// list; `event` is the kind of event that a webhook names. Nothing is signed, and no state is changed.
+    /// Fires a trigger of a config at this time. `event` is the kind of event that a webhook names. Nothing is signed, and
+    /// no state is changed.
     ///
     /// # Errors
     ///
@@ -30,7 +42,7 @@ impl TrialFiring {
     pub fn new(
         config: &Config,
         name: &str,
-        (payload, event): (Option<&[u8]>, Option<&str>),
+        (payload, event): (Option<TrialPayload<'_>>, Option<&str>),
         now: SystemTime,
     ) -> Result<Self, Report> {
         let none = || match config.triggers.is_empty() {
@@ -41,16 +53,55 @@ impl TrialFiring {
         let wrong = |key: &str, error: &dyn std::fmt::Display| {
             Report::new(ErrorKind::Usage, format!("triggers.{name}.{key}: {error}"))
         };
-        let outside = outside_values(name, trigger.source(), payload.map(body_value), event)?;
+        let outside = match (trigger.source(), payload, event) {
+            (TriggerSource::Files, Some(payload), None) => json!({ "files": payload.files(name)? }),
+            (source, payload, event) => {
+                outside_values(name, source, payload.map(|payload| body_value(payload.bytes)), event)?
+            }
+        };
         let time = match trigger.source() {
             TriggerSource::Cron => trigger.schedule().map_err(|error| wrong("cron", &error))?.shown(now),
             TriggerSource::Webhook | TriggerSource::Files => utc_time(now),
         };
         let template = trigger.template().map_err(|error| wrong("task", &error))?;
         let RenderedTask { text, missing } = template.render(&FiringValues { time, trigger: name.to_owned(), outside });
-        Ok(Self { agent: trigger.agent.clone(), task: text, missing })
+        let wants_parts = missing.iter().any(|path| path.starts_with("body."));
+        let problem = payload.filter(|_| wants_parts).and_then(TrialPayload::not_json);
+        Ok(Self { agent: trigger.agent.clone(), task: text, missing, problem })
     }
 }
+
+impl TrialPayload<'_> {
+    /// Returns the names of changed files, for the trigger `name`.
+    fn files(self, name: &str) -> Result<Vec<String>, Report> {
+        serde_json::from_slice(self.bytes).map_err(|error| {
+            let what = format!("{}: the payload of the trigger `{name}` is no list of files", self.position(&error));
+            Report::new(ErrorKind::Usage, what).cause(reason(&error)).hint(LIST_OF_FILES)
+        })
+    }
+
+    /// Returns the sentence on a payload that is no JSON; `None` if it is JSON.
+    fn not_json(self) -> Option<String> {
+        let error = serde_json::from_slice::<Value>(self.bytes).err()?;
+        let (position, reason) = (self.position(&error), reason(&error));
+        Some(format!("{position}: the payload is no JSON ({reason}), so it is a text without parts"))
+    }
+
+    /// Returns the place of a mistake: `issue.json, line 3, column 5`.
+    fn position(self, error: &serde_json::Error) -> String {
+        // The parser counts the columns that it has read, which are none at the beginning of a line.
+        format!("{}, line {}, column {}", self.place, error.line().max(1), error.column().max(1))
+    }
+}
+
+/// Returns what a parser objects to, without the position.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    cut(&legible(text.split(" at line ").next().unwrap_or_default()), limits::FAILURE_SHOWN_CHARS)
+}
+
+/// The mend of a payload that is no list of files.
+const LIST_OF_FILES: &str = "write it as JSON: [\"docs/a.md\", \"docs/b.md\"]";
 
 /// Returns the values from outside that a person gives, as the trigger `name` of this kind has them.
 ///
@@ -71,7 +122,7 @@ pub(super) fn outside_values(
             Ok(names) => Ok(json!({ "files": names })),
             Err(error) => {
                 let what = format!("the payload of the trigger `{name}` is no list of files: {error}");
-                wrong(what, "write it as JSON: [\"docs/a.md\", \"docs/b.md\"]")
+                wrong(what, LIST_OF_FILES)
             }
         },
         (TriggerSource::Files, _, Some(_)) => {
@@ -92,18 +143,20 @@ mod tests {
     fn fire(name: &str, payload: Option<&str>, event: Option<&str>) -> Result<TrialFiring, Report> {
         let triggers = "{name: nightly, cron: '0 3 * * *', time_zone: Asia/Tokyo, task: 'At {{time}}.', agent: ada}, \
                         {name: hook, webhook: {secret: {env: HOOK}}, task: '{{event}}: {{body.title}}, {{body.no}}'}, \
+                        {name: text, webhook: {secret: {env: HOOK}}, task: '{{body}}'}, \
                         {name: docs, files: {paths: ['docs/**']}, task: '{{files}}'}";
         let config = format!("agents: [{{name: ada}}]\ntriggers: [{triggers}]");
         let config = Config::parse(&config, "/project".into()).unwrap_or_else(|report| panic!("{report:?}"));
         let now = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
-        TrialFiring::new(&config, name, (payload.map(str::as_bytes), event), now)
+        let payload = payload.map(|text| TrialPayload { place: "p.json", bytes: text.as_bytes() });
+        TrialFiring::new(&config, name, (payload, event), now)
     }
 
     #[test]
     fn task_has_the_values_that_are_given() {
         let nightly = fire("nightly", None, None).unwrap();
         let task = "At 2027-01-15T17:00:00+09:00.".to_owned();
-        assert_eq!(nightly, TrialFiring { agent: Some("ada".into()), task, missing: Vec::new() });
+        assert_eq!(nightly, TrialFiring { agent: Some("ada".into()), task, missing: Vec::new(), problem: None });
         let hook = fire("hook", Some(r#"{"title": "Lamp"}"#), Some("issues")).unwrap();
         assert!(hook.task.starts_with("\"issues\": \"Lamp\", \"\"\n"), "{hook:?}");
         assert_eq!((hook.agent, hook.missing), (None, vec!["body.no".to_owned()]));
@@ -122,6 +175,22 @@ mod tests {
         ] {
             let report = fire(name, payload, event).unwrap_err();
             assert!(report.message.contains(says) && report.hint.is_some(), "{report:?}");
+        }
+    }
+
+    #[test]
+    fn payload_that_is_no_json_is_told_with_its_place() {
+        let says = "p.json, line 2, column 12: the payload is no JSON (expected value), so it is a text without parts";
+        let fired = fire("hook", Some("{\n  \"title\": Lamp\n}"), Some("issues")).unwrap();
+        assert_eq!((fired.problem.as_deref(), fired.missing.len()), (Some(says), 2), "{fired:?}");
+        assert!(fire("hook", Some(""), None).unwrap().problem.unwrap().starts_with("p.json, line 1, column 1: "));
+        assert_eq!(fire("hook", Some("[]"), None).unwrap().problem, None);
+        assert_eq!(fire("text", Some("Lamp"), None).unwrap().problem, None, "the text itself is the value");
+        for (payload, place) in
+            [("[\n1]", "line 2, column 1"), ("[\"a\",", "line 1, column 5"), ("{}", "line 1, column 1")]
+        {
+            let report = fire("docs", Some(payload), None).unwrap_err();
+            assert!(report.message.starts_with(&format!("p.json, {place}: ")) && !report.causes.is_empty(), "{report}");
         }
     }
 }
