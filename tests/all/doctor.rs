@@ -56,7 +56,7 @@ fn model(name: &str, server: &Server, keys: &str) -> String {
     )
 }
 
-const CHECKS: [&str; 13] = [
+const CHECKS: [&str; 14] = [
     "version",
     "config",
     "trust",
@@ -66,6 +66,7 @@ const CHECKS: [&str; 13] = [
     "default-model",
     "plugins",
     "mcp-servers",
+    "cluster",
     "directories",
     "sandbox",
     "terminal",

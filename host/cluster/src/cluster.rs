@@ -96,6 +96,16 @@ impl Cluster {
         NamespaceCounters::new(self.shared.clone())
     }
 
+    /// Returns the number of sessions, at most [`limits::SESSIONS`].
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError`] if the server fails.
+    pub async fn session_count(&self) -> Result<usize, ClusterError> {
+        let task = |handles: ClusterHandles| async move { Ok(handles.keys().await?.len()) };
+        self.shared.call("count the sessions of", &self.options().namespace, task).await
+    }
+
     /// Returns the sizes of the streams and buckets of the namespace that are there.
     ///
     /// # Errors

@@ -110,6 +110,9 @@ pub(crate) fn connection_mend(reason: &str) -> &'static str {
     if has("the credentials file") {
         return "name a file with a JWT and an NKey seed, as `nsc` writes it, under cluster.credentials";
     }
+    if has("the certificates file") {
+        return "name a file with certificates in PEM, which this host can read, under cluster.certificates";
+    }
     if has("authorization violation") {
         return "name the credentials file of a user of this server under cluster.credentials; passwords and tokens are not \
                 supported";
@@ -160,6 +163,7 @@ mod tests {
         for (reason, mend) in [
             ("authorization violation: nats: authorization violation", "passwords and tokens are not supported"),
             ("the credentials file /k/a.creds cannot be used: cannot parse user JWT", "as `nsc` writes it"),
+            ("the certificates file /k/ca.pem cannot be used: No such file or directory", "which this host can read"),
             ("the stream shelly-a: jetstream unavailable", "with JetStream"),
             ("the stream shelly-a: jetstream error: replicas > 1 not supported in non-clustered mode", "replicas"),
             ("IO error: invalid peer certificate: UnknownIssuer", "cluster.certificates"),

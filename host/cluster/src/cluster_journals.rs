@@ -323,7 +323,7 @@ impl JournalStorage for ClusterJournals {
 
 impl ClusterHandles {
     /// Returns the keys of all sessions, at most [`limits::SESSIONS`]. What has another key is no session.
-    async fn keys(&self) -> Result<Vec<String>, ClusterCallError> {
+    pub async fn keys(&self) -> Result<Vec<String>, ClusterCallError> {
         let keys = self.retry(|| self.entries.keys(), |_| false).await.map_err(ClusterCallError::failed)?;
         let mut keys = pin!(keys);
         let mut all = Vec::new();

@@ -56,6 +56,16 @@ impl ClusterOptions {
         }
     }
 
+    /// Returns the servers as they are shown to people: without credentials, which a URL may have.
+    pub fn shown_servers(&self) -> String {
+        let without_credentials = |server: &String| {
+            let (scheme, rest) = server.split_at(server.find("://").map_or(0, |at| at + "://".len()));
+            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            format!("{scheme}{host}")
+        };
+        self.servers.iter().map(without_credentials).collect::<Vec<_>>().join(", ")
+    }
+
     /// Returns `true` if this can be a namespace: it becomes a part of subjects and of the names of streams.
     pub fn is_namespace(name: &str) -> bool {
         (1..=limits::CLUSTER_NAMESPACE_BYTES).contains(&name.len())
@@ -66,6 +76,16 @@ impl ClusterOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn servers_are_shown_without_credentials() {
+        let servers = ["nats://a:1", "tls://me:secret@b:2", "token@c", "nats://me:se@cret@[::1]:4"];
+        let options = ClusterOptions {
+            servers: servers.map(str::to_owned).into(),
+            ..ClusterOptions::new("nats://127.0.0.1:4222", "team-a")
+        };
+        assert_eq!(options.shown_servers(), "nats://a:1, tls://b:2, c, nats://[::1]:4");
+    }
 
     #[test]
     fn namespace_is_a_short_word() {

@@ -114,7 +114,7 @@ impl ConnectionRuntime {
 impl ClusterConnection {
     /// Connects to a server, and creates the streams of sessions that are missing. Blocks.
     pub fn open(options: ClusterOptions) -> Result<Self, ClusterError> {
-        let servers = options.servers.join(", ");
+        let servers = options.shown_servers();
         let failed = |reason: String| ClusterError::Unreachable {
             servers: servers.clone(),
             reason: cut(&reason, limits::CLUSTER_REASON_CHARS),
@@ -280,6 +280,10 @@ async fn open(options: ClusterOptions, seals: ContentSeals) -> Result<ClusterHan
             .map_err(|error| format!("the credentials file {} cannot be used: {error}", path.display()))?;
     }
     if let Some(path) = &options.root_certificates {
+        // The client reads it once a server has answered, and does not name it.
+        tokio::fs::File::open(path)
+            .await
+            .map_err(|error| format!("the certificates file {} cannot be used: {error}", path.display()))?;
         connecting = connecting.add_root_certificates(path.clone());
     }
     let client = connecting.connect(options.servers.clone()).await.map_err(|error| error.to_string())?;

@@ -53,6 +53,8 @@ mod tests {
         let cluster = Cluster::new(options(&server.folder().join("server.authority.pem")));
         cluster.runs().submit(RunSpec::new("a", "s", None)).await.unwrap();
         assert!(cluster.runs().entry("a").await.unwrap().is_some());
+        let lacking = Cluster::new(options(&server.folder().join("none.pem"))).connect().await.unwrap_err();
+        assert!(lacking.to_string().contains("none.pem cannot be used"), "{lacking}");
         let refused = Cluster::new(options(&other)).connect().await.unwrap_err();
         assert!(
             matches!(&refused, ClusterError::Unreachable { servers, .. } if servers.contains("tls://")),

@@ -55,7 +55,7 @@ impl SharedConnection {
         }
         let (sender, receiver) = oneshot::channel();
         let shared = self.clone();
-        let failed = |reason: String| ClusterError::Unreachable { servers: self.options.servers.join(", "), reason };
+        let failed = |reason: String| ClusterError::Unreachable { servers: self.options.shown_servers(), reason };
         thread::Builder::new()
             .name("cluster-connect".into())
             .spawn(move || drop(sender.send(shared.blocking())))

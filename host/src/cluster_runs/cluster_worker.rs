@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     bundle_hosts::BundleEnvironment,
     served_namespace::serve,
-    worker_state::{ClusterWorkerOptions, ClusterWorkerState, OperatorWarning, ServedNamespace},
+    worker_state::{ClusterWorkerOptions, ClusterWorkerState, OperatorNotices, ServedNamespace, WorkerNotice},
     worker_status::WorkerStatus,
 };
 use crate::{cluster::JobPlaces, error::Report};
@@ -28,7 +28,7 @@ struct WorkerParts {
 }
 
 impl ClusterWorker {
-    /// Creates a worker that does the runs of these namespaces. `warn` tells its operator.
+    /// Creates a worker that does the runs of these namespaces. `notify` tells its operator.
     ///
     /// # Errors
     ///
@@ -37,13 +37,14 @@ impl ClusterWorker {
         namespaces: Vec<ServedNamespace>,
         environment: &Arc<dyn BundleEnvironment>,
         options: &ClusterWorkerOptions,
-        warn: impl Fn(&str) + Send + Sync + 'static,
+        notify: impl Fn(WorkerNotice) + Send + Sync + 'static,
     ) -> Result<Self, Report> {
         let (status, stop) = (Arc::<WorkerStatus>::default(), CancellationToken::new());
-        let warn = OperatorWarning { warn: Arc::new(warn), names_namespace: namespaces.len() > 1 };
+        let notices = OperatorNotices { notify: Arc::new(notify), names_namespace: namespaces.len() > 1 };
         let state = |served| {
             let environment = Arc::clone(environment);
-            ClusterWorkerState::new(served, options.clone(), environment, (&status, &stop), warn.clone()).map(Arc::new)
+            ClusterWorkerState::new(served, options.clone(), environment, (&status, &stop), notices.clone())
+                .map(Arc::new)
         };
         let namespaces = namespaces.into_iter().map(state).collect::<Result<Vec<_>, Report>>()?;
         Ok(Self(Arc::new(WorkerParts { namespaces, places: JobPlaces::new(options.jobs), status, stop })))

@@ -36,5 +36,5 @@ pub use cluster_worker::ClusterWorker;
 pub use config_bundle::{ConfigBundle, PackedBundle};
 pub use queued_run_end::failure_report;
 pub use run_submission::RunSubmission;
-pub use worker_state::{ClusterWorkerOptions, ServedNamespace};
+pub use worker_state::{ClusterWorkerOptions, ServedNamespace, WorkerNotice};
 pub use worker_status::{WorkerHttp, WorkerStatus};

@@ -42,14 +42,14 @@ pub(super) async fn serve(worker: &Arc<ClusterWorkerState>, jobs: NamespaceJobs,
     Ok(())
 }
 
-/// Connects, and announces the worker; `None` if it is told to stop before that succeeds.
+/// Connects, announces the worker, and tells its operator; `None` if it is told to stop before that succeeds.
 async fn begin(worker: &ClusterWorkerState, is_alone: bool) -> Result<Option<(WorkerPresence, QueueWatch)>, Report> {
     let mut failures = 0;
     loop {
         let announced = async {
-            worker.cluster.connect().await?;
+            let lease = worker.cluster.lease().await?;
             let watch = worker.cluster.runs().watch_messages().await?;
-            Ok::<_, ClusterError>((worker.cluster.workers().announce(worker.entry()).await?, watch))
+            Ok::<_, ClusterError>((worker.cluster.workers().announce(worker.entry()).await?, watch, lease))
         };
         let announced = tokio::select! {
             biased;
@@ -57,11 +57,19 @@ async fn begin(worker: &ClusterWorkerState, is_alone: bool) -> Result<Option<(Wo
             announced = announced => announced,
         };
         match announced {
-            Ok(begun) => return Ok(Some(begun)),
+            Ok((presence, watch, lease)) => {
+                worker.note_begin(lease);
+                return Ok(Some((presence, watch)));
+            }
             Err(error) if is_alone => return Err(error.report()),
             Err(error) => {
                 failures += 1;
-                worker.warn_of_failure(&format!("its runs cannot be taken: {}", error.report()));
+                let from = match &error {
+                    // It names the servers.
+                    ClusterError::Unreachable { .. } => String::new(),
+                    _ => format!(" from {}", worker.servers()),
+                };
+                worker.warn_of_failure(&format!("its runs cannot be taken{from}: {}", error.report()));
                 if !pause(worker, failures).await {
                     return Ok(None);
                 }
@@ -104,7 +112,7 @@ async fn take_runs(
             }
             Err(report) => {
                 failures += 1;
-                worker.warn_of_failure(&format!("cannot take runs: {}", report.with_hint()));
+                worker.warn_of_failure(&format!("cannot take runs from {}: {}", worker.servers(), report.with_hint()));
                 if !pause(worker, failures).await {
                     return;
                 }
@@ -126,7 +134,8 @@ async fn accept_offer(worker: &ClusterWorkerState, offer: RunOffer, most: Durati
         Ok(Err(error)) => error.report().with_hint(),
         Err(_) => format!("the server did not give it within {} s", most.as_secs()),
     };
-    worker.warn_of_failure(&format!("run {id} of a worker that seems to have died cannot be taken: {failure}"));
+    // It is about this run: the loop that takes runs says whether the namespace fails.
+    worker.warn(&format!("cannot take over run {id} from {}: {failure}", worker.servers()));
     None
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    mem,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
@@ -65,14 +66,34 @@ pub(super) struct ClusterWorkerState {
     warned: LastWarning,
     /// The last failure of the namespace as a whole.
     failed: LastWarning,
-    warn: OperatorWarning,
+    notices: OperatorNotices,
 }
 
-/// Warns the operator of a worker.
+/// A notice for the operator of a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkerNotice {
+    /// The worker is announced in a namespace, and takes its runs.
+    TakesRuns {
+        /// The name of the namespace.
+        namespace: String,
+    },
+    /// A namespace that failed works again.
+    Recovery {
+        /// The line for the operator.
+        message: String,
+    },
+    /// Something failed.
+    Warning {
+        /// The text for the operator.
+        message: String,
+    },
+}
+
+/// Tells the operator of a worker.
 #[derive(Clone)]
-pub(super) struct OperatorWarning {
-    pub warn: Arc<dyn Fn(&str) + Send + Sync>,
-    /// If `true`, warnings name their namespace.
+pub(super) struct OperatorNotices {
+    pub notify: Arc<dyn Fn(WorkerNotice) + Send + Sync>,
+    /// If `true`, messages name their namespace.
     pub names_namespace: bool,
 }
 
@@ -91,8 +112,9 @@ impl LastWarning {
         is_new
     }
 
-    fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    /// Forgets it. Returns `true` if there was one.
+    fn forget(&self) -> bool {
+        !mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)).is_empty()
     }
 }
 
@@ -103,7 +125,7 @@ impl ClusterWorkerState {
         options: ClusterWorkerOptions,
         environment: Arc<dyn BundleEnvironment>,
         (status, stop): (&Arc<WorkerStatus>, &CancellationToken),
-        warn: OperatorWarning,
+        notices: OperatorNotices,
     ) -> Result<Self, Report> {
         let ServedNamespace { cluster, host, limits, cache } = served;
         let hosts = BundleHosts::new(host, options.accept, environment, cluster.objects(), cache)?;
@@ -119,7 +141,7 @@ impl ClusterWorkerState {
             at_work: Mutex::default(),
             warned: LastWarning::default(),
             failed: LastWarning::default(),
-            warn,
+            notices,
         })
     }
 
@@ -134,29 +156,53 @@ impl ClusterWorkerState {
         WorkerIdentity { id: id.clone(), labels: labels.clone(), limits: self.limits }
     }
 
-    /// Notes that the namespace works: if it fails again, the operator hears it again.
+    /// Returns the servers as they are shown to the operator.
+    pub fn servers(&self) -> String {
+        self.cluster.options().shown_servers()
+    }
+
+    /// Tells the operator that the worker takes runs of the namespace, which has this lease.
+    pub fn note_begin(&self, lease: Duration) {
+        self.note_recovery();
+        let config = self.hosts.own().app().config.cluster.as_ref();
+        if let Some(warning) = config.and_then(|config| config.lease_warning(lease)) {
+            self.warn(&warning);
+        }
+        (self.notices.notify)(WorkerNotice::TakesRuns { namespace: self.namespace().to_owned() });
+    }
+
+    /// Notes that the namespace works, and says so if the operator was told that it fails. If it fails again, the operator
+    /// hears it again.
     pub fn note_recovery(&self) {
-        self.failed.forget();
+        if self.failed.forget() {
+            let message = self.named(&format!("the server answers again: runs are taken from {}", self.servers()));
+            (self.notices.notify)(WorkerNotice::Recovery { message });
+        }
     }
 
     /// Warns the operator that the namespace fails, unless the same was said since it worked.
     pub fn warn_of_failure(&self, message: &str) {
         if self.failed.is_new(message) {
-            self.tell(message);
+            self.tell_warning(message);
         }
     }
 
     /// Warns the operator, unless the same was said just before.
     pub fn warn(&self, message: &str) {
         if self.warned.is_new(message) {
-            self.tell(message);
+            self.tell_warning(message);
         }
     }
 
-    fn tell(&self, message: &str) {
-        match self.warn.names_namespace {
-            true => (self.warn.warn)(&format!("namespace {}: {message}", self.namespace())),
-            false => (self.warn.warn)(message),
+    fn tell_warning(&self, message: &str) {
+        (self.notices.notify)(WorkerNotice::Warning { message: self.named(message) });
+    }
+
+    /// Returns a message with its namespace, if the worker has others.
+    fn named(&self, message: &str) -> String {
+        match self.notices.names_namespace {
+            true => format!("namespace {}: {message}", self.namespace()),
+            false => message.to_owned(),
         }
     }
 
@@ -199,7 +245,7 @@ mod tests {
     fn failure_after_a_recovery_is_told_again() {
         let last = LastWarning::default();
         assert_eq!(["away", "away", "full"].map(|message| last.is_new(message)), [true, false, true]);
-        last.forget();
+        assert!(last.forget() && !last.forget(), "one recovery for one failure");
         assert!(last.is_new("full"));
     }
 }

@@ -165,6 +165,13 @@ impl ClusterConfig {
         Ok(())
     }
 
+    /// Returns a warning if the config names another lease than a namespace has on its server.
+    pub fn lease_warning(&self, of_namespace: Duration) -> Option<String> {
+        let named = self.lease.filter(|named| *named != of_namespace)?;
+        let (there, named) = (shown(of_namespace), shown(named));
+        Some(format!("the lease of the namespace is {there}, from its first use; `lease: {named}` has no effect"))
+    }
+
     /// Returns the namespaces whose runs a worker does, its own first.
     pub fn served_namespaces(&self) -> Vec<String> {
         let further = self.namespaces.iter().map(|further| &further.namespace);
@@ -231,6 +238,8 @@ fn check_limits(at: &str, ClusterLimitsConfig { runs, tokens, usd }: &ClusterLim
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use crate::config::Config;
 
     fn parsed(keys: &str) -> Result<Config, String> {
@@ -294,6 +303,18 @@ mod tests {
         let config = keys(most - 1).unwrap().cluster.unwrap();
         assert_eq!(config.encryption.unwrap().keys().count(), most);
         assert!(keys(most).unwrap_err().contains("more than 8 keys"));
+    }
+
+    #[test]
+    fn lease_that_the_namespace_does_not_have_is_named() {
+        let warning = |keys: &str, seconds: u64| {
+            let config = parsed(&format!("nats: 'nats://a:1', namespace: a{keys}")).unwrap();
+            config.cluster.unwrap().lease_warning(Duration::from_secs(seconds))
+        };
+        let says = "the lease of the namespace is 3s, from its first use; `lease: 5s` has no effect";
+        assert_eq!(warning(", lease: 5s", 3).as_deref(), Some(says));
+        assert_eq!(warning(", lease: 5s", 5), None);
+        assert_eq!(warning("", 3), None, "a config that names none takes that of the namespace");
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod accounts;
 #[cfg(unix)]
 mod attached_terminal;
 #[cfg(unix)]
+mod cluster_check;
+#[cfg(unix)]
 mod delegation;
 #[cfg(unix)]
 #[allow(dead_code, unused_imports, reason = "the benchmark of clusters uses more of it")]
@@ -66,7 +68,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 struct ClusterProject {
     place: Place,
     port: u16,
-    _server: NatsServer,
+    server: NatsServer,
 }
 
 #[cfg(unix)]
@@ -75,7 +77,7 @@ impl ClusterProject {
     fn new(model: &ModelServer, agent: &str, keys: &str) -> Option<Self> {
         let (place, port) = (Place::untrusted(), free_port());
         let server = NatsServer::start(&place, port)?;
-        let project = Self { place, port, _server: server };
+        let project = Self { place, port, server };
         project.place.file("shelly.yaml", project.config(model, agent, keys));
         Some(project)
     }

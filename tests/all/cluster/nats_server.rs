@@ -40,6 +40,13 @@ impl NatsServer {
         }
         Some(server)
     }
+
+    /// Stops the process of the server, whose connections stay, or lets it go on.
+    #[cfg(unix)]
+    pub fn set_stopped(&self, is_stopped: bool) {
+        let signal = if is_stopped { "-STOP" } else { "-CONT" };
+        assert!(Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap().success());
+    }
 }
 
 impl Drop for NatsServer {

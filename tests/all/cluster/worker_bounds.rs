@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -13,7 +13,9 @@ use shelly_host::{
     app::{App, sessions_of},
     approval::{ApprovalBroker, ApprovalInbox, HeadlessPolicy, TrustedSubjects},
     cluster::{Cluster, ClusterOptions, NamespaceLimits, RunSpec},
-    cluster_runs::{AcceptPolicy, BundleEnvironment, ClusterWorker, ClusterWorkerOptions, ServedNamespace},
+    cluster_runs::{
+        AcceptPolicy, BundleEnvironment, ClusterWorker, ClusterWorkerOptions, ServedNamespace, WorkerNotice,
+    },
     config::Config,
     digest::Sha256Digest,
     error::{ErrorKind, Report},
@@ -48,6 +50,17 @@ impl BundleEnvironment for OwnConfigAlone {
 struct WorkerTimes {
     decline: Duration,
     session_wait: Duration,
+    retry: Duration,
+}
+
+impl Default for WorkerTimes {
+    fn default() -> Self {
+        Self {
+            decline: limits::CLUSTER_DECLINE,
+            session_wait: limits::CLUSTER_SESSION_WAIT,
+            retry: limits::CLUSTER_RETRY,
+        }
+    }
 }
 
 /// A worker in this process.
@@ -55,6 +68,7 @@ struct LocalWorker {
     runtime: Runtime,
     worker: ClusterWorker,
     working: JoinHandle<Result<(), Report>>,
+    notices: Arc<Mutex<Vec<WorkerNotice>>>,
 }
 
 impl LocalWorker {
@@ -64,7 +78,7 @@ impl LocalWorker {
         let entered = runtime.enter();
         let config = Config::read(&project.place.path().join("shelly.yaml")).unwrap();
         let cluster = project.cluster();
-        let options = ClusterOptions { decline: times.decline, ..cluster.options().clone() };
+        let options = ClusterOptions { decline: times.decline, retry: times.retry, ..cluster.options().clone() };
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
         let broker = ApprovalBroker::new(HeadlessPolicy::Never, TrustedSubjects::default());
         let plugins: Vec<PathBuf> = Vec::new();
@@ -86,11 +100,27 @@ impl LocalWorker {
             limits: NamespaceLimits::default(),
             cache: project.place.path().join("bundles"),
         };
-        let worker = ClusterWorker::new(vec![served], &environment, &of_worker, |_| {}).unwrap();
+        let notices = Arc::<Mutex<Vec<WorkerNotice>>>::default();
+        let heard = Arc::clone(&notices);
+        let hear = move |notice| heard.lock().unwrap().push(notice);
+        let worker = ClusterWorker::new(vec![served], &environment, &of_worker, hear).unwrap();
         drop(entered);
         let (of_thread, handle) = (worker.clone(), runtime.handle().clone());
         let working = thread::spawn(move || handle.block_on(of_thread.work()));
-        Self { runtime, worker, working }
+        Self { runtime, worker, working, notices }
+    }
+
+    /// Waits until the operator was told this, and returns all that was told.
+    fn wait_to_hear(&self, is_it: impl Fn(&WorkerNotice) -> bool) -> Vec<WorkerNotice> {
+        let began = Instant::now();
+        loop {
+            let notices = self.notices.lock().unwrap().clone();
+            if notices.iter().any(&is_it) {
+                return notices;
+            }
+            assert!(began.elapsed() < PATIENCE, "{notices:?}");
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Stops the worker, and waits until it has ended.
@@ -105,7 +135,7 @@ fn run_that_no_worker_accepts_ends_as_refused() {
     let model = ModelServer::start(|_| says("Never asked."));
     let Some(project) = ClusterProject::new(&model, "", "") else { return };
     let decline = Duration::from_secs(1);
-    let times = WorkerTimes { decline, session_wait: limits::CLUSTER_SESSION_WAIT };
+    let times = WorkerTimes { decline, ..WorkerTimes::default() };
     let began = Instant::now();
     let worker = LocalWorker::start(&project, &times);
     let bundle = Some(Sha256Digest::of("the config of another host"));
@@ -130,7 +160,7 @@ fn run_waits_a_bounded_time_for_its_session() {
     let store = sessions_of(&config, project.place.own_key());
     let new = NewSession { id: Some("busy".into()), agent: "helper".into(), ..NewSession::default() };
     let session = store.create(new).unwrap();
-    let times = WorkerTimes { decline: limits::CLUSTER_DECLINE, session_wait: Duration::from_millis(100) };
+    let times = WorkerTimes { session_wait: Duration::from_millis(100), ..WorkerTimes::default() };
     let worker = LocalWorker::start(&project, &times);
     let runs = project.cluster().runs();
     let entry = || worker.runtime.block_on(async { runs.entry("late").await.unwrap().unwrap() });
@@ -148,5 +178,26 @@ fn run_waits_a_bounded_time_for_its_session() {
     worker.runtime.block_on(session.close()).unwrap();
     drop(session);
     assert_eq!(project.wait_until("late", "completed")["answer"], json!("Done."));
+    worker.stop();
+}
+
+#[test]
+fn operator_hears_of_an_outage_and_of_its_end() {
+    let model = ModelServer::start(|_| says("Never asked."));
+    let Some(project) = ClusterProject::new(&model, "", "") else { return };
+    let worker = LocalWorker::start(&project, &WorkerTimes { retry: Duration::ZERO, ..WorkerTimes::default() });
+    let begun = worker.wait_to_hear(|notice| matches!(notice, WorkerNotice::TakesRuns { .. }));
+    assert_eq!(begun, [WorkerNotice::TakesRuns { namespace: "team-a".into() }]);
+    let listed = worker.runtime.block_on(async { project.cluster().workers().list().await.unwrap() });
+    assert_eq!(listed.len(), 1, "it is announced when it says so: {listed:?}");
+    let failure = format!("cannot take runs from nats://127.0.0.1:{}: ", project.port);
+    let is_failure =
+        |notice: &WorkerNotice| matches!(notice, WorkerNotice::Warning { message } if message.starts_with(&failure));
+    project.server.set_stopped(true);
+    worker.wait_to_hear(is_failure);
+    project.server.set_stopped(false);
+    let notices = worker.wait_to_hear(|notice| matches!(notice, WorkerNotice::Recovery { .. }));
+    let message = format!("the server answers again: runs are taken from nats://127.0.0.1:{}", project.port);
+    assert!(notices.contains(&WorkerNotice::Recovery { message }), "{notices:?}");
     worker.stop();
 }

@@ -16,6 +16,9 @@ pub const COMPILE_PROGRESS_TICK: Duration = Duration::from_millis(250);
 /// The time in which a model must have answered the question of `doctor`: a loaded local server needs some seconds, and a person
 /// waits for the rest of the report.
 pub const DOCTOR_MODEL_TIME: Duration = Duration::from_secs(30);
+/// The time in which the servers of a cluster must have answered `doctor`: two attempts to connect. One that runs needs much
+/// less.
+pub const DOCTOR_CLUSTER_TIME: Duration = Duration::from_secs(10);
 /// The maximum number of files and folders whose sizes are added up for one directory; beyond it the size is "at least". As many
 /// sessions as a project can have.
 pub const DOCTOR_DIRECTORY_ENTRIES: usize = 100_000;

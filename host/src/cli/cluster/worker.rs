@@ -23,7 +23,9 @@ use crate::{
         runner_args::{self, RunnerArgs},
         secrets, signals, trust,
     },
-    cluster_runs::{AcceptPolicy, BundleEnvironment, ClusterWorker, ClusterWorkerOptions, ServedNamespace, WorkerHttp},
+    cluster_runs::{
+        AcceptPolicy, BundleEnvironment, ClusterWorker, ClusterWorkerOptions, ServedNamespace, WorkerHttp, WorkerNotice,
+    },
     config::{ClusterConfig, Config},
     error::{ErrorKind, Report},
     limits,
@@ -167,18 +169,13 @@ impl WorkerArgs {
             apps.push(app);
         }
         let (id, environment) = (options.id.clone(), Arc::new(environment) as Arc<dyn BundleEnvironment>);
-        let worker = ClusterWorker::new(served, &environment, &options, warn)?;
+        let worker = ClusterWorker::new(served, &environment, &options, move |notice| show_notice(&id, &notice))?;
         let stop = CancellationToken::new();
         let serving = listener.map(|(listener, address)| {
             tell(&format!("health and metrics at http://{address}\n"));
             let server = HttpServer::new(policy, Arc::new(WorkerHttp::new(worker.status())));
             tokio::spawn(server.serve(listener, stop.clone(), limits::SERVE_STOP_GRACE))
         });
-        tell(&format!(
-            "worker {} takes runs of {}{DIM}; Ctrl-C gives back those at work{PLAIN}\n",
-            name(&id),
-            namespaces.iter().map(|namespace| format!("`{}`", name(namespace))).collect::<Vec<_>>().join(", ")
-        ));
         let mut working = pin!(worker.work());
         let code = tokio::select! {
             biased;
@@ -282,6 +279,19 @@ fn app_of(
     // The facts of the config are those of all namespaces.
     broker.trust(trusted.clone());
     Ok((further, inbox))
+}
+
+/// Shows what the worker with this id tells its operator.
+fn show_notice(id: &str, notice: &WorkerNotice) {
+    match notice {
+        WorkerNotice::TakesRuns { namespace } => tell(&format!(
+            "worker {} takes runs of `{}`{DIM}; Ctrl-C gives back those at work{PLAIN}\n",
+            name(id),
+            name(namespace)
+        )),
+        WorkerNotice::Recovery { message } => tell(&format!("{}\n", name(message))),
+        WorkerNotice::Warning { message } => warn(message),
+    }
 }
 
 /// Returns the id of a new worker: the name of its host and random digits.

@@ -27,9 +27,9 @@ use report_bundle::{check_new, write_bundle};
 /// Check everything that runs need, and say how to fix what is missing.
 ///
 /// Each line begins with ok, note or problem. The checks cover the version, the config, its trust, keys, models and local model
-/// servers, plugins, MCP servers, directories, the sandbox, the terminal and programs. Each model gets one tiny real request,
-/// which is billed; --offline leaves it out. For a project that is not trusted, nothing is run or sent. Values of keys are
-/// never shown.
+/// servers, plugins, MCP servers, the cluster, directories, the sandbox, the terminal and programs. Each model gets one tiny
+/// real request, which is billed; --offline leaves it out. For a project that is not trusted, nothing is run or sent. Values
+/// of keys are never shown.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -45,7 +45,7 @@ pub struct DoctorArgs {
     /// A directory of plugin folders; repeatable.
     #[arg(long, value_name = "DIR")]
     plugins: Vec<PathBuf>,
-    /// Send nothing: do not ask models and local model servers.
+    /// Send nothing: do not ask models, local model servers and the servers of the cluster.
     #[arg(long)]
     offline: bool,
     /// Also connect to the MCP servers of the config. Without this option they are only listed.

@@ -1,5 +1,6 @@
 //! The checks, in the order in which they are made.
 
+mod cluster;
 mod extensions;
 mod machine;
 mod models;
@@ -24,6 +25,7 @@ pub const CHECKS: &[DoctorCheck] = &[
     DoctorCheck { name: "default-model", run: models::default_model },
     DoctorCheck { name: "plugins", run: extensions::plugins },
     DoctorCheck { name: "mcp-servers", run: extensions::mcp_servers },
+    DoctorCheck { name: "cluster", run: cluster::cluster },
     DoctorCheck { name: "directories", run: machine::directories },
     DoctorCheck { name: "sandbox", run: machine::sandbox },
     DoctorCheck { name: "terminal", run: machine::terminal },
