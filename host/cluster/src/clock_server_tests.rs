@@ -73,7 +73,8 @@ mod tests {
         };
         with(&cluster, declined(0)).await.unwrap();
         assert!(!take(&runs, "w").await.decline("no trust").await.unwrap(), "it was declined once");
-        assert_eq!(runs.entry("a").await.unwrap().expect("an entry").declines, 1);
+        let entry = runs.entry("a").await.unwrap().expect("an entry");
+        assert_eq!((entry.declines, entry.refusals(), entry.attempts()), (1, 1, 0));
         with(&cluster, declined(limits::CLUSTER_DECLINE_OFFERS)).await.unwrap();
         assert!(take(&runs, "w").await.decline("no trust").await.unwrap());
         let ending = runs.ended("a").await.unwrap();

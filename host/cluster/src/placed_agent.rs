@@ -9,15 +9,15 @@ use std::{
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, future::BoxFuture};
-use serde_json::{Value, json};
+use serde_json::json;
 use shelly_core::{
     agent::{RemoteTaskOwner, budget_left, ceiling_of, journal::RemoteTaskRecord, record_remote_task, remote_task},
     approval::ApprovalBroker,
     capability::{Budget, Usd},
     chat::{ChatSnapshot, MediaData, Part, Role, StopReason, Usage},
     digest::Sha256Digest,
-    error::{Fault, cut, legible},
-    event::{Event, RunCx, SpanDestination},
+    error::{Fault, legible},
+    event::{Event, ModelWait, RunCx, SpanDestination},
     limits,
     model::{Completer, Completion, CompletionRequest, DeltaSink, ModelInfo},
 };
@@ -240,7 +240,7 @@ impl PlacedAgentModel {
 
     /// Returns the answer of a run that has ended.
     fn answer(&self, ending: QueuedRunEnd) -> Result<String, Fault> {
-        let (place, why) = (self.place(), reason(ending.error.as_ref()));
+        let (place, why) = (self.place(), ending.reason());
         match ending.state {
             RunEndState::Completed => match ending.answer.filter(|answer| !answer.trim().is_empty()) {
                 Some(answer) => Ok(answer),
@@ -374,6 +374,7 @@ impl ChildRun<'_> {
         let mut look_at = Instant::now() + limits::CLUSTER_QUESTION_PAUSE;
         let mut phase = RunPhase::Queued { waits_for: None };
         let mut messages = PassedMessages { of_wait: random_token().ok(), count: 0 };
+        let mut told = String::new();
         loop {
             let mut entries = match runs.watch(&self.id).await {
                 Ok(entries) => entries,
@@ -411,6 +412,7 @@ impl ChildRun<'_> {
                                         asking = None;
                                     }
                                     phase = other;
+                                    self.tell_wait(&phase, &mut told).await;
                                 }
                             }
                         }
@@ -427,6 +429,10 @@ impl ChildRun<'_> {
                                 sleep(limits::CLUSTER_QUESTION_PAUSE).await;
                                 answer
                             }));
+                        } else {
+                            // The question was told instead.
+                            told.clear();
+                            self.tell_wait(&phase, &mut told).await;
                         }
                     }
                     () = sleep_until(look_at) => {
@@ -454,6 +460,16 @@ impl ChildRun<'_> {
             }
             // The run is watched again, as often as the server ends the watch.
             sleep(limits::CLUSTER_RETRY_PAUSE).await;
+        }
+    }
+
+    /// Emits the event that says what the request waits for, unless that was told last.
+    async fn tell_wait(&self, phase: &RunPhase, told: &mut String) {
+        let detail = phase.wait_words(&self.model.options.labels);
+        if *told != detail {
+            told.clone_from(&detail);
+            let (agent, model) = (Arc::clone(&self.cx.agent), self.model.info.model.clone());
+            self.cx.events.emit(Event::ModelWaits { agent, model, wait: ModelWait::Worker, detail }).await;
         }
     }
 
@@ -559,19 +575,6 @@ fn spec_budget(left: Budget) -> Result<Budget, Fault> {
             Err(Fault::Exhausted { message })
         }
         None => Ok(Budget { time, ..left }),
-    }
-}
-
-/// Returns the reason in the failure of a run, which its worker wrote.
-fn reason(error: Option<&Value>) -> String {
-    let text = |key: &str| error.and_then(|error| error[key].as_str()).filter(|text| !text.is_empty());
-    let mut parts: Vec<&str> = ["message", "title"].into_iter().find_map(text).into_iter().collect();
-    parts.extend(["detail", "reason"].into_iter().find_map(text));
-    let causes = error.and_then(|error| error["causes"].as_array()).into_iter().flatten();
-    parts.extend(causes.take(limits::CLUSTER_RUN_WARNINGS).filter_map(Value::as_str));
-    match parts.is_empty() {
-        true => "it has given no reason".into(),
-        false => cut(&legible(&parts.join(": ")), limits::CLUSTER_REASON_CHARS),
     }
 }
 

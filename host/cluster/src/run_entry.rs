@@ -1,10 +1,15 @@
 //! The entry of a run: its spec, and where it is between being submitted and its end.
 
-use std::time::SystemTime;
+use std::{collections::BTreeSet, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shelly_core::{capability::Usd, chat::Usage, error::cut, limits};
+use shelly_core::{
+    capability::Usd,
+    chat::Usage,
+    error::{cut, legible},
+    limits,
+};
 
 use super::{cluster_error::ClusterError, millis_since_epoch, run_spec::RunSpec};
 
@@ -15,7 +20,7 @@ pub struct RunEntry {
     pub spec: RunSpec,
     /// The state of the run.
     pub phase: RunPhase,
-    /// The number of times that a worker has taken the run.
+    /// The number of times that a worker has taken the run, also if it declined it then.
     #[serde(default)]
     pub starts: u32,
     /// The number of workers that died with the run, or lost it.
@@ -34,6 +39,9 @@ pub struct RunEntry {
     /// is a time that no host's clock changes.
     #[serde(default)]
     pub declines: u32,
+    /// The number of all refusals. Each worker had taken the run, so that [`starts`](Self::starts) counts it too.
+    #[serde(default)]
+    pub all_declines: u32,
 }
 
 /// The state of a run.
@@ -113,6 +121,17 @@ impl RunEntry {
             RunPhase::Queued { .. } | RunPhase::Running { .. } => None,
         }
     }
+
+    /// Returns the number of times that workers have taken the run and have not declined it.
+    pub fn attempts(&self) -> u32 {
+        self.starts.saturating_sub(self.refusals())
+    }
+
+    /// Returns the number of times that workers have declined the run.
+    pub fn refusals(&self) -> u32 {
+        // A worker of an earlier version does not count all of them.
+        self.all_declines.max(self.declines)
+    }
 }
 
 impl QueuedRunEnd {
@@ -172,6 +191,7 @@ impl StoredRun {
             warnings: Vec::new(),
             declined: None,
             declines: 0,
+            all_declines: 0,
         };
         Self { version: VERSION, stamp: String::new(), holder: String::new(), entry }
     }
@@ -268,7 +288,34 @@ fn end_of_json(text: &str, most: usize) -> usize {
     text.char_indices().find(|(_, c)| is_beyond(*c)).map_or(text.len(), |(at, _)| at)
 }
 
+impl RunPhase {
+    /// Returns the words for the wait for a run that asks for a worker with these labels.
+    pub(crate) fn wait_words(&self, labels: &BTreeSet<String>) -> String {
+        let labels: Vec<_> = labels.iter().map(String::as_str).collect();
+        match self {
+            Self::Queued { .. } if labels.is_empty() => "waiting for a worker".into(),
+            Self::Queued { .. } => format!("waiting for a worker with the labels {}", labels.join(", ")),
+            Self::Running { worker, .. } => format!("at work on {worker}"),
+            Self::Ended(_) => "ended".into(),
+        }
+    }
+}
+
 impl QueuedRunEnd {
+    /// Returns the reason in the failure of a run, which its worker wrote.
+    pub(crate) fn reason(&self) -> String {
+        let error = self.error.as_ref();
+        let text = |key: &str| error.and_then(|error| error[key].as_str()).filter(|text| !text.is_empty());
+        let mut parts: Vec<&str> = ["message", "title"].into_iter().find_map(text).into_iter().collect();
+        parts.extend(["detail", "reason"].into_iter().find_map(text));
+        let causes = error.and_then(|error| error["causes"].as_array()).into_iter().flatten();
+        parts.extend(causes.take(limits::CLUSTER_RUN_WARNINGS).filter_map(Value::as_str));
+        match parts.is_empty() {
+            true => "it has given no reason".into(),
+            false => cut(&legible(&parts.join(": ")), limits::CLUSTER_REASON_CHARS),
+        }
+    }
+
     /// Creates an end of this kind with a failure that the cluster found.
     pub(crate) fn because(state: RunEndState, code: &str, detail: &str) -> Self {
         let detail = cut(detail, limits::CLUSTER_REASON_CHARS);
@@ -307,8 +354,20 @@ mod tests {
             let mut written = stored();
             written.entry.spec.submitted = UNIX_EPOCH;
             (written.entry.phase, written.entry.declined, written.entry.declines) = (phase, Some(UNIX_EPOCH), 3);
+            written.entry.all_declines = 4;
             let bytes = written.stamped("0a".into());
             assert_eq!(StoredRun::parse("a", &bytes), Ok(written));
+        }
+    }
+
+    #[test]
+    fn declined_starts_are_no_attempts() {
+        let mut entry = stored().entry;
+        for (starts, declines, all_declines, attempts, refusals) in
+            [(0, 0, 0, 0, 0), (3, 2, 2, 1, 2), (5, 0, 3, 2, 3), (3, 2, 0, 1, 2), (1, 0, 9, 0, 9)]
+        {
+            (entry.starts, entry.declines, entry.all_declines) = (starts, declines, all_declines);
+            assert_eq!((entry.attempts(), entry.refusals()), (attempts, refusals), "{entry:?}");
         }
     }
 

@@ -172,12 +172,15 @@ impl TakenRun {
         // The first ones soon: another worker may be there that accepts it.
         let most = self.connection.handles().options.decline / limits::CLUSTER_DECLINE_OFFERS;
         let pause = (most / 10).saturating_mul(2_u32.saturating_pow(self.entry.declines)).min(most);
-        let change = move |entry: &mut RunEntry| match is_refused {
-            true => entry.end(QueuedRunEnd::because(RunEndState::Refused, "not_accepted", &reason)),
-            false => {
-                entry.phase = RunPhase::Queued { waits_for: Some(reason.clone()) };
-                entry.declined = entry.declined.or_else(|| Some(SystemTime::now()));
-                entry.declines = entry.declines.saturating_add(1);
+        let change = move |entry: &mut RunEntry| {
+            entry.all_declines = entry.refusals().saturating_add(1);
+            match is_refused {
+                true => entry.end(QueuedRunEnd::because(RunEndState::Refused, "not_accepted", &reason)),
+                false => {
+                    entry.phase = RunPhase::Queued { waits_for: Some(reason.clone()) };
+                    entry.declined = entry.declined.or_else(|| Some(SystemTime::now()));
+                    entry.declines = entry.declines.saturating_add(1);
+                }
             }
         };
         self.change("give back", change).await?;

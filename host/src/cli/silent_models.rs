@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::{event::Event, limits};
+use crate::{
+    event::{Event, ModelWait},
+    limits,
+};
 
 /// The agents whose model has not begun to reply.
 #[derive(Default)]
@@ -23,6 +26,10 @@ impl SilentModels {
             Event::ModelStarted { agent, .. } => {
                 let since = Instant::now();
                 self.0.insert(Arc::clone(agent), SilentModel { since, due: since + limits::MODEL_QUIET_TOLD });
+            }
+            // A worker takes as long as the work of the agent does.
+            Event::ModelWaits { agent, wait: ModelWait::Worker, .. } => {
+                self.0.remove(agent);
             }
             // This event has a line of its own.
             Event::ModelWaits { agent, .. } => {
@@ -61,10 +68,7 @@ impl SilentModels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        chat::ReplyDelta,
-        event::{ModelWait, RequestTokens},
-    };
+    use crate::{chat::ReplyDelta, event::RequestTokens};
 
     #[tokio::test(start_paused = true)]
     async fn silent_model_is_reported_at_doubling_intervals() {
@@ -94,5 +98,8 @@ mod tests {
         let begun = Instant::now();
         silences.next().await;
         assert_eq!(begun.elapsed().as_secs(), quiet);
+        let (agent, model, detail) = ("ada".into(), "worker:ada".into(), "waiting for a worker".into());
+        silences.note(&Event::ModelWaits { agent, model, wait: ModelWait::Worker, detail });
+        assert!(silences.0.is_empty(), "no model is silent");
     }
 }

@@ -62,6 +62,7 @@ fn wait_word(wait: ModelWait) -> &'static str {
         ModelWait::BatchCompleted => "batch_completed",
         ModelWait::BatchFallback => "batch_fallback",
         ModelWait::Retry => "retry",
+        ModelWait::Worker => "worker",
     }
 }
 

@@ -201,6 +201,8 @@ mod tests {
             span: crate::tests::run_span(agent, RunEnd::Open),
             steps,
             children: Vec::new(),
+            continues: None,
+            continued_by: None,
         };
         let runs = runs.into_iter().map(run).collect();
         Trace { header: header(), is_recorded: true, runs, notes: Vec::new(), left_out: 0 }

@@ -81,6 +81,11 @@ pub(crate) fn says_something(record: &JournalRecord) -> bool {
 }
 
 impl JournalEvents {
+    /// Returns the instances of the runs that have begun and not ended in the lines so far.
+    pub fn unfinished(&self) -> impl Iterator<Item = &str> {
+        self.runs.values().map(|run| &*run.instance)
+    }
+
     /// Returns the number of the next line to [add](Self::add).
     pub fn next_line(&self) -> u64 {
         self.next

@@ -1,7 +1,7 @@
 //! The events of a session as lines of the stream of events, in which `run --output events` printed them.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::Arc,
 };
 
@@ -13,8 +13,10 @@ use super::{
     line_members::{json, members},
 };
 use shelly_core::{
+    agent::journal::JournalRecord,
     chat::Message,
     event::{EVENT_STREAM_VERSION, Event, StreamStart},
+    limits,
 };
 use shelly_session::{JournalLineContent, RecordedEvent, SessionError, SessionEvents, SessionHeader, SessionStore};
 
@@ -37,6 +39,12 @@ pub struct TraceLines {
     fill_to: u64,
     /// The runs that have not finished, by the instance of their agent.
     runs: HashMap<String, String>,
+    /// The instances whose runs had not finished when their stream ended, and that have begun no run since.
+    interrupted: HashSet<String>,
+    /// The last line of the journal that was looked at for new runs of such instances.
+    begun_to: u64,
+    /// Set if the last line begins a run that continues an interrupted one.
+    is_continuation: bool,
     journal: JournalEvents,
     /// Lines that come before the next event: their members, without the session and the number.
     due: VecDeque<String>,
@@ -70,6 +78,9 @@ impl TraceLines {
             message_told: 1,
             fill_to: 1,
             runs: HashMap::new(),
+            interrupted: HashSet::new(),
+            begun_to: 1,
+            is_continuation: false,
             journal: JournalEvents::default(),
             due: VecDeque::new(),
             next: None,
@@ -93,7 +104,13 @@ impl TraceLines {
         self.events.damaged_lines()
     }
 
+    /// Returns `true` if the last line begins a run that continues an interrupted run of the same instance.
+    pub(crate) fn is_continuation(&self) -> bool {
+        self.is_continuation
+    }
+
     fn next_line(&mut self) -> Result<Option<String>, SessionError> {
+        self.is_continuation = false;
         loop {
             if let Some(members) = self.due.pop_front() {
                 return Ok(Some(self.framed(&members)));
@@ -103,7 +120,7 @@ impl TraceLines {
                 continue;
             }
             if let Some(event) = self.next.take() {
-                self.note(&event);
+                self.note(&event)?;
                 return self.line_of(&event).map(Some);
             }
             match self.state {
@@ -155,7 +172,7 @@ impl TraceLines {
     }
 
     /// Notes which runs there are after an event.
-    fn note(&mut self, event: &RecordedEvent) {
+    fn note(&mut self, event: &RecordedEvent) -> Result<(), SessionError> {
         let line = event.journal_line.min(self.events.last_journal_line());
         self.told = self.told.max(line);
         if event.event == "message_added" {
@@ -163,15 +180,42 @@ impl TraceLines {
                 self.message_told.max(event.message_line().map_or(line, |of_message| of_message.min(line)));
         }
         if event.is_stream_start() {
-            self.runs.clear();
+            // The journal knows those whose beginning was not recorded as an event.
+            let begun = self.journal.unfinished().map(str::to_owned);
+            let unfinished = self.runs.drain().map(|(agent, _)| agent).chain(begun);
+            let room = limits::TRACE_OPEN_RUNS.saturating_sub(self.interrupted.len());
+            self.interrupted.extend(unfinished.take(room));
+            self.begun_to = self.begun_to.max(line);
         }
         if let (Some(agent), Some(run)) = (&event.agent, &event.run) {
             match &*event.event {
-                "run_started" => drop(self.runs.insert(agent.clone(), run.clone())),
+                "run_started" => {
+                    self.is_continuation = self.continues_interrupted(agent, line)?;
+                    self.runs.insert(agent.clone(), run.clone());
+                }
                 "run_finished" => drop(self.runs.remove(agent)),
                 _ => {}
             }
         }
+        Ok(())
+    }
+
+    /// Returns `true` if a run of this instance that begins at the line `last` continues an interrupted one. A new run has a
+    /// record of its beginning, which is written before the event.
+    fn continues_interrupted(&mut self, agent: &str, last: u64) -> Result<bool, SessionError> {
+        if !self.interrupted.contains(agent) {
+            return Ok(false);
+        }
+        for n in self.begun_to + 1..=last {
+            if let Some(line) = self.events.journal_line(n)?
+                && let JournalLineContent::Record(record) = &line.what
+                && let JournalRecord::Began { instance, .. } = record
+            {
+                self.interrupted.remove(&**instance);
+            }
+        }
+        self.begun_to = self.begun_to.max(last);
+        Ok(self.interrupted.remove(agent))
     }
 
     /// Returns `true` if the journal has a line up to `last` whose event was not passed on.

@@ -209,8 +209,8 @@ async fn events_lost_in_a_crash_follow_from_the_journal() {
     }
 }
 
-#[tokio::test]
-async fn interrupted_run_is_open() {
+/// Returns a disk with the session `s`, in which `lead` and `bob` were interrupted.
+async fn interrupted() -> MemoryDisk {
     let disk = worked().await;
     let journal = disk.open(Path::new("/sessions/s/journal.jsonl")).unwrap();
     let mut bytes = vec![0; usize::try_from(journal.len().unwrap()).unwrap()];
@@ -223,10 +223,48 @@ async fn interrupted_run_is_open() {
         let is_before_the_end = |line: &&[u8]| !String::from_utf8_lossy(line).contains("run_finished");
         bytes.split_inclusive(|byte| *byte == b'\n').take_while(is_before_the_end).flatten().copied().collect()
     });
-    let trace = trace(&disk);
+    disk
+}
+
+#[tokio::test]
+async fn interrupted_run_is_open() {
+    let trace = trace(&interrupted().await);
     assert!(trace.runs.iter().all(|run| run.span.end == RunEnd::Open), "{:?}", trace.runs);
     assert_eq!(trace.runs.len(), 2);
     assert!(shown(&trace).contains("delegate!"), "{}", shown(&trace));
+}
+
+#[tokio::test]
+async fn attempt_that_continues_a_run_is_no_new_run() {
+    // Without events the journal alone knows that there was an attempt.
+    for keeps_events in [true, false] {
+        let disk = interrupted().await;
+        let last = store(&disk).events("s").unwrap().last_journal_line();
+        let line = |sequence: u64, rest: &str| format!("{{\"sequence\":{sequence},\"n\":{last},{rest}}}\n");
+        let usage = json!(Usage { input_tokens: 7, ..Usage::default() });
+        let finished = r#""event":"run_finished","iterations":3"#;
+        let resumed = [
+            line(901, r#""event":"stream_started""#),
+            line(902, r#""event":"run_started","run":"q","agent":"lead""#),
+            line(903, r#""event":"run_started","run":"q.1","parent":"q","agent":"bob-look-1","depth":1"#),
+            line(904, &format!(r#"{finished},"run":"q.1","agent":"bob-look-1","usage":{usage}"#)),
+            line(905, &format!(r#"{finished},"run":"q","agent":"lead","usage":{usage}"#)),
+        ];
+        let all = resumed.concat().into_bytes();
+        change_events(&disk, |before| if keeps_events { [before, all].concat() } else { all });
+        let trace = trace(&disk);
+        let attempts: Vec<_> = trace.runs.iter().map(|run| (run.continues, run.continued_by)).collect();
+        assert_eq!(attempts, [(None, Some(2)), (None, Some(3)), (Some(0), None), (Some(1), None)], "{keeps_events}");
+        let totals = trace.totals();
+        assert_eq!((totals.runs, totals.turns, totals.usage.total()), (2, 6, 14), "{keeps_events}");
+    }
+    // A run that begins anew is another one, though the one before it was interrupted.
+    let disk = interrupted().await;
+    let opened = store(&disk).open("s", SessionOpenOptions::default()).unwrap();
+    work(opened.session, Chat::recorded()).await;
+    let trace = trace(&disk);
+    assert!(trace.runs.iter().all(|run| run.continues.is_none() && run.continued_by.is_none()), "{:?}", trace.runs);
+    assert_eq!(trace.totals().runs, 4);
 }
 
 #[tokio::test]

@@ -39,6 +39,10 @@ pub struct TraceRun {
     pub steps: Vec<TraceStep>,
     /// The positions of the runs that worked for it, in the order in which they began.
     pub children: Vec<usize>,
+    /// The position of the interrupted run that it continues. The sums of a run that has ended include those of that one.
+    pub continues: Option<usize>,
+    /// The position of the run that continues it.
+    pub continued_by: Option<usize>,
 }
 
 /// A request to a model, or a tool call.
@@ -78,7 +82,7 @@ pub enum TraceStepKind {
 /// The sums of a trace, or of a part of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TraceTotals {
-    /// The runs.
+    /// The runs. One that was interrupted and continued is one run.
     pub runs: u64,
     /// The turns.
     pub turns: u64,
@@ -102,8 +106,9 @@ impl Trace {
     /// [`SessionError`] if the journal is damaged where an event refers to it, or the disk fails.
     pub fn read(mut lines: TraceLines) -> Result<Self, SessionError> {
         let (mut assembler, mut builder) = (TraceAssembler::default(), TraceBuilder::default());
-        for line in lines.by_ref() {
+        while let Some(line) = lines.next() {
             if let Some(event) = TraceEvent::parse(&line?) {
+                builder.is_continuation = lines.is_continuation();
                 assembler.add(event).into_iter().for_each(|part| builder.add(part));
             }
         }
@@ -137,9 +142,20 @@ impl Trace {
     /// Returns the sums of all runs.
     pub fn totals(&self) -> TraceTotals {
         let mut totals = TraceTotals::default();
-        for run in &self.runs {
-            let of_run = run.totals();
-            totals.runs += 1;
+        let mut of_runs: Vec<_> = self.runs.iter().map(TraceRun::totals).collect();
+        for (at, run) in self.runs.iter().enumerate() {
+            // Turns go on counting, and the end of a run tells what all its attempts have used.
+            let Some(before) = run.continues else { continue };
+            let TraceTotals { turns, usage, usd, .. } = of_runs[before];
+            of_runs[before] = TraceTotals { runs: 0, turns: 0, usage: Usage::default(), usd: 0.0, ..of_runs[before] };
+            of_runs[at].turns = of_runs[at].turns.max(turns);
+            if run.span.end == RunEnd::Open {
+                of_runs[at].usage += usage;
+                of_runs[at].usd += usd;
+            }
+        }
+        for of_run in of_runs {
+            totals.runs += of_run.runs;
             totals.turns += of_run.turns;
             totals.usage += of_run.usage;
             totals.usd += of_run.usd;
@@ -199,6 +215,10 @@ struct TraceBuilder {
     runs: Vec<TraceRun>,
     /// The position of each run, by id.
     positions: HashMap<Arc<str>, usize>,
+    /// The position of the newest run of each instance.
+    newest: HashMap<Arc<str>, usize>,
+    /// Set if a run that begins now continues an interrupted one of its instance.
+    is_continuation: bool,
     steps: usize,
     notes: Vec<String>,
     left_out: u64,
@@ -265,7 +285,12 @@ impl TraceBuilder {
             self.runs[*parent].children.push(at);
         }
         self.positions.insert(Arc::clone(&span.id), at);
-        self.runs.push(TraceRun { span, steps: Vec::new(), children: Vec::new() });
+        let before = self.newest.insert(Arc::clone(&span.agent), at);
+        let continues = before.filter(|before| self.is_continuation && self.runs[*before].span.end == RunEnd::Open);
+        if let Some(before) = continues {
+            self.runs[before].continued_by = Some(at);
+        }
+        self.runs.push(TraceRun { span, steps: Vec::new(), children: Vec::new(), continues, continued_by: None });
     }
 
     fn add_step(&mut self, run: &Arc<str>, step: TraceStep) {

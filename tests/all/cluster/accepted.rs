@@ -57,6 +57,9 @@ fn worker_declines_configs_that_are_not_its_own() {
     let declined = project.wait_for("foreign", |run| run["waits_for"] != Value::Null);
     let why = declined["waits_for"].as_str().unwrap();
     assert!(why.contains("is not that of the worker") && why.contains("--accept trusted"), "{declined}");
+    assert!(declined["declines"].as_u64() >= Some(1), "{declined}");
+    let listed = project.run(&["cluster", "runs", "--config", "shelly.yaml"]);
+    assert!(listed.stdout.contains(", declined "), "{}", listed.shown());
     worker.wait_to_hear("run foreign is not accepted");
     // The same config from another folder is the worker's own; without any, the worker's is used.
     other.file("same.yaml", fs::read_to_string(project.place.path().join("shelly.yaml")).unwrap());

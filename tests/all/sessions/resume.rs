@@ -173,6 +173,10 @@ fn killed_session_resumes_with_another_model_and_agent() {
     let ran = fine(place.run(&["session", "resume", "told", task, "--model", "offline"]));
     assert!(fs::read_to_string(&journals(&place)[1]).unwrap().contains(r#""kind":"sent""#));
     assert!(ran.stdout.contains("words"), "{}", ran.shown());
+    let traced = fine(place.run(&["trace", "told"]));
+    for words in [" · 1 run · ", "interrupted, continued below", "answered, continued from above"] {
+        assert!(traced.stdout.contains(words), "{words}: {}", traced.shown());
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures_util::{stream, stream::BoxStream};
+use serde_json::Value;
 use shelly_core::{
     agent::{
         Agent, AgentGroup, RunAnswer, RunError,
@@ -15,6 +16,7 @@ use shelly_core::{
     approval::{HeadlessPolicy, OpenQuestionAnswer, TrustedSubjects},
     capability::{BudgetAccount, BudgetUsage, Ceiling, CeilingBound, Grant},
     chat::{Chat, Message},
+    event::EventSink,
 };
 use tokio::sync::Semaphore;
 
@@ -85,6 +87,7 @@ impl ChildRuns for FakeRuns {
             warnings: Vec::new(),
             declined: None,
             declines: 0,
+            all_declines: 0,
         });
         Ok(Submission::New)
     }
@@ -369,6 +372,27 @@ async fn message_to_the_agent_is_passed_on_once() {
     assert_eq!(first, again, "the worker recognizes it");
     assert_ne!(first, second, "somebody has said it twice");
     assert_eq!(runs.specs().len(), 1, "it is no further task");
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_for_a_worker_is_told_with_its_labels() {
+    let (runs, told) = (Arc::new(FakeRuns::default()), Arc::new(Mutex::new(Vec::new())));
+    let (sink, telling, working) = (EventSink::new(), Arc::clone(&told), Arc::clone(&runs));
+    sink.record(Arc::new(move |event| {
+        if let Event::ModelWaits { wait: ModelWait::Worker, model, detail, .. } = &event.event {
+            telling.lock().unwrap().push(format!("{model}: {detail}"));
+        }
+    }));
+    tokio::spawn(async move {
+        sleep(limits::CLUSTER_QUESTION_PAUSE).await;
+        working.state().entries[0].phase = running();
+        sleep(limits::CLUSTER_WATCH_CHECK * 3).await;
+        working.state().entries[0].phase = RunPhase::Ended(completed("A cat.", 1));
+    });
+    let cx = RunCx::new("painter").with_events(sink);
+    agent(model(&runs, &broker())).run(&cx, &Chat::new(), vec![Message::user("Paint.")]).await.unwrap();
+    let told = told.lock().unwrap();
+    assert_eq!(*told, ["worker:painter: waiting for a worker with the labels gpu", "worker:painter: at work on w"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -271,6 +271,8 @@ pub enum ModelWait {
     BatchFallback,
     /// An attempt failed with a transient error: the request is sent again after a pause.
     Retry,
+    /// A worker of a cluster runs the agent: the request waits until one has taken the run, and then for its answer.
+    Worker,
 }
 
 /// The party that decided a question.

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     cluster_access::{ClusterConfigArgs, run_of},
+    cluster_command::declined_words,
     event_line::{event_line, is_about_questions},
     remote_question::RemoteQuestion,
     run_end::print_end,
@@ -330,11 +331,14 @@ async fn time_of(at: Option<Instant>) {
 
 /// Returns the state of a run that has not ended, in words.
 fn phase_words(entry: &RunEntry) -> String {
+    let declined = declined_words(entry);
     let of_entry = match &entry.phase {
-        RunPhase::Queued { waits_for: Some(what) } => format!("queued: {what}"),
-        RunPhase::Queued { waits_for: None } => "queued".into(),
-        RunPhase::Running { worker, attempt: 1, .. } => format!("at work on {worker}"),
-        RunPhase::Running { worker, attempt, .. } => format!("at work on {worker}, attempt {attempt}"),
+        RunPhase::Queued { waits_for: Some(what) } => format!("queued{declined}: {what}"),
+        RunPhase::Queued { waits_for: None } => format!("queued{declined}"),
+        RunPhase::Running { worker, .. } => match entry.attempts() {
+            ..=1 => format!("at work on {worker}{declined}"),
+            attempts => format!("at work on {worker}, attempt {attempts}{declined}"),
+        },
         RunPhase::Ended(_) => "ended".into(),
     };
     match entry.cancel_requested {
@@ -386,7 +390,36 @@ async fn answer(cluster: &Cluster, id: &str, question: &RemoteQuestion, line: &s
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
+    use crate::cluster::RunSpec;
+
+    #[test]
+    fn attempts_are_counted_without_those_that_were_declined() {
+        let running = || RunPhase::Running { worker: "w".into(), attempt: 4, since: SystemTime::UNIX_EPOCH };
+        let queued = || RunPhase::Queued { waits_for: Some("no trust".into()) };
+        for (phase, starts, all_declines, words) in [
+            (running(), 1, 0, "at work on w"),
+            (running(), 4, 0, "at work on w, attempt 4"),
+            (running(), 4, 3, "at work on w, declined 3 times"),
+            (running(), 4, 1, "at work on w, attempt 3, declined 1 time"),
+            (queued(), 2, 2, "queued, declined 2 times: no trust"),
+        ] {
+            let entry = RunEntry {
+                spec: RunSpec::new("a", "s", None),
+                phase,
+                starts,
+                deaths: 0,
+                cancel_requested: false,
+                warnings: Vec::new(),
+                declined: None,
+                declines: 0,
+                all_declines,
+            };
+            assert_eq!(phase_words(&entry), words);
+        }
+    }
 
     #[test]
     fn live_events_of_an_attempt_are_shown_once() {

@@ -236,7 +236,8 @@ fn run_json(entry: &RunEntry) -> Value {
     };
     json!({
         "run": spec.id, "session": spec.session, "state": state, "waits_for": waits_for, "worker": worker,
-        "attempt": attempt, "starts": entry.starts, "deaths": entry.deaths, "cancel_requested": entry.cancel_requested,
+        "attempt": attempt, "starts": entry.starts, "declines": entry.refusals(), "deaths": entry.deaths,
+        "cancel_requested": entry.cancel_requested,
         "priority": spec.priority.word(), "labels": spec.labels, "agent": spec.agent, "submitter": spec.submitter,
         "submitted": when(spec.submitted), "warnings": entry.warnings,
         "answer": entry.ending().and_then(|ending| ending.answer.as_deref()),
@@ -287,13 +288,15 @@ fn runs_text(entries: &[RunEntry], now: SystemTime) -> String {
                 _ => format!("{} h", seconds / 3_600),
             }
         };
+        let declined = declined_words(entry);
         let (state, since, worker) = match &entry.phase {
             RunPhase::Queued { waits_for: Some(what) } => {
-                (format!("queued ({})", one_line(what, limits::NAME_SHOWN_CHARS)), entry.spec.submitted, String::new())
+                let what = one_line(what, limits::NAME_SHOWN_CHARS);
+                (format!("queued{declined} ({what})"), entry.spec.submitted, String::new())
             }
-            RunPhase::Queued { waits_for: None } => ("queued".into(), entry.spec.submitted, String::new()),
-            RunPhase::Running { worker, attempt, since } => {
-                (format!("running, attempt {attempt}"), *since, name(worker))
+            RunPhase::Queued { waits_for: None } => (format!("queued{declined}"), entry.spec.submitted, String::new()),
+            RunPhase::Running { worker, since, .. } => {
+                (format!("running, attempt {}{declined}", entry.attempts()), *since, name(worker))
             }
             RunPhase::Ended(ending) => (word(&json!(ending.state)), ending.finished, String::new()),
         };
@@ -301,6 +304,14 @@ fn runs_text(entries: &[RunEntry], now: SystemTime) -> String {
         [name(&entry.spec.id), state, age(since), worker, one_line(task, limits::NAME_SHOWN_CHARS)]
     };
     table(&std::iter::once(head).chain(entries.iter().map(row)).collect::<Vec<_>>())
+}
+
+/// Returns the words for how often workers have declined a run, to follow its state; empty if none has.
+pub fn declined_words(entry: &RunEntry) -> String {
+    match entry.refusals() {
+        0 => String::new(),
+        refusals => format!(", declined {}", count(refusals.into(), "time", "times")),
+    }
 }
 
 /// Returns as JSON what the runs at work have reserved, and the reason if that cannot be read; one of them is null.
@@ -372,19 +383,29 @@ mod tests {
             warnings: Vec::new(),
             declined: None,
             declines: 0,
+            all_declines: 0,
         };
-        let entries = [
+        let mut entries = [
             entry("a", RunPhase::Queued { waits_for: Some("runs of the namespace\u{1b}".into()) }),
             entry("b", RunPhase::Running { worker: "w-1".into(), attempt: 2, since: now - Duration::from_secs(9_000) }),
             entry("c", RunPhase::Ended(QueuedRunEnd { finished: now, ..QueuedRunEnd::new(RunEndState::Poisoned) })),
         ];
+        entries[1].starts = 2;
         let text = runs_text(&entries, now);
-        for row in ["queued (runs of the namespace", "60 s", "running, attempt 2", "2 h", "w-1", "poisoned", "Go. On."]
+        for row in ["queued (runs of the namespace", "60 s", "running, attempt 2 ", "2 h", "w-1", "poisoned", "Go. On."]
         {
             assert!(text.contains(row), "{row}: {text}");
         }
         assert!(!text.contains('\u{1b}'));
         assert_eq!(run_json(&entries[1])["worker"], json!("w-1"));
+        // Workers that declined it made no attempt.
+        (entries[0].all_declines, entries[1].starts, entries[1].all_declines) = (1, 5, 3);
+        let text = runs_text(&entries, now);
+        for row in ["queued, declined 1 time (runs of the namespace", "running, attempt 2, declined 3 times "] {
+            assert!(text.contains(row), "{row}: {text}");
+        }
+        let run = run_json(&entries[1]);
+        assert_eq!((&run["starts"], &run["declines"]), (&json!(5), &json!(3)));
         let newer = NewerEntries { runs: 1, workers: 0, sessions: 2 };
         let text = newer_text(&newer).unwrap();
         assert!(text.contains("1 run, 2 sessions"), "{text}");

@@ -67,11 +67,6 @@ fn runs(trace: &Trace) -> String {
 fn row(run: &TraceRun, level: usize) -> [String; 8] {
     let totals = run.totals();
     let indent = if level == 0 { String::new() } else { format!("{}└ ", "  ".repeat(level - 1)) };
-    let end = match &run.span.end {
-        RunEnd::Answered => "answered".into(),
-        RunEnd::Failed(error) => format!("failed: {}", one_line(error, limits::TRACE_REASON_CHARS)),
-        RunEnd::Open => "has not ended".into(),
-    };
     [
         format!("{indent}{}", name(&run.span.agent)),
         totals.turns.to_string(),
@@ -80,8 +75,20 @@ fn row(run: &TraceRun, level: usize) -> [String; 8] {
         time_in_words(totals.duration),
         tools(run),
         totals.failed_calls.to_string(),
-        end,
+        end(run),
     ]
+}
+
+/// Returns the words for the end of a run. Each attempt at a run that was interrupted has a row.
+fn end(run: &TraceRun) -> String {
+    let from = if run.continues.is_some() { ", continued from above" } else { "" };
+    match &run.span.end {
+        RunEnd::Answered => format!("answered{from}"),
+        RunEnd::Failed(error) => format!("failed{from}: {}", one_line(error, limits::TRACE_REASON_CHARS)),
+        RunEnd::Open if run.continued_by.is_none() => format!("has not ended{from}"),
+        RunEnd::Open if run.continues.is_some() => "interrupted again, continued below".into(),
+        RunEnd::Open => "interrupted, continued below".into(),
+    }
 }
 
 /// Formats the calls of a run: `read_file ×3, exec`.
