@@ -388,7 +388,7 @@ enum OfferDecision {
     Taken(Box<RunEntry>, u64),
     /// Its worker seems to have died.
     Left,
-    /// It is not to be taken now, and the message is answered so.
+    /// The run is not to be taken now, and the message is answered so.
     Answered(AckKind),
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use shelly_host::{
     capability::Budget,
-    cluster::{Cluster, ClusterError, ClusterOptions, RunEntry, RunSpec},
+    cluster::{Cluster, ClusterError, ClusterOptions, RunEntry, RunPhase, RunSpec},
     limits,
 };
 use tokio::time::{sleep, timeout};
@@ -118,7 +118,8 @@ impl<'a> Trial<'a> {
         repeated(|| self.cluster.connect()).await?;
         self.workers.start_all()?;
         let specs = self.plan.specs();
-        let submitting = tokio::spawn(submit_runs(self.cluster.clone(), specs, self.plan.disturbed / 2));
+        // Those that come last are disturbed too.
+        let submitting = tokio::spawn(submit_runs(self.cluster.clone(), specs, self.plan.disturbed * 4 / 5));
         let person = TrialPerson::new(self.person.clone(), self.model.clone());
         let (mut random, began, mut deck) = (SeededRandom::new(self.plan.seed), Instant::now(), Vec::new());
         let faults = self.faults();
@@ -178,9 +179,10 @@ impl<'a> Trial<'a> {
     async fn has_ended(&mut self, person: &TrialPerson) -> bool {
         let entries = timeout(limits::CLUSTER_CALL, self.entries()).await;
         let Ok(Ok(entries)) = entries else { return false };
-        let (now, mut submitted, mut open) = (SystemTime::now(), 0, BTreeSet::new());
+        let (now, mut submitted, mut at_work, mut open) = (SystemTime::now(), 0, 0, BTreeSet::new());
         for entry in &entries {
             submitted += usize::from(entry.spec.parent.is_none());
+            at_work += usize::from(matches!(entry.phase, RunPhase::Running { .. }));
             match entry.ending() {
                 Some(_) => {
                     self.ended.entry(entry.spec.id.clone()).or_insert(now);
@@ -194,11 +196,12 @@ impl<'a> Trial<'a> {
         if self.plan.shows_progress && (has_ended || self.told.elapsed() >= PROGRESS) {
             self.told = Instant::now();
             eprintln!(
-                "{:5} s: {submitted} of {} runs submitted, {} further ones begun by them, {} at work or waiting, {} faults",
+                "{:5} s: {submitted} of {} runs submitted, {} further ones begun by them, {at_work} at work, {} waiting, \
+                 {} faults",
                 self.began.elapsed().as_secs(),
                 self.plan.runs,
                 entries.len() - submitted,
-                open.len(),
+                open.len() - at_work,
                 self.disturbances.len()
             );
         }
