@@ -14,8 +14,10 @@ use super::plan::BoxError;
 /// The size of the disk while it has room. Only what is used takes memory.
 const SIZE: &str = "2g";
 
-/// The room that a full disk is left with, so that what is written while it is measured fits.
+/// The room that a full disk is left with, so that what is written while it is measured fits. If more is written, it is
+/// measured again, with twice the room, at most so many times.
 const LEFT: u64 = 32 << 10;
+const MEASURED: u32 = 8;
 
 /// The namespaces that are tried: those of a user without privileges, and those of root where no user has namespaces.
 const NAMESPACES: [&[&str]; 2] = [&["--user", "--map-root-user", "--mount"], &["--mount"]];
@@ -66,9 +68,17 @@ impl SmallDisk {
     /// Makes the disk as small as what it has.
     pub fn fill(&self) -> Result<(), BoxError> {
         let seen = Path::new("/proc").join(self.holder.id().to_string()).join("root");
-        let disk = rustix::fs::statvfs(seen.join(self.folder.strip_prefix("/")?))?;
-        let used = disk.f_blocks.saturating_sub(disk.f_bfree) * disk.f_frsize;
-        self.resize(&(used + LEFT).to_string())
+        let seen = seen.join(self.folder.strip_prefix("/")?);
+        let mut measured = 0;
+        loop {
+            let disk = rustix::fs::statvfs(&seen)?;
+            let used = disk.f_blocks.saturating_sub(disk.f_bfree) * disk.f_frsize;
+            let resized = self.resize(&(used + (LEFT << measured)).to_string());
+            measured += 1;
+            if resized.is_ok() || measured == MEASURED {
+                return resized;
+            }
+        }
     }
 
     /// Gives the disk its room back.
