@@ -273,26 +273,23 @@ impl ClusterHandles {
                 return Ok(OfferDecision::Taken(Box::new(stored.entry), lease.unwrap_or(0)));
             }
             if lease.is_none() {
-                let is_left = matches!(stored.entry.phase, RunPhase::Running { .. });
-                lease = match (is_left, policy) {
-                    (true, LeftRunPolicy::Report) if !self.is_lease_held(&run_lease_key(id)).await? => {
-                        return Ok(OfferDecision::Left);
-                    }
-                    (true, LeftRunPolicy::Report) => None,
-                    (true, LeftRunPolicy::Take) => {
-                        let is_left = tokio::select! {
-                            biased;
-                            // Another worker gets it at once.
-                            () = abandoned.cancelled() => return answered(AckKind::Nak(None)),
-                            is_left = self.is_left_for_good(id) => is_left?,
-                        };
-                        match is_left {
-                            true => self.create_lease(&run_lease_key(id), &Bytes::from(holder.to_owned())).await?,
-                            false => None,
-                        }
-                    }
-                    (false, _) => self.create_lease(&run_lease_key(id), &Bytes::from(holder.to_owned())).await?,
+                let key = run_lease_key(id);
+                let is_held = match (&stored.entry.phase, policy) {
+                    (RunPhase::Running { .. }, LeftRunPolicy::Report) => match self.is_lease_held(&key).await? {
+                        true => true,
+                        false => return Ok(OfferDecision::Left),
+                    },
+                    (RunPhase::Running { .. }, LeftRunPolicy::Take) => tokio::select! {
+                        biased;
+                        // Another worker gets it at once.
+                        () = abandoned.cancelled() => return answered(AckKind::Nak(None)),
+                        is_left = self.is_left_for_good(&key) => !is_left?,
+                    },
+                    (RunPhase::Queued { .. } | RunPhase::Ended(_), _) => false,
                 };
+                if !is_held {
+                    lease = self.create_lease(&key, &Bytes::from(holder.to_owned())).await?;
+                }
                 if lease.is_none() {
                     // A worker has it: the message is offered although its heartbeats go on, such as when they were late or
                     // when an answer of an earlier worker came now. This is no death.
@@ -327,10 +324,10 @@ impl ClusterHandles {
         Err(ClusterCallError::Failed(format!("others change the entry of run {id} all the time")))
     }
 
-    /// Gives the worker of a run, which seems to have died, the time to come back. Returns `true` if nobody had the lease on the
-    /// run at the beginning.
-    async fn is_left_for_good(&self, id: &str) -> Result<bool, ClusterCallError> {
-        if !self.is_lease_free(&run_lease_key(id)).await? {
+    /// Gives the worker of a run, which seems to have died, the time to come back. Returns `true` if nobody had the lease with
+    /// this key at the beginning.
+    async fn is_left_for_good(&self, key: &str) -> Result<bool, ClusterCallError> {
+        if !self.is_lease_free(key).await? {
             return Ok(false);
         }
         // After the server was away, all leases have ended, and workers that live renew theirs: they come first.

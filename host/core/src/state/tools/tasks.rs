@@ -111,30 +111,33 @@ struct TaskDetails {
 /// Returns the tools `shared_tasks_create`, `_list`, `_get`, `_claim`, `_update`, `_watch` and `_cancel` of a task board.
 /// The caller acts as the agent of its instance name.
 pub fn task_tools(board: &TaskBoard) -> ToolBox {
-    let create =
-        tool(board, "create", "Adds a task to the board that all agents share.", |board, me, args: TaskCreateArgs| {
-            ToolOutput::json(&board.create(new_task(args)?, TaskActor::Agent(me))?)
-        });
-    let list = reading(
-        board,
+    let (reading, changing) = ((board, BoardUse::Read), (board, BoardUse::Change));
+    let create = tool(
+        changing,
+        "create",
+        "Adds a task to the board that all agents share.",
+        |board, me, args: TaskCreateArgs| ToolOutput::json(&board.create(new_task(args)?, TaskActor::Agent(me))?),
+    );
+    let list = tool(
+        reading,
         "list",
         "Lists the tasks of the board that all agents share, oldest first. `_get` shows one in full.",
-        |board, TaskListArgs { status, assignee, blocked }: TaskListArgs| {
+        |board, _, TaskListArgs { status, assignee, blocked }: TaskListArgs| {
             rows(&board.list(&TaskFilter { status, assignee, blocked }))
         },
     );
-    let get = reading(board, "get", "Shows a task in full, and what it waits for.", |board, args: TaskIdArgs| {
+    let get = tool(reading, "get", "Shows a task in full, and what it waits for.", |board, _, args: TaskIdArgs| {
         let waits_for = board.why_blocked(&args.id)?;
         ToolOutput::json(&TaskDetails { task: board.get(&args.id)?, waits_for })
     });
     let claim = tool(
-        board,
+        changing,
         "claim",
         "Makes you the assignee of a pending task that has no assignee, and sets it to in progress.",
         |board, me, args: TaskIdArgs| ToolOutput::json(&board.claim(&args.id, me)?),
     );
     let update = tool(
-        board,
+        changing,
         "update",
         "Changes a task that you created or that is assigned to you: its status when you are done, its metadata, its \
          text.",
@@ -145,7 +148,7 @@ pub fn task_tools(board: &TaskBoard) -> ToolBox {
         },
     );
     let cancel = tool(
-        board,
+        changing,
         "cancel",
         "Cancels a task that you created or that is assigned to you and that has not ended; its assignee is stopped.",
         |board, me, args: TaskIdArgs| ToolOutput::json(&board.cancel(&args.id, TaskActor::Agent(me))?),
@@ -177,9 +180,17 @@ pub fn task_tools(board: &TaskBoard) -> ToolBox {
 /// The name of the concurrency domain of the board: an agent has one board.
 const BOARD: &str = "host:tasks";
 
-/// Creates a tool that changes the board: `call` gets the board and the name of the calling agent.
+/// The use that a tool makes of the board.
+#[derive(Clone, Copy)]
+enum BoardUse {
+    /// Reads it as it is after all changes so far.
+    Read,
+    Change,
+}
+
+/// Creates a tool of the board: `call` gets the board and the name of the calling agent.
 fn tool<A, C>(
-    board: &TaskBoard,
+    (board, board_use): (&TaskBoard, BoardUse),
     name: &str,
     description: &str,
     call: C,
@@ -191,33 +202,18 @@ where
     let (board, call) = (board.clone(), Arc::new(call));
     let call = move |cx: ToolCx, args: A| {
         let (board, agent, call) = (board.attributed_to(cx.call_id()), Arc::clone(&cx.run.agent), Arc::clone(&call));
-        let is_shared = board.is_shared();
-        async move { change(is_shared, move || call(&board, &agent, args)).await? }.boxed()
-    };
-    // An interrupted call that changed the board is not repeated: the change is recorded with the id of the call.
-    function(&format!("shared_tasks_{name}"), description, call).repeatable()
-}
-
-/// Creates a tool that reads the board as it is after all changes so far.
-fn reading<A, C>(
-    board: &TaskBoard,
-    name: &str,
-    description: &str,
-    read: C,
-) -> FnTool<A, impl Fn(ToolCx, A) -> BoxFuture<'static, Result<ToolOutput, Fault>> + Send + Sync + use<A, C>>
-where
-    A: DeserializeOwned + JsonSchema + Send + 'static,
-    C: Fn(&TaskBoard, A) -> Result<ToolOutput, Fault> + Send + Sync + 'static,
-{
-    let (board, read) = (board.clone(), Arc::new(read));
-    let call = move |_: ToolCx, args: A| {
-        let (board, read) = (board.clone(), Arc::clone(&read));
         async move {
-            board.refresh().await?;
-            read(&board, args)
+            match board_use {
+                BoardUse::Read => {
+                    board.refresh().await?;
+                    call(&board, &agent, args)
+                }
+                BoardUse::Change => change(board.is_shared(), move || call(&board, &agent, args)).await?,
+            }
         }
         .boxed()
     };
+    // An interrupted call that changed the board is not repeated: the change is recorded with the id of the call.
     function(&format!("shared_tasks_{name}"), description, call).repeatable()
 }
 
